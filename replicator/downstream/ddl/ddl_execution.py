@@ -11,8 +11,6 @@ What a target refuses as one statement whatever its rows, and takes as single ch
 in the record. Where one of them is refused, because of the rows, the record keeps what was
 executed.
 
-How far the execution of a write-ahead record is, as its ``state`` says it.
-
 How long a schema change waits for the sessions that use its table.
 """
 
@@ -29,10 +27,13 @@ from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.rewrite.constraint_names import present_keys
+from replicator.ddl.rewrite.index_changes import without_drops
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.downstream.ddl.cluster_wide import reach_all_nodes
 from replicator.downstream.ddl.database_drop import drop_database
+from replicator.downstream.ddl.left_out_indexes import without_refused
 from replicator.downstream.ddl.rebuilding import changed_table, rebuild
+from replicator.downstream.ddl.record_progress import Progress, read_progress
 from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.ddl.table_options import set_options
 from replicator.downstream.ddl.unused_children import drop_unused_keys
@@ -69,50 +70,6 @@ from replicator.schema.effects.removed_rows import NO_ROWS, removed_rows
 from replicator.schema.scratch.scratch_table import with_stored_times
 from replicator.schema.structure.inspection import database_collation, read_fingerprint, read_table
 from replicator.schema.structure.structure import Table
-
-PENDING = "pending"
-"""A statement is about to run, or runs: the first; ``pending:1`` … for further ones."""
-
-SINGLE = "single"
-"""``single:0`` …: the same for the single changes of a statement that the target refuses as one."""
-
-REFUSED = "refused"
-"""``refused:1`` …: the target has refused this one of the single changes, and has those before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Which statement of a record is the next one, and whether it may run already (``begun``).
-
-    ``single``: what is counted are the single changes of the statement.
-    """
-
-    number: int = 0
-    single: bool = False
-    begun: bool = False
-
-    @property
-    def state(self) -> str:
-        """What the record says. Raises ValueError for what no record says."""
-        if self.single:
-            return f"{SINGLE if self.begun else REFUSED}:{self.number}"
-        if not self.begun:
-            raise ValueError("a record is opened when its statement begins")
-        return f"{PENDING}:{self.number}" if self.number else PENDING
-
-    @property
-    def next(self) -> Progress:
-        """Where this statement has run."""
-        return Progress(self.number + 1, self.single)
-
-
-def read_progress(state: str) -> Progress:
-    """What a record's state says, of one that is not done."""
-    if state == DECIDED:
-        return Progress()
-    word, _, number = state.partition(":")
-    return Progress(int(number or 0), word in (SINGLE, REFUSED), word != REFUSED)
-
 
 WITHOUT_LIMIT = 7 * 24 * 3600
 
@@ -301,6 +258,8 @@ class DdlExecutor:
                 if not progress.single and await self._stands_apart(ddl, error):
                     single = Progress(single=True)
                     return await self._carry_out(ddl, version, single, former="")
+                if await self._lacks_indexes(ddl, statements[number], error):
+                    continue
                 if refusal := await self._not_rebuilt(ddl, statements[number], error):
                     await self._settle(ddl, version, step, refusal)
             reach(Failpoint.DDL_EXECUTED)
@@ -328,6 +287,19 @@ class DdlExecutor:
             reason=str(error),
         )
         return True
+
+    async def _lacks_indexes(self, ddl: DdlExecution, sql: str, error: DdlRefusedError) -> bool:
+        """Whether a statement is executed but for indexes that the target's server does not know.
+
+        Raises DdlRefusedError if the rows do not allow the rest.
+        """
+        if error.code not in REFUSED_BY_TIDB or ddl.instead is not None:
+            return False
+        statement = _recognised(ddl, sql)
+        rest = await without_refused(self._rehearsal, ddl.target, statement, ddl.context)
+        if rest:
+            await self._run(ddl, rest)
+        return rest is not None
 
     async def _not_rebuilt(
         self, ddl: DdlExecution, sql: str, error: DdlRefusedError
@@ -508,12 +480,15 @@ class DdlExecutor:
     async def _with_present_keys(self, ddl: DdlExecution, sql: str) -> str:
         """Return a statement with the names that foreign keys have on the target; empty if it only
         drops keys that the target does not have."""
-        may_drop = ddl.before is not None and "drop" in sql.lower()
-        own = ddl.before.definition.foreign_keys if ddl.before and may_drop else ()
-        target = await read_table(self._connection, ddl.target) if own else None
+        if ddl.before is None or not any(word in sql.lower() for word in ("drop", "rename")):
+            return sql
+        target = await read_table(self._connection, ddl.target)
         if target is None:
             return sql
-        return present_keys(_recognised(ddl, sql), own, target.definition.foreign_keys)
+        own, there = ddl.before.definition.foreign_keys, target.definition.foreign_keys
+        if own and not (sql := present_keys(_recognised(ddl, sql), own, there)):
+            return sql
+        return without_drops(_recognised(ddl, sql), target.key_names)
 
     async def _use_database(self, session: Connection, ddl: DdlExecution, sql: str) -> None:
         """Make the target's database the session's, since a foreign key may name its parent without

@@ -26,6 +26,7 @@ from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.parser.tokens import tokenise
 from replicator.ddl.rewrite.altered_table import UncertainTableError, altered_table
+from replicator.ddl.rewrite.index_changes import without_drops, without_special_indexes
 from replicator.ddl.rewrite.retarget import splice
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.ddl.rewrite.table_sql import create_table_sql
@@ -115,8 +116,9 @@ new table."""
 
 _ANY = TableName("scratch", "table")
 
-_CREATED_ANEW = 2
-"""The attempt that creates the changed table, whose server refuses the statement."""
+_WITHOUT_SPECIAL, _CREATED_ANEW = 2, 3
+"""The attempts for statements that TiDB refuses: without the indexes that it does not know; and
+creating the changed table."""
 
 
 class ScratchTableError(Exception):
@@ -193,14 +195,22 @@ class ScratchTable:
         ]
         lasting = all(map(timeless, (statement, *instead)))
         refusals: list[_Refusal] = []
-        attempts = ([statement], False), (singles, False), ([statement], False), (instead, True)
-        for number, (statements, given) in enumerate(attempts):
+        ordinary = without_special_indexes(statement)
+        schema = statement.tables[0].schema
+        rest = [classify_in(context, ordinary, default_schema=schema)] if ordinary else []
+        attempts = ([statement], False), (singles, False), (rest, False), (rest, False)
+        for number, (statements, given) in enumerate((*attempts, (instead, True))):
             anew = number == _CREATED_ANEW
-            refused = bool(refusals) and refusals[0].code in REFUSED_BY_TIDB
-            if not statements or (anew and not (refused and before is not None)):
+            tidb = bool(refusals) and refusals[0].code in REFUSED_BY_TIDB and before is not None
+            if number in (_WITHOUT_SPECIAL, _CREATED_ANEW):
+                if not tidb or (number == _WITHOUT_SPECIAL and ordinary == statement.sql):
+                    continue
+            elif not statements:
                 continue
             try:
-                after, alike = await self._tried(before, statements, context, anew=anew)
+                after, alike = await self._tried(
+                    before, statements, context, anew=anew, given=given
+                )
             except UncertainTableError:
                 continue
             except ScratchTableError as error:
@@ -223,6 +233,7 @@ class ScratchTable:
         context: StatementContext,
         *,
         anew: bool,
+        given: bool,
     ) -> tuple[Table, bool]:
         """The structure after the statements, under the scratch table's name, and whether it would
         be learned alike at any moment. Raises the server's error.
@@ -247,6 +258,10 @@ class ScratchTable:
                 if before is not None:
                     standing, lasting = await _made(self._connection, name, before, text)
                     base = await read_table(self._connection, name)
+            if base is not None and not given:
+                present = [_of_present_keys(one, base, context) for one in statements]
+                statements = [one for one in present if one is not None]
+                run = [as_run(one, name, creates=False) for one in statements]
             if anew and base is not None:
                 actions = [action for one in statements for action in typed_actions(one)]
                 changed = create_table_sql(name, altered_table(base.definition, actions).definition)
@@ -327,6 +342,18 @@ def name_after(before: Table | None, statement: ParsedStatement) -> TableName:
         return TableName(before.schema, before.name)
     subject = statement.tables[0]
     return TableName(subject.schema, subject.table)
+
+
+def _of_present_keys(
+    statement: ParsedStatement, base: Table, context: StatementContext
+) -> ParsedStatement | None:
+    """A statement without the drops of indexes that the scratch table lacks, since its server does
+    not know them; None if nothing is left."""
+    sql = without_drops(statement, base.key_names)
+    if sql == statement.sql:
+        return statement
+    schema = statement.tables[0].schema
+    return classify_in(context, sql, default_schema=schema) if sql else None
 
 
 def _refusal(error: pymysql.err.MySQLError) -> _Refusal:

@@ -98,6 +98,11 @@ class Table:
         """What the CREATE statement says; parsed once for each text."""
         return table_definition(self.create_sql)
 
+    @property
+    def key_names(self) -> frozenset[str]:
+        """The folded names of the keys; that of a primary key is PRIMARY."""
+        return frozenset(folded(key.name or "PRIMARY") for key in self.definition.keys)
+
     def defined(self, name: str) -> ColumnDefinition | None:
         """The definition of a column in the CREATE statement, by its name without case."""
         return column_definitions(self.create_sql).get(folded(name))

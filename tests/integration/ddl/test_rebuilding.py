@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -198,4 +199,64 @@ async def test_shards_that_change_the_type_of_their_key(
             merging.do(f"INSERT INTO {shard} VALUES ('of {shard}', 3)")
             merging.do(f"DELETE FROM {shard} WHERE v < 3")
             merging.do(f"INSERT INTO {shard} VALUES ('next of {shard}', 4)")
+        await settles(merging.differences, {})
+
+
+@pytest.mark.parametrize(
+    ("sql", "left_out", "rows_need"),
+    [
+        ("CREATE FULLTEXT INDEX f ON {t} (b)", 1, ""),
+        ("CREATE INDEX e ON {t} ((COALESCE(a, 1)))", 1, ""),
+        ("ALTER TABLE {t} ADD KEY e ((COALESCE(a, 1))), ADD c INT DEFAULT 3", 1, "`c` int(11)"),
+        ("ALTER TABLE {t} ADD KEY e ((COALESCE(a, 1))), ADD KEY f (d)", 1, "KEY `f` (`d`)"),
+    ],
+)
+async def test_an_index_that_the_server_does_not_know_is_left_out(
+    executor: DdlExecutor,
+    connection: Connection,
+    database_name: str,
+    sql: str,
+    left_out: int,
+    rows_need: str,
+) -> None:
+    ddl = change(database_name, "")
+    ddl = replace(ddl, sql=sql.format(t=ddl.target.quoted))
+    with capture_logs() as logged:
+        assert await executor.execute(ddl)
+    assert [entry["event"] for entry in logged].count("ddl.index-left-out") == left_out
+    assert rows_need in await shown(connection, database_name)
+    unique = sql.replace("INDEX", "UNIQUE INDEX").replace("ADD KEY e", "ADD UNIQUE e")
+    unique = unique.replace("FULLTEXT ", "").replace("(b)", "((COALESCE(b, 1)))")
+    with pytest.raises(DdlRefusedError):
+        await executor.execute(replace(ddl, sql=unique.format(t=ddl.target.quoted), transaction=8))
+
+
+@pytest.mark.parametrize("mode", ["", "optimistic", "pessimistic"])
+async def test_indexes_that_come_and_go_on_shards_only(
+    spark: SparkContext,
+    tmp_path: Path,
+    mysql_source: DatabaseServer,
+    tidb_target: DatabaseServer,
+    database_name: str,
+    mode: str,
+) -> None:
+    merging = Merging(spark, tmp_path, {"a": mysql_source}, tidb_target, database_name)
+    merging.create("x", "(id INT PRIMARY KEY, v VARCHAR(9), n INT)", shards=2)
+    merging.more["shard-mode"] = mode
+    async with merging.running():
+        for number, change in enumerate(
+            (
+                "ADD FULLTEXT KEY f (v)",
+                "ADD KEY e ((COALESCE(n, 1))), ADD c INT DEFAULT 3",
+                "RENAME INDEX f TO g",
+                "DROP KEY g, ADD d INT",
+                "DROP KEY e",
+            )
+        ):
+            for shard in (1, 2):
+                merging.do(f"ALTER TABLE x_{shard} {change}")
+                merging.do(f"INSERT INTO x_{shard} (id) VALUES ({2 * number + shard})")
+        merging.do("CREATE FULLTEXT INDEX h ON x_1 (v)", "CREATE FULLTEXT INDEX h ON x_2 (v)")
+        merging.do("DROP INDEX h ON x_1", "DROP INDEX h ON x_2")
+        merging.do("INSERT INTO x_1 (id) VALUES (99)")
         await settles(merging.differences, {})

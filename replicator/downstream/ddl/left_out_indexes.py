@@ -1,0 +1,47 @@
+"""What is executed of a statement whose indexes the target's server does not know."""
+
+from __future__ import annotations
+
+import structlog
+
+from replicator.ddl.parser.classify import classify_in
+from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.rewrite.index_changes import (
+    added_indexes,
+    creates_index,
+    only_action,
+    without_actions,
+)
+from replicator.downstream.ddl.rehearsal import Rehearsal
+from replicator.mysql.context.statement_context import StatementContext
+from replicator.mysql.names import TableName
+
+log = structlog.get_logger()
+
+
+async def without_refused(
+    rehearsal: Rehearsal, target: TableName, statement: ParsedStatement, context: StatementContext
+) -> str | None:
+    """Return what a server takes of a statement that it has refused: all but the indexes which it
+    does not know; empty if these are all of it. None if it refuses the rest, too.
+
+    Raises DatabaseUnavailableError.
+    """
+
+    async def refused(sql: str) -> bool:
+        parsed = classify_in(context, sql, default_schema=target.schema)
+        return await rehearsal.refused(target, [parsed], context)
+
+    rest, left_out = "", [statement.sql]
+    if not creates_index(statement):
+        added = added_indexes(statement)
+        unknown = [a for a in added if await refused(only_action(statement, a))]
+        rest = without_actions(statement, unknown)
+        if not unknown or (rest and await refused(rest)):
+            return None
+        left_out = [only_action(statement, action) for action in unknown]
+    elif not await rehearsal.refused(target, [statement], context):
+        return None
+    for sql in left_out:
+        log.warning("ddl.index-left-out", target=str(target), statement=sql[:2000])
+    return rest
