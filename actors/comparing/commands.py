@@ -137,7 +137,7 @@ def compare(
         raise typer.BadParameter("no target of the task has this name")
     if any(r.structure or r.blocked or r.repaired < r.differing for r in results):
         raise typer.Exit(FAILED)
-    if any(result.incomplete or result.unexplained for result in results):
+    if any(result.incomplete or result.held for result in results):
         raise typer.Exit(INCOMPLETE)
 
 
@@ -235,5 +235,5 @@ def _as_json(task: str, results: list[TargetComparison]) -> str:
         }
         for result in results
     ]
-    equal = not any(r.unequal or r.incomplete or r.unexplained for r in results)
+    equal = not any(r.unequal or r.incomplete or r.held for r in results)
     return json.dumps({"task": task, "equal": equal, "targets": targets})
