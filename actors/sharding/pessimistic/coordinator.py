@@ -259,11 +259,12 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         """Wait while a created table is ahead of its target; raise the fault if nothing changes."""
         lock, name = self.locks[ahead.target], ahead.member.name
         await note_ahead(self._store.meta, self._tools.versions.moved, ahead, lock.target)
-        while ahead.group in lock.groups.values() and name in ahead.group.members:
+        fault = ahead.fault
+        while fault and ahead.group in lock.groups.values() and name in ahead.group.members:
             with anyio.move_on_after(OTHERS_SECONDS) as quiet:
                 await self._resolved.wait()
             if quiet.cancelled_caught and not lock.leads and lock.target not in self._blocked:
-                raise ahead.fault
+                raise fault
 
     def _look_again(self) -> None:
         # An anyio event cannot be cleared: each change wakes who waits and starts a new one.

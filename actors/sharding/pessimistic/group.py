@@ -261,7 +261,7 @@ class PessimisticGroup(GroupActor):
                     *ways,
                     where=where,
                     scope=of_target(self.registry.target_name(self.target)),
-                    about=self._event(statement, OverrideAction.SKIP),
+                    about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP,)),
                 ) from error
             # The operator skipped it: it counts as the statement that the other shards ran instead.
             return self.group.ddl(replace(item, text=error.resolved.text))
@@ -428,11 +428,12 @@ class PessimisticGroup(GroupActor):
                 return None
             # One that has been renamed since is not made a second time.
             gone = bounds.end is not None
-            needed = self._parents.lacking(self.source, effect)
-            if needed and not (gone or effect.skipped) and await self._is_missing(effect):
-                self._parents.wait(self.source, needed)
+            if not (gone or effect.skipped) and await self._parents.hold(
+                self.group, self.source, effect, self._is_missing
+            ):
                 waits = any(template.version <= self.group.known for template in fitting)
-                self._join_ahead(name, number, at, self._parents.shown(needed), waits=waits)
+                needed = self._parents.shown(self.source, effect)
+                self._join_ahead(name, number, at, needed, waits=waits)
                 return None
             # It joins before anything else is awaited: what fits changes with each decision.
             state = self.group.join(name, at, chosen, fitting, bounds.entered or 0)
@@ -467,6 +468,8 @@ class PessimisticGroup(GroupActor):
             # If the dropped table had the next item, this one never lacks it: the item goes on.
             waits = former.version <= self.group.known
             self._join_ahead(name, number, at, str(error), waits=waits)
+            ahead = TableAhead(self.target, self.group, self.registry.member(number), None)
+            self._tools.coordinator.tell(ahead)
             return True
         own = load_structure(former.structure)
         if before is None and own is not None:
@@ -561,7 +564,7 @@ class PessimisticGroup(GroupActor):
                 *ways,
                 where=where,
                 scope=of_target(self.registry.target_name(self.target)),
-                about=self._event(statement, OverrideAction.REPLACE),
+                about=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE,)),
             )
 
     def _rename(self, effect: Effect, statement: Statement, at: Place) -> None:
@@ -590,9 +593,6 @@ class PessimisticGroup(GroupActor):
     def tell_changed(self) -> None:
         """Have the lock looked at."""
         self._tools.coordinator.tell(GroupChanged(self.target))
-
-    def _event(self, statement: Statement, *actions: OverrideAction) -> DdlEvent:
-        return DdlEvent(self.source, statement.position, actions)
 
     def _details(self, statement: Statement) -> tuple[str, tuple[str, ...]]:
         """The place of a statement that cannot be processed, and the remedies."""

@@ -37,15 +37,16 @@ class Unlock:
 
 @dataclass(frozen=True, slots=True)
 class TableAhead:
-    """Group to coordinator: a created table is like the target at no version that is known.
+    """Group to coordinator: the rows of a created table are held until it is read again.
 
-    ``fault``: raised if no other shard has a statement that leads the target there.
+    ``fault``: raised if no other shard has a statement that leads the target there; None if the
+    table waits for something else.
     """
 
     target: int
     group: Group[TableName, ShardStatement]
     member: Member
-    fault: FatalError
+    fault: FatalError | None
 
 
 LockMessage = GroupChanged | TableAhead | Unlock

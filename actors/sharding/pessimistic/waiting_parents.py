@@ -7,7 +7,7 @@ yet, the statement waits for it: a CREATE TABLE is read again, an ALTER TABLE is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from attrs import define, field
 
@@ -16,6 +16,7 @@ from replicator.ddl.parser.statement import TableRole
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect
 from replicator.schema.registry.registry import SchemaRegistry
+from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 
 Needed = frozenset[tuple[int, int]]
@@ -52,9 +53,28 @@ class WaitingParents:
             if version > lock.version:
                 yield target, version
 
-    def wait(self, source: str, needed: Needed) -> None:
-        """Note that a created table waits, until its source has restarted."""
+    async def hold(
+        self,
+        group: Group[TableName, ShardStatement],
+        source: str,
+        effect: Effect,
+        is_missing: Callable[[Effect], Awaitable[bool]],
+    ) -> bool:
+        """Whether a created table waits for an open lock of a parent by foreign keys.
+
+        Tables of a source and target have the same watermarks. So none waits whose target another
+        one creates, and if one waits, so do those that are created after it.
+
+        Args:
+            is_missing: tells whether there is no target yet.
+        """
+        if group.waiting and self._waiting.get(source):
+            return True
+        needed = self.lacking(source, effect)
+        if not needed or group.members.keys() - group.waiting or not await is_missing(effect):
+            return False
         self._waiting.setdefault(source, set()).add(needed)
+        return True
 
     def may_go_on(self) -> list[str]:
         """Return the sources with created tables that need not wait any longer."""
@@ -74,7 +94,10 @@ class WaitingParents:
         locks = (self._locks.get(number) for number in numbers)
         return any(lock is not None and lock.view() is not None for lock in locks)
 
-    def shown(self, needed: Needed) -> str:
-        """Return what a table waits for, for people."""
+    def shown(self, source: str, effect: Effect) -> str:
+        """Return what a created table waits for, for people."""
+        needed = self.lacking(source, effect)
         names = (f"{self._registry.target_name(n)} at version {v}" for n, v in sorted(needed))
+        if not needed:
+            return "another created table of this target waits for the parents of its foreign keys"
         return f"its foreign keys need {', '.join(names)}"

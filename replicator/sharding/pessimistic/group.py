@@ -11,7 +11,7 @@ every reading computes the same ones.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import replace
 from typing import Any, Generic
 
@@ -296,6 +296,11 @@ class Group(Generic[Name, Event]):
         if waits:
             self._waiting.add(member)
         self._reach(at)
+
+    @property
+    def waiting(self) -> Set[Name]:
+        """The created tables that wait for something else, and may join at an earlier version."""
+        return self._waiting
 
     def leave(self, member: Name, at: Place, structure: str = "") -> None:
         """Remove a member whose table is dropped. Its items stay: rows after them refer to them.

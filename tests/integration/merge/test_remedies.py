@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from actors.faults import COPY_AGAIN, FatalError, of_target
 from actors.task.resources.leftovers import forget_saved
+from replicator.downstream.meta.moved_shards import JOINS
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
@@ -342,6 +343,10 @@ async def test_a_shard_of_another_structure_is_created_again_like_the_others(
     merging.do("INSERT INTO x_3 VALUES (4, 'like them')")
     await override(merging, found, OverrideAction.SKIP)
     merging.on(merging.target, "ALTER TABLE x ADD w INT")
+    shards = f"{merging.task.meta_schema}.{merging.task.name}_moved_shard"
+    joined = f"SELECT COUNT(*) FROM {shards} WHERE version = {JOINS} AND state = 'done'"
+    async with merging.running():
+        await settles(lambda: merging.target.execute(joined), ((1,),))
     async with merging.running() as generation:
         await merging.caught_up(generation)
     merging.on(merging.target, "ALTER TABLE x DROP w")
