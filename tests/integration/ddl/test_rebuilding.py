@@ -232,7 +232,10 @@ async def test_an_index_that_the_server_does_not_know_is_left_out(
         await executor.execute(replace(ddl, sql=unique.format(t=ddl.target.quoted), transaction=8))
 
 
-@pytest.mark.parametrize("mode", ["", "optimistic", "pessimistic"])
+@pytest.mark.parametrize(
+    "mode",
+    [pytest.param("", marks=pytest.mark.slow), "optimistic", "pessimistic"],
+)
 async def test_indexes_that_come_and_go_on_shards_only(
     spark: SparkContext,
     tmp_path: Path,
