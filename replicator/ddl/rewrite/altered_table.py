@@ -1,6 +1,6 @@
 """The definition of a table after an ALTER TABLE, by its actions. Pure.
 
-A server that refuses a change may still store the changed table, if that is created anew. What the
+A server that refuses a change may still store the changed table, if that is created again. What the
 result is, is only said if it is certain.
 """
 
@@ -38,14 +38,20 @@ from replicator.ddl.model.table import (
     TableDefinition,
     TableOption,
 )
-from replicator.ddl.rewrite.table_change import TEXT_TYPES
+from replicator.ddl.rewrite.altered_charsets import (
+    CHARSET_OPTIONS,
+    UnknownCharsetError,
+    converted,
+    pinned,
+    with_defaults,
+)
 from replicator.mysql.names import folded
 
+_SIZED = re.compile(r"\s*(?:var)?(?:char|binary)\s*\((\d+)\)", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
-_OPTIONS = ("COMMENT", "CHARSET", "COLLATE", "AUTO_INCREMENT")
+_OPTIONS = ("COMMENT", "AUTO_INCREMENT")
 _KEYS = {"UNIQUE": KeyKind.UNIQUE, "PRIMARY": KeyKind.PRIMARY, "KEY": KeyKind.PRIMARY}
 """What a key in a column's definition begins with."""
-_LARGER = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}
 
 
 class UncertainTableError(Exception):
@@ -81,10 +87,16 @@ def altered_table(before: TableDefinition, actions: Sequence[Action]) -> Altered
 
 @dataclass(slots=True)
 class _Column:
-    """A column on its way: `former` is the name that it had before, None for a new one."""
+    """A column on its way.
+
+    Attributes:
+        former: the name that it had before, None for a new one.
+        defined: whether the statement has its definition.
+    """
 
     former: str | None
     definition: ColumnDefinition
+    defined: bool = False
 
     @property
     def name(self) -> str:
@@ -103,6 +115,8 @@ class _Altering:
         self._checks = list(before.checks)
         self._foreign_keys = list(before.foreign_keys)
         self._options = {option.name: option.value for option in before.options}
+        self._conversion: Convert | None = None
+        self._defaults: dict[str, str] = {}
 
     def apply(self, action: Action) -> None:
         match action:
@@ -118,10 +132,12 @@ class _Altering:
                 self._foreign_keys.append(foreign_key)
             case DropConstraint(name=name):
                 self._drop_constraint(action, name)
+            case SetOption(option=option) if option.name in CHARSET_OPTIONS:
+                self._defaults[option.name] = option.value
             case SetOption(option=option) if option.name in _OPTIONS:
                 self._options[option.name] = option.value
-            case Convert():
-                self._convert(action)
+            case Convert() if self._conversion is None:
+                self._conversion = action
             case Execution():
                 pass
             case _:
@@ -133,7 +149,8 @@ class _Altering:
         if isinstance(action, AddColumn):
             there = self._column(action.column.name)
             if there is None:
-                self._moves.append((_Column(None, self._defined(action.column)), action.place))
+                new = _Column(None, self._defined(action.column), defined=True)
+                self._moves.append((new, action.place))
             elif not action.if_missing:
                 raise _uncertain(action)
             return
@@ -145,7 +162,7 @@ class _Altering:
             return
         match action:
             case Redefine(column=definition, place=place):
-                column.definition = self._defined(definition)
+                column.definition, column.defined = self._defined(definition), True
                 if place is not None:
                     self._columns.remove(column)
                     self._moves.append((column, place))
@@ -202,19 +219,26 @@ class _Altering:
         else:
             del self._keys[found[0]]
 
-    def _convert(self, action: Convert) -> None:
-        """Give all text columns the charset. A TEXT gets the next larger type, since its characters
-        may need more bytes then (MySQL's manual, "ALTER TABLE Statement")."""
-        for column in self._columns:
-            word = column.definition.type.lower().partition("(")[0].split()[0]
-            if word in TEXT_TYPES:
-                column.definition = replace(
-                    column.definition,
-                    type=_LARGER.get(word, column.definition.type),
-                    charset=action.charset,
-                    collation=action.collation,
-                )
-        self._options |= {"CHARSET": action.charset, "COLLATE": action.collation}
+    def _change_charsets(self, columns: Sequence[_Column]) -> None:
+        """Convert all columns, or let them keep what was the default of the table."""
+        conversion, before = self._conversion, dict(self._options)
+        try:
+            if conversion is None and self._defaults:
+                self._options = with_defaults(before, self._defaults)
+                for column in columns:
+                    if not column.defined:
+                        column.definition = pinned(column.definition, before)
+            elif conversion is not None:
+                if self._defaults:
+                    raise _uncertain(conversion)
+                changed = {"CHARSET": conversion.charset, "COLLATE": conversion.collation}
+                self._options = with_defaults(before, changed)
+                for column in columns:
+                    column.definition = converted(
+                        column.definition, before, conversion, defined=column.defined
+                    )
+        except UnknownCharsetError as error:
+            raise UncertainTableError(str(error)) from error
 
     def _drop_constraint(self, action: DropConstraint, name: str) -> None:
         checks = [c for c in self._checks if folded(c.name) != folded(name)]
@@ -238,10 +262,12 @@ class _Altering:
                 columns.insert(names.index(folded(place.after)) + 1, column)
             else:
                 raise UncertainTableError(f"there is no column {place.after}")
+        self._change_charsets(columns)
         renamed = {c.former: c.definition.name for c in columns if c.former is not None}
         self._refuse_formulas(renamed)
         self._refuse_renewed(columns)
-        kept = (_followed(key, renamed) for key in self._keys)
+        types = {column.name: column.definition.type for column in columns}
+        kept = (_followed(key, renamed, types) for key in self._keys)
         keys = (*(key for key in kept if key.parts), *self._new_keys)
         if sum(key.kind is KeyKind.PRIMARY for key in keys) > 1:
             raise UncertainTableError("two primary keys")
@@ -269,7 +295,7 @@ class _Altering:
         )
 
     def _refuse_renewed(self, columns: Sequence[_Column]) -> None:
-        """Raise UncertainTableError if a key has a column that is dropped and added anew: MySQL
+        """Raise UncertainTableError if a key has a column that is dropped and added again: MySQL
         keeps such a key for the new column."""
         new = {column.name for column in columns if column.former is None}
         parts = {folded(part.column) for key in self._keys for part in key.parts}
@@ -299,16 +325,31 @@ class _Altering:
                 raise UncertainTableError(f"a formula or a foreign key may have column {name}")
 
 
-def _followed(key: KeyDefinition, renamed: Mapping[str, str]) -> KeyDefinition:
+def _followed(
+    key: KeyDefinition, renamed: Mapping[str, str], types: Mapping[str, str]
+) -> KeyDefinition:
     """A key without the columns that go, and with the names that the others get.
 
-    MySQL shortens a key of several columns like that (its manual, "ALTER TABLE Statement").
+    MySQL shortens a key of several columns like that (its manual, "ALTER TABLE Statement"), and
+    takes the whole of a column that is no longer than the prefix of it was.
     """
-    parts = (
-        part if part.expression else replace(part, column=renamed.get(folded(part.column), ""))
-        for part in key.parts
-    )
-    return replace(key, parts=tuple(part for part in parts if part.expression or part.column))
+    parts = []
+    for part in key.parts:
+        name = renamed.get(folded(part.column), "")
+        if part.expression:
+            parts.append(part)
+        elif name:
+            prefix = part.prefix if _has_prefix(types[folded(name)], part.prefix) else 0
+            parts.append(replace(part, column=name, prefix=prefix))
+    return replace(key, parts=tuple(parts))
+
+
+def _has_prefix(column_type: str, prefix: int) -> bool:
+    """Whether values of a type may be longer than this."""
+    found = _SIZED.match(column_type)
+    if found is None:
+        return "text" in column_type.lower() or "blob" in column_type.lower()
+    return int(found[1]) > prefix
 
 
 def _not_null(column: ColumnDefinition) -> ColumnDefinition:

@@ -70,6 +70,7 @@ async def shown(connection: Connection, database: str) -> str:
         ("MODIFY b VARCHAR(9) CHARACTER SET utf8mb4", "`b` varchar(9) DEFAULT NULL"),
         ("MODIFY id CHAR(9), ADD n INT NOT NULL AFTER id", "`n` int(11) NOT NULL"),
         ("MODIFY id CHAR(9), CHANGE a c BIGINT", "KEY `ab` (`c`,`b`)"),
+        ("MODIFY id CHAR(9), CHARSET latin1", "`s` enum('x','y') CHARACTER SET utf8mb4"),
     ],
 )
 async def test_the_rows_are_copied_into_the_changed_table(
@@ -231,7 +232,10 @@ async def test_an_index_that_the_server_does_not_know_is_left_out(
         await executor.execute(replace(ddl, sql=unique.format(t=ddl.target.quoted), transaction=8))
 
 
-@pytest.mark.parametrize("mode", ["", "optimistic", "pessimistic"])
+@pytest.mark.parametrize(
+    "mode",
+    [pytest.param("", marks=pytest.mark.slow), "optimistic", "pessimistic"],
+)
 async def test_indexes_that_come_and_go_on_shards_only(
     spark: SparkContext,
     tmp_path: Path,

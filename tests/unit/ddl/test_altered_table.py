@@ -17,8 +17,8 @@ LINES = (
 )
 
 
-def altered(actions: str, lines: str = LINES) -> AlteredTable:
-    before = table_definition(f"CREATE TABLE `t` (\n {lines}\n) ENGINE=InnoDB DEFAULT CHARSET=utf8")
+def altered(actions: str, lines: str = LINES, charset: str = "CHARSET=utf8") -> AlteredTable:
+    before = table_definition(f"CREATE TABLE `t` (\n {lines}\n) ENGINE=InnoDB DEFAULT {charset}")
     statement = classify(f"ALTER TABLE t {actions}", default_schema="d")
     return altered_table(before, typed_actions(statement))
 
@@ -50,6 +50,40 @@ def test_the_actions_change_the_definition(actions: str, wanted: str) -> None:
     assert wanted in " ".join(found.split())
 
 
+TEXTS = (
+    "`id` int NOT NULL, `b` varchar(9), `t` text, `l` text CHARACTER SET latin1, KEY `p` (`b`(3))"
+)
+
+
+@pytest.mark.parametrize(
+    ("actions", "wanted"),
+    [
+        (
+            "CHARSET latin1",
+            "`b` varchar(9) CHARACTER SET utf8 COLLATE utf8_bin, `t` text CHARACTER",
+        ),
+        ("CHARSET latin1", ") ENGINE=InnoDB CHARSET=latin1"),
+        ("COLLATE utf8mb4_bin, ADD c TEXT", "latin1, `c` TEXT, KEY"),
+        ("COLLATE utf8mb4_bin, ADD c TEXT", "CHARSET=utf8mb4 COLLATE=utf8mb4_bin"),
+        ("MODIFY b CHAR(8), CHARSET utf8mb4 COLLATE utf8mb4_bin", "`b` CHAR(8), `t`"),
+        (
+            "CONVERT TO CHARACTER SET utf8mb4",
+            "`t` mediumtext CHARACTER SET utf8mb4, `l` mediumtext",
+        ),
+        ("CONVERT TO CHARACTER SET latin1", "`t` text CHARACTER SET latin1, `l` text CHARACTER"),
+        ("ADD c CHAR, CONVERT TO CHARACTER SET latin1", "`c` CHAR CHARACTER SET latin1"),
+        ("CONVERT TO CHARACTER SET latin1, ADD c CHAR", "`c` CHAR CHARACTER SET latin1"),
+        ("MODIFY b VARCHAR(3)", "KEY `p` (`b`) )"),
+        ("MODIFY b VARCHAR(4)", "KEY `p` (`b`(3)) )"),
+        ("MODIFY b INT", "KEY `p` (`b`) )"),
+        ("CHANGE b c TEXT", "KEY `p` (`c`(3)) )"),
+    ],
+)
+def test_text_columns_of_a_table_with_another_charset(actions: str, wanted: str) -> None:
+    found = altered(actions, TEXTS, "CHARSET=utf8 COLLATE=utf8_bin").definition
+    assert wanted in " ".join(create_table_sql(TableName("d", "t"), found).split())
+
+
 def test_values_come_from_the_columns_of_before() -> None:
     found = altered("CHANGE a b INT, CHANGE b a INT, ADD c INT, DROP id")
     assert found.origins == {"b": "a", "a": "b"}
@@ -71,6 +105,11 @@ def test_values_come_from_the_columns_of_before() -> None:
         ("ADD c INT SERIAL DEFAULT VALUE", LINES),
         ("ADD c INT REFERENCES p (id)", LINES),
         ("DROP a, ADD a INT", LINES),
+        ("CONVERT TO CHARACTER SET latin1, ADD c CHAR(3) CHARACTER SET utf8", LINES),
+        ("CONVERT TO CHARACTER SET utf8mb4, MODIFY b TEXT", LINES),
+        ("CONVERT TO CHARACTER SET utf8mb4, COLLATE utf8mb4_bin", LINES),
+        ("CONVERT TO CHARACTER SET DEFAULT", LINES),
+        ("CONVERT TO CHARACTER SET utf8mb4", f"{LINES}, `t` text CHARACTER SET greek"),
         ("RENAME COLUMN a TO c", f"{LINES}, `g` int GENERATED ALWAYS AS (`a` + 1) VIRTUAL"),
         ("DROP a", f"{LINES}, CONSTRAINT `c` CHECK (`a` > 1)"),
         ("DROP a", f"{LINES}, CONSTRAINT `f` FOREIGN KEY (`a`) REFERENCES `p` (`id`)"),
