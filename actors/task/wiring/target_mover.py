@@ -339,6 +339,9 @@ class TargetMover:
         if self._members(target):
             return False
         if self._has_dropped(shards):
+            if self._shards.is_left(target):
+                # It has the rows of shards that wait for another name, and keeps them.
+                return False
             children = set(await self._renames.children(target)) - {target}
             return not children and not self._is_open(target)
         return not await self._renames.exists(target)

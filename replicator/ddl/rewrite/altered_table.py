@@ -1,6 +1,6 @@
 """The definition of a table after an ALTER TABLE, by its actions. Pure.
 
-A server that refuses a change may still store the changed table, if that is created anew. What the
+A server that refuses a change may still store the changed table, if that is created again. What the
 result is, is only said if it is certain.
 """
 
@@ -295,7 +295,7 @@ class _Altering:
         )
 
     def _refuse_renewed(self, columns: Sequence[_Column]) -> None:
-        """Raise UncertainTableError if a key has a column that is dropped and added anew: MySQL
+        """Raise UncertainTableError if a key has a column that is dropped and added again: MySQL
         keeps such a key for the new column."""
         new = {column.name for column in columns if column.former is None}
         parts = {folded(part.column) for key in self._keys for part in key.parts}

@@ -97,7 +97,7 @@ def _dropped(action: Action) -> str:
 
 
 def _after(tokens: Action, start: int) -> Token | None:
-    """The name at a place, or behind IF EXISTS there."""
+    """The name at a place, or after IF EXISTS there."""
     rest = tokens[start:]
     if [token.keyword for token in rest[:2]] == ["IF", "EXISTS"]:
         rest = rest[2:]

@@ -496,7 +496,10 @@ class DdlExecutor:
         own, there = ddl.before.definition.foreign_keys, target.definition.foreign_keys
         if own and not (sql := present_keys(_recognised(ddl, sql), own, there)):
             return sql
-        return without_drops(_recognised(ddl, sql), target.key_names)
+        found = without_drops(_recognised(ddl, sql), target.key_names)
+        if found != sql:
+            self._log.info("ddl.lacks-index", target=str(ddl.target), statement=sql[:2000])
+        return found
 
     async def _use_database(self, session: Connection, ddl: DdlExecution, sql: str) -> None:
         """Make the target's database the session's, since a foreign key may name its parent without

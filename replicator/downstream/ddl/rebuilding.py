@@ -1,10 +1,10 @@
-"""Creating a target anew as a statement would make it, whose server refuses the statement.
+"""Creating a target again as a statement would make it, whose server refuses the statement.
 
 TiDB refuses many changes of tables with rows that it could store, such as another type for a column
-of the primary key ("Unsupported modify column"). MySQL and MariaDB create the table anew for these
+of the primary key ("Unsupported modify column"). MySQL and MariaDB create the table again for these
 ("ALTER TABLE Statement", ALGORITHM=COPY), and so does this: it creates the changed table, copies
 the rows, and exchanges the names. Nothing else is written to the target meanwhile. The exchange is
-one statement, so that whatever is interrupted before it begins anew.
+one statement, so that whatever is interrupted before it begins again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ log = structlog.get_logger()
 async def changed_table(
     connection: Connection, target: TableName, actions: Sequence[Action]
 ) -> AlteredTable | None:
-    """Return what a target is to be created anew as; None if that is not certain, or not possible.
+    """Return what a target is to be created again as; None if that is not certain, or not possible.
 
     A target that is the parent of foreign keys, or has a replica in TiFlash, would lose these.
     """

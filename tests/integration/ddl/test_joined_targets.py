@@ -12,7 +12,8 @@ from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.ddl.test_moved_targets import X, follow, settle
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import PATIENCE
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
+from tests.support.tasks.tables import rows_of
 
 MODES = ("pessimistic", "optimistic", "")
 FIRST = ("INSERT INTO x_{n} VALUES ({n}, 1), ({n}0, 1)", "UPDATE x_{n} SET a = 3 WHERE id = {n}")
@@ -120,3 +121,37 @@ async def test_a_move_of_rows_that_breaks_off_is_made_once(
             await merging.generation().run(anyio.Event(), anyio.Event())
     await settle(merging, {"y": ("y_1", "y_2")})
     assert row_moves.PATIENCE > PATIENCE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_target_that_its_shards_leave_does_not_give_way_to_a_late_one(
+    merging: Merging, mode: str
+) -> None:
+    """It has the rows of its shards, which wait for another name: they would be lost."""
+    make(merging, mode)
+    merging.do(f"CREATE TABLE y_1 {X}", f"CREATE TABLE y_2 {X}", "INSERT INTO y_1 VALUES (7, 7)")
+    rebuild = (
+        f"CREATE TABLE x_{{n}} {X}",
+        *FIRST,
+        f"CREATE TABLE z_{{n}} {X}",
+        "INSERT INTO z_{n} SELECT * FROM x_{n}",
+        "DELETE FROM x_{n}",
+        "DROP TABLE x_{n}",
+        "RENAME TABLE z_{n} TO x_{n}",
+    )
+    do(merging, 2, *rebuild)
+    await settle(merging, {"x": ("x_2",), "y": ("y_1", "y_2")})
+    do(merging, 2, "RENAME TABLE x_{n} TO aside, y_{n} TO x_{n}, aside TO y_{n}")
+    do(merging, 1, *rebuild)
+    async with merging.running() as generation:
+        with anyio.fail_after(PATIENCE):
+            while generation.running is None or not any(
+                lock.id.endswith(".z-rename") for lock in generation.running.open_locks()
+            ):
+                await anyio.sleep(LOOK_SECONDS)
+        # The mover looks every 0.2 s.
+        await anyio.sleep(2)
+    assert rows_of(merging.target, f"{merging.database}.x") == rows_of(
+        merging.source, f"{merging.database}.y_2"
+    )
