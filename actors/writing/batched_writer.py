@@ -45,7 +45,6 @@ from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.batch import Batch, LeftOut
-from replicator.schema.effects.ddl_effects import EffectKind
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.watermark import Watermark
 
@@ -207,7 +206,7 @@ class BatchedWriter(Actor[WriterMessage]):
                 self.ddl_running[item.target] = item
                 starting.append(item)
         if starting:
-            await self._save_before(starting)
+            await self.save()
             for item in starting:
                 jobs.start_soon(self._run_ddl, item, self._is_level(item))
         if self._running:
@@ -231,21 +230,6 @@ class BatchedWriter(Actor[WriterMessage]):
         elif taken:
             # Segments without rows are finished at once; the ones after them may start now.
             await self._submit(jobs)
-
-    async def _save_before(self, items: Iterable[DdlItem | TargetStep]) -> None:
-        """Save what schema changes rely on.
-
-        A change of a structure relies on the low watermarks: older rows are never planned again.
-        If its statement is read again, its record says what became of it. Members come and go with
-        the others, so the positions are saved, too.
-        """
-        if not all(
-            isinstance(item, DdlItem) and item.recorded and item.effect.kind is EffectKind.ALTER
-            for item in items
-        ):
-            await self.save()
-        elif not self.checkpoints.has_low_watermarks():
-            await self.checkpoints.save_low_watermarks()
 
     def _waiting(self) -> list[DdlItem | TargetStep]:
         """The DDL items that may be executed, but for those that other sources are to catch up

@@ -352,9 +352,7 @@ class OptimisticWorld:
         self.record(ddl, at, entry, verdict)
 
     def save_floors(self) -> None:
-        """The positions stay as they are: only steps of their own move them."""
-        for name, source in self.followers.items():
-            self.save_low(name, source)
+        self.save()
 
     def change_of(self, ddl: Ddl, at: Place) -> Change[str]:
         standing = self.history.state.members.get(ddl.member)
