@@ -33,10 +33,14 @@ from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.structure.inspection import read_table
 
 COPY_PATIENCE = 7 * 24 * 3600.0
-"""Seconds that copying the rows of a large table may take before the connection is given up."""
+"""Seconds that copying the rows of a large table, or waiting for transactions that use it, may take
+before the connection is given up."""
 
 ROWS_AT_ONCE = 10_000
 """How many rows one transaction copies (TiDB's page "Non-Transactional DML Statements")."""
+
+_INDIVISIBLE = ("bit", "enum", "set")
+"""Types of columns whose values TiDB 7.5 cannot write in the statements of a BATCH."""
 
 _SQL_MODE = (
     "SET SESSION sql_mode = CONCAT('NO_AUTO_VALUE_ON_ZERO,',"
@@ -115,11 +119,12 @@ async def rebuild(
         return False
     try:
         if await session.fetch(f"SELECT 1 FROM {target.quoted} LIMIT 1"):
-            handle = await _row_handle(session, target)
-            await session.execute(_copying(made, target, wanted, handle), patience=COPY_PATIENCE)
+            copying = await _division(session, target) + _copying(made, target, wanted)
+            await session.execute(copying, patience=COPY_PATIENCE)
         await meta.confirm()
         await session.execute(
-            f"RENAME TABLE {target.quoted} TO {former.quoted}, {made.quoted} TO {target.quoted}"
+            f"RENAME TABLE {target.quoted} TO {former.quoted}, {made.quoted} TO {target.quoted}",
+            patience=COPY_PATIENCE,
         )
     finally:
         for name in (made, former):
@@ -128,25 +133,31 @@ async def rebuild(
     return True
 
 
-async def _row_handle(session: Connection, target: TableName) -> str:
-    """The column by which TiDB divides the copied rows: the first of the primary key."""
+async def _division(session: Connection, target: TableName) -> str:
+    """The words that let TiDB copy rows in several transactions, divided by the first column of the
+    primary key; empty if it does not divide by such a type."""
     found = await session.fetch(
-        "SELECT COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = %s"
-        " AND TABLE_NAME = %s AND CONSTRAINT_NAME = 'PRIMARY' AND ORDINAL_POSITION = 1",
+        "SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.KEY_COLUMN_USAGE"
+        " JOIN information_schema.COLUMNS USING (TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME)"
+        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND CONSTRAINT_NAME = 'PRIMARY'"
+        " AND KEY_COLUMN_USAGE.ORDINAL_POSITION = 1",
         tuple(target),
     )
-    return quote(str(found[0][0])) if found else "_tidb_rowid"
+    name, kind = found[0] if found else ("_tidb_rowid", "bigint")
+    if str(kind).lower() in _INDIVISIBLE:
+        return ""
+    return f"BATCH ON {target.quoted}.{quote(str(name))} LIMIT {ROWS_AT_ONCE} "
 
 
-def _copying(made: TableName, target: TableName, wanted: AlteredTable, handle: str) -> str:
+def _copying(made: TableName, target: TableName, wanted: AlteredTable) -> str:
     given = {name: quote(origin) for name, origin in wanted.origins.items()}
     for column in wanted.definition.columns:
         if column.name not in given and (value := _implicit_default(column)):
             given[column.name] = value
     columns = ", ".join(map(quote, given))
     return (
-        f"BATCH ON {target.quoted}.{handle} LIMIT {ROWS_AT_ONCE} INSERT INTO {made.quoted}"
-        f" ({columns}) SELECT {', '.join(given.values())} FROM {target.quoted}"
+        f"INSERT INTO {made.quoted} ({columns})"
+        f" SELECT {', '.join(given.values())} FROM {target.quoted}"
     )
 
 

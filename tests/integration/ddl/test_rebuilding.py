@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import anyio
 import pytest
 from pyspark import SparkContext
 from structlog.testing import capture_logs
@@ -122,6 +124,20 @@ async def test_any_table_is_copied(
     assert found == [(100, 4950)]
 
 
+@pytest.mark.parametrize("kind", ["ENUM('x','y')", "BIT(4)"])
+async def test_keys_by_which_rows_are_not_divided(
+    executor: DdlExecutor, connection: Connection, database_name: str, kind: str
+) -> None:
+    await connection.execute(f"DROP TABLE {database_name}.t")
+    await connection.execute(
+        f"CREATE TABLE {database_name}.t (k {kind}, a INT, PRIMARY KEY (k, a))"
+    )
+    await connection.execute(f"INSERT INTO {database_name}.t VALUES (1, 1), (1, 2), (2, 1)")
+    assert await executor.execute(change(database_name, "MODIFY a CHAR(9)"))
+    found = await connection.fetch(f"SELECT k + 0, a FROM {database_name}.t ORDER BY 1, 2")
+    assert found == [(1, "1"), (1, "2"), (2, "1")]
+
+
 @pytest.mark.parametrize("actions", ["MODIFY id JSON", "MODIFY id TEXT"])
 async def test_a_table_that_cannot_be_stored_stays(
     executor: DdlExecutor, connection: Connection, database_name: str, actions: str
@@ -164,6 +180,29 @@ async def test_a_process_that_dies_around_the_exchange(
     assert await executor.execute(ddl) == (point is Failpoint.DDL_RECORDED)
     assert "`id` varchar(20) NOT NULL" in await shown(connection, database_name)
     assert await connection.fetch(f"SELECT COUNT(*) FROM {database_name}.t") == [(2,)]
+
+
+async def test_the_exchange_waits_for_those_who_read(
+    executor: DdlExecutor,
+    connection: Connection,
+    database_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Given up, all rows would be copied again and again."""
+    reader = Connection(connection.address)
+    monkeypatch.setattr(ddl_execution, "Connection", partial(Connection, patience=4.0))
+    looking = (
+        "SELECT 1 FROM information_schema.PROCESSLIST WHERE INFO LIKE 'RENAME TABLE%%' AND TIME > 5"
+    )
+    try:
+        async with anyio.create_task_group() as group, reader.transaction() as reading:
+            await reading.fetch(f"SELECT * FROM {database_name}.t")
+            group.start_soon(executor.execute, change(database_name, "MODIFY id CHAR(20)"))
+            while not await connection.fetch(looking):
+                await anyio.sleep(0.2)
+    finally:
+        reader.close()
+    assert "`id` char(20) NOT NULL" in await shown(connection, database_name)
 
 
 async def test_a_parent_of_foreign_keys_stays(
