@@ -143,12 +143,12 @@ class UnreadableShards:
 class TaskCounts:
     """The counts of a task: of its sources by id, of its targets by name.
 
-    ``unreadable``: what the account can't read now. ``awaited``: the new targets of renamed shards
-    that wait for others, by shard and place.
+    ``unreadable``: what the account can't read now. ``awaited``: the former and the new targets
+    of renamed shards that wait for others, by shard and place.
     """
 
     batches: int = 0
-    awaited: dict[tuple[Member, int], TableName] = field(default_factory=dict)
+    awaited: dict[tuple[Member, int], tuple[TableName, TableName]] = field(default_factory=dict)
     meters: TaskMeters = field(default_factory=TaskMeters)
     sources: defaultdict[str, SourceCounts] = field(
         default_factory=lambda: defaultdict(SourceCounts)

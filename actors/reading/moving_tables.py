@@ -157,11 +157,12 @@ class MovingTables:
     def _takes_name(self, target: TableName) -> bool:
         """Whether a created table would make a target whose name another target is about to get.
 
-        If there are shards by this name, it may be one more of these, and leave it with them.
+        If there are shards by this name, or there were before everything was read again, it may be
+        one more of these, and leave it with them.
         """
         return (
             self._shards.is_awaited(target)
-            and not self._shards.is_left(target)
+            and not self._shards.was_left(target)
             and not self._registry.members_of(self._registry.target(target))
         )
 

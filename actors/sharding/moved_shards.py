@@ -69,12 +69,13 @@ class WaitingShard:
 class MovedShards:
     """All shards of a task that a RENAME gives another target.
 
-    ``_renamings``: of the task so far, in their order. ``_awaited``: the new targets of shards that
-    wait, or have waited in earlier generations and are read again, by shard and place.
+    ``_renamings``: of the task so far, in their order. ``_awaited``: the former and the new
+    targets of shards that wait, or have waited in earlier generations and are read again, by shard
+    and place.
     """
 
     _renamings: Sequence[Renaming] = ()
-    _awaited: dict[tuple[Member, int], TableName] = field(factory=dict)
+    _awaited: dict[tuple[Member, int], tuple[TableName, TableName]] = field(factory=dict)
     _numbers: dict[tuple[Member, int], int] = field(factory=dict, init=False)
     _ahead: dict[tuple[Member, int], int] = field(factory=dict, init=False)
     _until: dict[tuple[str, TableName], list[tuple[int, int]]] = field(factory=dict, init=False)
@@ -182,7 +183,7 @@ class MovedShards:
                 statement=shard.statement.sql[:2000],
             )
         self._waiting[move.member, move.place] = shard
-        self._awaited[move.member, move.place] = move.target
+        self._awaited[move.member, move.place] = move.former, move.target
         self._changed.set()
 
     def join(self, member: Member, target: TableName, epoch: int, statement: Statement) -> None:
@@ -260,7 +261,12 @@ class MovedShards:
 
     def is_awaited(self, target: TableName) -> bool:
         """Whether shards wait to come to a target, or have waited before their source restarted."""
-        return target in self._awaited.values()
+        return any(target == to for _, to in self._awaited.values())
+
+    def was_left(self, target: TableName) -> bool:
+        """Whether shards wait to leave a target, or have waited before their source restarted."""
+        left = any(target == former != to for former, to in self._awaited.values())
+        return left or self.is_left(target)
 
     def settle(self, member: Member, place: int) -> None:
         """Note that a shard does not wait with its RENAME at a place."""

@@ -150,6 +150,19 @@ def test_a_source_that_is_read_again_waits_for_nothing_yet() -> None:
     assert bench.shards.lives() == ()
 
 
+def test_a_table_is_created_again_in_a_target_that_others_left_and_came_to() -> None:
+    """Read again, nothing waits yet, and the target has no shards yet: the table would wait for a
+    renaming that waits for it."""
+    bench = Bench()
+    bench.read("RENAME TABLE x1 TO tmp, z1 TO x1, tmp TO z1", 5)
+    bench.shards.restart("a")
+    bench.registry, bench.members = SchemaRegistry(), set()
+    bench.moving = MovingTables(
+        "a", 1, bench.registry, bench.shards, bench.held.__contains__, lambda _: False
+    )
+    assert bench.read("CREATE TABLE z2 (a INT)", 3) == [(EffectKind.CREATE, "z2", False)]
+
+
 def test_no_shard_of_a_statement_waits_where_one_of_them_can_not() -> None:
     bench = Bench(cascades=("x1",))
     assert bench.read("RENAME TABLE x1 TO y1, x2 TO w2", 5) == [
