@@ -264,9 +264,10 @@ class DdlExecutor:
                 if not progress.single and await self._stands_apart(ddl, error):
                     single = Progress(single=True)
                     return await self._carry_out(ddl, version, single, former="")
-                if await self._lacks_indexes(ddl, statements[number], error):
-                    continue
-                if refusal := await self._not_rebuilt(ddl, statements[number], error):
+                refusal = None
+                if not await self._lacks_indexes(ddl, statements[number], error):
+                    refusal = await self._not_rebuilt(ddl, statements[number], error)
+                if refusal is not None:
                     await self._settle(ddl, version, step, refusal)
             reach(Failpoint.DDL_EXECUTED)
         await self._finish(ddl, version)
