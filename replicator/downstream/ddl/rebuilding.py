@@ -121,6 +121,9 @@ async def rebuild(
         if await session.fetch(f"SELECT 1 FROM {target.quoted} LIMIT 1"):
             copying = await _division(session, target) + _copying(made, target, wanted)
             await session.execute(copying, patience=COPY_PATIENCE)
+        if not await _are_alike(session, target, made):
+            log.info("ddl.not-rebuilt", target=str(target), reason="not all rows were copied")
+            return False
         await meta.confirm()
         await session.execute(
             f"RENAME TABLE {target.quoted} TO {former.quoted}, {made.quoted} TO {target.quoted}",
@@ -147,6 +150,16 @@ async def _division(session: Connection, target: TableName) -> str:
     if str(kind).lower() in _INDIVISIBLE:
         return ""
     return f"BATCH ON {target.quoted}.{quote(str(name))} LIMIT {ROWS_AT_ONCE} "
+
+
+async def _are_alike(session: Connection, target: TableName, made: TableName) -> bool:
+    """Whether two tables have the same number of rows: a BATCH may leave out what fails."""
+    found = await session.execute(
+        f"SELECT 1 FROM DUAL WHERE (SELECT COUNT(*) FROM {target.quoted})"
+        f" = (SELECT COUNT(*) FROM {made.quoted})",
+        patience=COPY_PATIENCE,
+    )
+    return found == 1
 
 
 def _copying(made: TableName, target: TableName, wanted: AlteredTable) -> str:

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 from pyspark import SparkContext
 from structlog.testing import capture_logs
 
-from replicator.downstream.ddl import ddl_execution
+from replicator.downstream.ddl import ddl_execution, rebuilding
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.failpoints import Failpoint
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
@@ -203,6 +204,25 @@ async def test_the_exchange_waits_for_those_who_read(
     finally:
         reader.close()
     assert "`id` char(20) NOT NULL" in await shown(connection, database_name)
+
+
+async def test_a_copy_that_lacks_rows_is_not_put_in_place(
+    executor: DdlExecutor,
+    connection: Connection,
+    database_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copying = rebuilding._copying
+
+    def less(*arguments: Any) -> str:
+        return f"{copying(*arguments)} WHERE id > 1"
+
+    monkeypatch.setattr(rebuilding, "_copying", less)
+    before = await shown(connection, database_name)
+    with pytest.raises(DdlRefusedError):
+        await executor.execute(change(database_name, "MODIFY id VARCHAR(20)"))
+    assert await shown(connection, database_name) == before
+    assert await connection.fetch(f"SELECT COUNT(*) FROM {database_name}.t") == [(2,)]
 
 
 async def test_a_parent_of_foreign_keys_stays(
