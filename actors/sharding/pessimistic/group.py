@@ -191,6 +191,7 @@ class PessimisticGroup(GroupActor):
             effect = await self._tools.learner.filtered(self.source, effect, statement)
         match effect.kind:
             case EffectKind.STORAGE:
+                self._tools.learner.learn_engine(self.source, effect, statement)
                 return self.unrecorded(effect, statement)
             case EffectKind.ALTER if effect.filtered:
                 # Not an item: the other shards must not wait for it, nor it for them.
