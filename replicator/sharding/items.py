@@ -76,6 +76,9 @@ class MemberState:
     and that its own DDL has not delivered yet. ``optional`` are items that it may have had when it
     was created, which its structure does not tell: its own DDL may deliver them, or not.
 
+    ``again`` are former items that it makes again, if it had the structure before the first of them
+    and all that it makes before it has rows is the text of one of them: a script creates it.
+
     ``idle`` are the texts of statements that have changed nothing on the member since its last
     item. They are no items, but where others need one of them, the member has made it.
     """
@@ -85,6 +88,7 @@ class MemberState:
     awaited: tuple[int, ...] = ()
     optional: tuple[int, ...] = ()
     idle: tuple[str, ...] = ()
+    again: tuple[int, ...] = ()
 
     def made(self, text: str, version: int) -> bool:
         """Whether a member has made the item ``version``, or has changed nothing by its text."""

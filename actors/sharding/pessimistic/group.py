@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from actors.actor import Mailbox
@@ -14,9 +13,14 @@ from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.moved_shards import VersionBounds
 from actors.sharding.pessimistic.item_numbers import least_number
-from actors.sharding.pessimistic.late_members import LateMembers, create_differs, statement_of
+from actors.sharding.pessimistic.late_members import (
+    LateMembers,
+    create_differs,
+    earliest_version,
+    names_since,
+)
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead
-from actors.sharding.pessimistic.recreated_members import has_other_parts, is_created_otherwise
+from actors.sharding.pessimistic.recreated_members import is_created_otherwise
 from actors.sharding.pessimistic.row_decisions import decide_rows
 from actors.sharding.pessimistic.rows_in_memory import RowsInMemory
 from actors.sharding.pessimistic.target_versions import (
@@ -49,7 +53,6 @@ from replicator.schema.effects.touched_parts import (
     column_part,
     computed_anew,
     converted_again,
-    followed_column,
     former_values,
     touched_parts,
 )
@@ -107,6 +110,8 @@ class PessimisticGroup(GroupActor):
         self.held_rows = RowsInMemory(group, tools.registry)
         self._cutover_segment = (group.base, -1)
         self._reshaped, self._epoch = False, 0
+        self._empty: set[int] = set()
+        """The members that have had no rows since they were created."""
         self._tools = tools
         self._parents = parents
         # Not those of the registry: earlier in the binlog, members may have other names.
@@ -138,6 +143,7 @@ class PessimisticGroup(GroupActor):
         self.segment, self._epoch = message.segment, message.epoch
         base, version = group.base, group.known
         if message.rows:
+            self._empty.difference_update(message.rows.members)
             self.add_unknown(message.rows)
         [rows] = decide_rows(group, self.numbers, [message.rows], self.held_rows)
         left = self.after_low_watermark(rows) if rows is not None else None
@@ -314,7 +320,8 @@ class PessimisticGroup(GroupActor):
         target's rows after the same item."""
         touched = touched_parts(effect.statement, change)
         anew = computed_anew(change, touched)
-        if change.after is None or not (touched.added | touched.taken or anew):
+        without_rows = self.numbers[item.member] in self._empty
+        if change.after is None or without_rows or not (touched.added | touched.taken or anew):
             return
         member = Member(self.source, item.member)
         function = nondeterministic_defaults(effect.statement) if recorded.awaited else ""
@@ -341,23 +348,10 @@ class PessimisticGroup(GroupActor):
         if difference is None and later is not None:
             # Rows of the shard that came without a column got the default of the target then.
             new = [name for name in added if column_part(name) not in touched.named]
-            names = self._names_since(recorded.version, now, new)
+            names = names_since(self.group, recorded.version, now, new)
             difference = other_values(change.after, later, [*names, *anew], names)
         if difference is not None:
             raise other_values_fault(member, effect.target, difference, effect.sql, statement)
-
-    def _names_since(self, version: int, now: int, columns: Iterable[str]) -> dict[str, str]:
-        """The names that columns which item ``version`` added have in the target by now.
-
-        Without those that it has dropped since, or whose names it has exchanged for others'.
-        """
-        item = self.group.resolved(version)
-        later = [self.group.resolved(number) for number in range(version + 1, now + 1)]
-        statements = [
-            statement_of(done) for done in later if done is not None and not done.skipped and item
-        ]
-        found = {name: followed_column(name, statements) for name in columns}
-        return {name: other for name, other in found.items() if other is not None}
 
     async def _target_at(self, version: int) -> Table | None:
         """The target's structure at a version; if its statement is not executed yet, that of the
@@ -414,19 +408,20 @@ class PessimisticGroup(GroupActor):
         member, moved = Member(self.source, effect.table), self._tools.versions.moved
         moved.end_wait(member, at.transaction)
         number = self.registry.join(member, effect.target)
+        self._empty.add(number)
         held = await self._tools.learner.learn(self.source, effect, statement)
         bounds = moved.bounds(self.source, effect, at.transaction)
         if moved.is_another(effect.target, member, at.transaction):
             self.group.dropped.pop(name, None)
         former = self.group.again(name, at)
         fitting, found = await self._fitting(bounds, number, held, at)
-        like = fitting
-        if former is not None and is_created_otherwise(former.structure, held):
-            like = [template for template in fitting if await self._is_like(template, held, at)]
-        if not like and await self._comes_back(effect, statement, number, held, at):
+        otherwise = former is not None and is_created_otherwise(former.structure, held)
+        if (otherwise or not fitting) and await self._comes_back(
+            effect, statement, number, held, at
+        ):
             return None
         if fitting or effect.skipped:
-            chosen = [*like, *fitting, *self.group.templates(at, bounds.floor)][0]
+            chosen = [*fitting, *self.group.templates(at, bounds.floor)][0]
             if moved.lacks_record(member, at.transaction, chosen.version, fits=bool(fitting)):
                 self._join_ahead(name, number, at, "; ".join(found))
                 moved.join(member, effect.target, self._epoch, statement)
@@ -441,7 +436,8 @@ class PessimisticGroup(GroupActor):
                 self._join_ahead(name, number, at, needed, waits=waits)
                 return None
             # It joins before anything else is awaited: what fits changes with each decision.
-            state = self.group.join(name, at, chosen, fitting, bounds.entered or 0)
+            first = None if gone else earliest_version(self.group, fitting, held.certain)
+            state = self.group.join(name, at, chosen, fitting, bounds.entered or 0, first)
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
             missing = not gone and await self._is_missing(effect)
@@ -553,17 +549,6 @@ class PessimisticGroup(GroupActor):
         mapped = rules.mapped.name if rules.mapped else None
         alike = as_shards_have_it(target, rules.extracted_names, mapped, held.structure)
         return other_than(alike, held)
-
-    async def _is_like(
-        self, template: Template[TableName], held: KnownStructure, at: Place
-    ) -> bool:
-        """Whether a state that a created table fits is also like it in what no row tells."""
-        if template.member is not None:
-            there = self._structure(template.member, at)
-        else:
-            there = await self._target_at(template.version)
-        now = held.certain
-        return there is not None and now is not None and not has_other_parts(there, now)
 
     def _structure(self, name: TableName, at: Place) -> Table | None:
         """The structure that a member has for certain."""

@@ -23,8 +23,10 @@ from replicator.downstream.meta.moved_shards import MovedShardStore
 from replicator.mysql.names import TableName, folded
 from replicator.schema.effects.column_path import ColumnPath, column_path, dropped_by
 from replicator.schema.effects.ddl_effects import Effect
+from replicator.schema.effects.touched_parts import followed_column
 from replicator.schema.registry.registry import GONE, UNSEEN, KnownStructure, SchemaRegistry
-from replicator.sharding.items import ResolvedItem
+from replicator.schema.structure.structure import Table
+from replicator.sharding.items import ResolvedItem, Template
 from replicator.sharding.pessimistic.group import Group
 
 UnlikeTarget = Callable[[int, int, KnownStructure], Awaitable[list[str]]]
@@ -111,6 +113,39 @@ async def note_ahead(
     if state is not None and moved.ahead(ahead.member, state.since.transaction) is None:
         place, known = state.since.transaction, ahead.group.known
         await MovedShardStore(meta).note_ahead(ahead.member, place, target, known)
+
+
+def earliest_version(
+    group: Group[TableName, ShardStatement],
+    fitting: Iterable[Template[TableName]],
+    created: Table | None,
+) -> int | None:
+    """Return the first version of the target that a created table fits, if the later items have
+    left its columns alone: a script that adds columns and drops them again creates the same table.
+    """
+    columns = [column.name for column in created.columns] if created is not None else []
+    for version in sorted(one.version for one in fitting if one.member is None):
+        later = [group.resolved(number) for number in range(version + 1, group.base + 1)]
+        made = [item for item in later if item and not item.skipped and not item.unlocked]
+        if columns and made == later and not column_path(columns, map(statement_of, made)):
+            return version
+    return None
+
+
+def names_since(
+    group: Group[TableName, ShardStatement], version: int, now: int, columns: Iterable[str]
+) -> dict[str, str]:
+    """Return the names that columns which item ``version`` added have in the target by now.
+
+    Without those that it has dropped since, or whose names it has exchanged for others'.
+    """
+    item = group.resolved(version)
+    later = [group.resolved(number) for number in range(version + 1, now + 1)]
+    statements = [
+        statement_of(done) for done in later if done is not None and not done.skipped and item
+    ]
+    found = {name: followed_column(name, statements) for name in columns}
+    return {name: other for name, other in found.items() if other is not None}
 
 
 def statement_of(item: ResolvedItem) -> ParsedStatement:

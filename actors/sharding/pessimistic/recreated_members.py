@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from replicator.schema.effects.recreated_tables import has_columns_of, has_other_keys
 from replicator.schema.registry.registry import KnownStructure, load_structure
-from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.agreement import values_of
 
 
@@ -18,10 +17,5 @@ def is_created_otherwise(former: str, held: KnownStructure) -> bool:
         before is not None
         and now is not None
         and has_columns_of(before, now)
-        and has_other_parts(before, now)
+        and (has_other_keys(before, now) or values_of(before) != values_of(now))
     )
-
-
-def has_other_parts(one: Table, other: Table) -> bool:
-    """Whether two tables with the same columns differ in keys, defaults, comments or charsets."""
-    return has_other_keys(one, other) or values_of(one) != values_of(other)

@@ -101,7 +101,10 @@ class Group(Generic[Name, Event]):
         Several may be decided at once where `next_cutover` is not among them.
         """
         self._approach(at)
-        version = self.members[member].version
+        state = self.members[member]
+        if state.again:
+            state = self.members[member] = replace(state, again=())
+        version = state.version
         assert version >= self.base, f"{self}: a row of {member} at {at} is behind its cutover"
         self._reach(at)
         if version > self.known:
@@ -125,11 +128,11 @@ class Group(Generic[Name, Event]):
         matched = self._awaited(state, item)
         if matched is not None:
             awaited, optional = (
-                tuple(version for version in versions if version > matched)
-                for versions in (state.awaited, state.optional)
+                tuple(version for version in sorted(versions) if version > matched)
+                for versions in (state.awaited, {*state.optional, *state.again})
             )
             self.members[item.member] = replace(
-                state, since=item.at, awaited=awaited, optional=optional
+                state, since=item.at, awaited=awaited, optional=optional, again=()
             )
             self._reach(item.at)
             return Recorded(matched, awaited=True)
@@ -142,7 +145,7 @@ class Group(Generic[Name, Event]):
             self.items[version] = (*self.items.get(version, ()), item)
             self.added.add(version)
         self.members[item.member] = replace(
-            state, version=version, since=item.at, awaited=(), optional=(), idle=()
+            state, version=version, since=item.at, awaited=(), optional=(), idle=(), again=()
         )
         self._reach(item.at)
         return Recorded(version, awaited=False)
@@ -163,7 +166,8 @@ class Group(Generic[Name, Event]):
     def owes(self, member: Name, text: str) -> bool:
         """Whether a member has an item with this text without a DDL of its own."""
         state = self.members[member]
-        return any(text in self._texts(version) for version in (*state.awaited, *state.optional))
+        owed = (*state.awaited, *state.optional, *state.again)
+        return any(text in self._texts(version) for version in owed)
 
     def idle(self, member: Name, text: str, at: Place) -> None:
         """Note that a member has made a statement that has changed nothing there: it is no item."""
@@ -192,7 +196,7 @@ class Group(Generic[Name, Event]):
         """
         given = [(version, self._history[version - 1]) for version in state.awaited]
         executed = (version for version, resolved in given if not resolved.skipped)
-        owned = sorted({*state.awaited, *state.optional})
+        owned = sorted({*state.awaited, *state.optional, *state.again})
         same = (version for version in owned if item.text in self._texts(version))
         return next(same, None) or next(executed, None)
 
@@ -232,13 +236,15 @@ class Group(Generic[Name, Event]):
         template: Template[Name] | None,
         equals: Collection[Template[Name]] = (),
         least: int = 0,
+        earliest: int | None = None,
     ) -> MemberState:
         """Add a created table that fits one of `templates`; None is the target at this place.
 
         ``equals`` are all that it fits. Where that is also one that lacks the last items, and none
         in between that differs, whether the table has these items is not known: a DDL of its own
         with the text of one of them is taken for that one. ``least``: the version that its rows
-        have at least. They were not read before the target had it.
+        have at least. They were not read before the target had it. ``earliest``: the first version
+        that it fits, if it may make the later items again.
         """
         self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
@@ -254,6 +260,9 @@ class Group(Generic[Name, Event]):
         possible = range(self._lowest(own, template, equals) + 1, own + 1)
         optional = (v for v in possible if not self._truncates(v))
         state = replace(state, optional=tuple(sorted({*state.optional, *optional})))
+        before = range(own + 1 if earliest is None else earliest + 1, own + 1)
+        again = tuple(v for v in before if v not in state.optional and not self._truncates(v))
+        state = replace(state, again=again)
         if state.version < least:
             later = range(state.version + 1, least + 1)
             granted = tuple(v for v in later if not self._truncates(v))
