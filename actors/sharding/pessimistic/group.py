@@ -20,7 +20,7 @@ from actors.sharding.pessimistic.late_members import (
     names_since,
 )
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead
-from actors.sharding.pessimistic.recreated_members import is_created_otherwise
+from actors.sharding.pessimistic.recreated_members import are_alike, is_created_otherwise
 from actors.sharding.pessimistic.row_decisions import decide_rows
 from actors.sharding.pessimistic.rows_in_memory import RowsInMemory
 from actors.sharding.pessimistic.target_versions import (
@@ -415,11 +415,13 @@ class PessimisticGroup(GroupActor):
             self.group.dropped.pop(name, None)
         former = self.group.again(name, at)
         fitting, found = await self._fitting(bounds, number, held, at)
-        otherwise = former is not None and is_created_otherwise(former.structure, held)
-        if (otherwise or not fitting) and await self._comes_back(
-            effect, statement, number, held, at
-        ):
+        like = fitting
+        if former is not None and is_created_otherwise(former.structure, held):
+            first = await self._first_like(self.group.dropped[name].version, held)
+            like = [] if first is None else [Template(first)]
+        if not like and await self._comes_back(effect, statement, number, held, at):
             return None
+        fitting = like or fitting
         if fitting or effect.skipped:
             chosen = [*fitting, *self.group.templates(at, bounds.floor)][0]
             if moved.lacks_record(member, at.transaction, chosen.version, fits=bool(fitting)):
@@ -436,8 +438,8 @@ class PessimisticGroup(GroupActor):
                 self._join_ahead(name, number, at, needed, waits=waits)
                 return None
             # It joins before anything else is awaited: what fits changes with each decision.
-            first = None if gone else earliest_version(self.group, fitting, held.certain)
-            state = self.group.join(name, at, chosen, fitting, bounds.entered or 0, first)
+            again = None if gone else earliest_version(self.group, fitting, held.certain)
+            state = self.group.join(name, at, chosen, fitting, bounds.entered or 0, again)
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
             missing = not gone and await self._is_missing(effect)
@@ -549,6 +551,14 @@ class PessimisticGroup(GroupActor):
         mapped = rules.mapped.name if rules.mapped else None
         alike = as_shards_have_it(target, rules.extracted_names, mapped, held.structure)
         return other_than(alike, held)
+
+    async def _first_like(self, former: int, held: KnownStructure) -> int | None:
+        """The first version after that of a dropped member which is like the created table."""
+        for version in range(former + 1, self.group.base + 1):
+            there = await self._target_at(version)
+            if there is not None and held.certain is not None and are_alike(there, held.certain):
+                return version
+        return None
 
     def _structure(self, name: TableName, at: Place) -> Table | None:
         """The structure that a member has for certain."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from replicator.schema.effects.recreated_tables import has_columns_of, has_other_keys
 from replicator.schema.registry.registry import KnownStructure, load_structure
+from replicator.schema.structure.structure import Table, differences
 from replicator.sharding.optimistic.agreement import values_of
 
 
@@ -17,5 +18,14 @@ def is_created_otherwise(former: str, held: KnownStructure) -> bool:
         before is not None
         and now is not None
         and has_columns_of(before, now)
-        and (has_other_keys(before, now) or values_of(before) != values_of(now))
+        and _has_other_parts(before, now)
     )
+
+
+def are_alike(one: Table, other: Table) -> bool:
+    """Whether two tables have the same columns, keys, defaults, comments and charsets."""
+    return not differences(one, other) and not _has_other_parts(one, other)
+
+
+def _has_other_parts(one: Table, other: Table) -> bool:
+    return has_other_keys(one, other) or values_of(one) != values_of(other)
