@@ -233,10 +233,13 @@ class PessimisticGroup(GroupActor):
             self.log.info("ddl.idle", statement=statement.sql[:200])
             return
         least = await least_number(self.group, self._lock, item, before, self._target_at)
-        after = await self._tools.learner.learn(self.source, effect, statement)
-        late = await self._late.statement(item, before, after.certain)
+        late = NOT_LATE
+        if self._late.owes(name):
+            after = await self._tools.learner.learn(self.source, effect, statement)
+            late = await self._late.statement(item, before, after.certain)
         recorded = self._add_item(effect, statement, item, least, late)
         self._reshaped |= recorded.awaited
+        after = await self._tools.learner.learn(self.source, effect, statement)
         if effect.kind is EffectKind.ALTER and effect.instead is None:
             change = MemberChange(before, after.certain)
             await self._refuse_other_values(effect, statement, change, recorded, item, late)

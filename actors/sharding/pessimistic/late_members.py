@@ -68,6 +68,11 @@ class LateMembers:
     _target_at: StructureAt
     _columns: ColumnsOf
 
+    def owes(self, member: TableName) -> bool:
+        """Whether a member has items, or may have some, without a DDL of its own."""
+        state = self._group.members[member]
+        return bool(state.awaited or state.optional)
+
     async def statement(
         self, item: Item[TableName, ShardStatement], before: Table | None, after: Table | None
     ) -> LateStatement:
@@ -78,7 +83,7 @@ class LateMembers:
             after: the same after it.
         """
         state = self._group.members[item.member]
-        if before is None or after is None or not (state.awaited or state.optional):
+        if before is None or after is None:
             return NOT_LATE
         matched = self._group.matched(item)
         if matched is None:
