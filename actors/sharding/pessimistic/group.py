@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from actors.actor import Mailbox
 from actors.counts import TaskCounts
@@ -117,8 +118,8 @@ class PessimisticGroup(GroupActor):
         self.numbers = {
             member: tools.registry.join(Member(source, member), name) for member in group.members
         }
-        known = self._unlike_target, self._target_at, tools.columns
-        self._late = LateMembers(tools.registry, group, self.numbers, *known)
+        known = self.numbers, self._unlike_target, self._target_at, tools.columns
+        self._late = LateMembers(tools.registry, group, *known)
 
     @property
     def version(self) -> int:
@@ -233,13 +234,11 @@ class PessimisticGroup(GroupActor):
             self.log.info("ddl.idle", statement=statement.sql[:200])
             return
         least = await least_number(self.group, self._lock, item, before, self._target_at)
-        late = NOT_LATE
-        if self._late.owes(name):
-            after = await self._tools.learner.learn(self.source, effect, statement)
-            late = await self._late.statement(item, before, after.certain)
+        learn = partial(self._tools.learner.learn, self.source, effect, statement)
+        late = await self._late.statement(item, before, learn)
         recorded = self._add_item(effect, statement, item, least, late)
         self._reshaped |= recorded.awaited
-        after = await self._tools.learner.learn(self.source, effect, statement)
+        after = await learn()
         if effect.kind is EffectKind.ALTER and effect.instead is None:
             change = MemberChange(before, after.certain)
             await self._refuse_other_values(effect, statement, change, recorded, item, late)
@@ -597,6 +596,5 @@ class PessimisticGroup(GroupActor):
         self._tools.coordinator.tell(GroupChanged(self.target))
 
     def _details(self, statement: Statement) -> tuple[str, tuple[str, ...]]:
-        """The place of a statement that cannot be processed, and the remedies."""
         where = f"source {self.source}, target {self.registry.target_name(self.target)}"
         return f"{where}, statement: {statement.sql[:2000]}", (COPY_AGAIN,)

@@ -68,25 +68,21 @@ class LateMembers:
     _target_at: StructureAt
     _columns: ColumnsOf
 
-    def owes(self, member: TableName) -> bool:
-        """Whether a member has items, or may have some, without a DDL of its own."""
-        state = self._group.members[member]
-        return bool(state.awaited or state.optional)
-
     async def statement(
-        self, item: Item[TableName, ShardStatement], before: Table | None, after: Table | None
+        self,
+        item: Item[TableName, ShardStatement],
+        before: Table | None,
+        learn: Callable[[], Awaitable[KnownStructure]],
     ) -> LateStatement:
         """Compare a statement of a member with the items that it has without a DDL of its own.
 
         Args:
             before: the member's structure before the statement, if it is certain.
-            after: the same after it.
+            learn: returns the structure after it. It is called if there are such items.
         """
-        state = self._group.members[item.member]
-        if before is None or after is None:
-            return NOT_LATE
-        matched = self._group.matched(item)
-        if matched is None:
+        state, matched = self._group.members[item.member], self._group.matched(item)
+        after = None if matched is None else (await learn()).certain
+        if matched is None or before is None or after is None:
             return NOT_LATE
         name = item.member
         fits = [v for v in range(matched, state.version + 1) if await self._is_at(name, v, after)]

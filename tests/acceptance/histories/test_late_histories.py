@@ -130,8 +130,8 @@ OPEN = {
     ("pessimistic", "created-with-the-new-name"),
     ("pessimistic", "a-column-that-comes-twice"),
 }
-"""Expected to fail: a created shard is older than the target has ever been, or its ADD may be either
-of two that the target has made."""
+"""Expected to fail: a created shard is older than the target has ever been, or its ADD may be
+either of two that the target has made."""
 
 
 def _marks(case: tuple[str, str]) -> list[pytest.MarkDecorator]:
