@@ -32,7 +32,8 @@ def other_values(
         if own is None or there is None:
             continue
         values = value_text(shard, own.name), value_text(target, there.name)
-        if values[0] != values[1] and not _stores_same(own, there, values):
+        clauses = value_clause(shard, own.name), value_clause(target, there.name)
+        if values[0] != values[1] and not _stores_same(own, there, clauses):
             mine, theirs = (text or "no default" for text in values)
         elif _rounds_otherwise(own, there, values[0]):
             mine, theirs = (
