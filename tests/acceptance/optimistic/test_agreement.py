@@ -28,7 +28,11 @@ SCRIPTS = {
         "ADD c INT",
     ),
     "a new column after all collations": (
-        ["CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci", "ADD w VARCHAR(9)"],
+        [
+            "ADD d INT",
+            "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci",
+            "ADD w VARCHAR(9)",
+        ],
         "ADD c INT",
     ),
     "the table's comment": (["COMMENT='new'"], "ADD c INT"),
