@@ -22,6 +22,7 @@ from actors.sharding.pessimistic.late_members import (
     names_since,
 )
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead
+from actors.sharding.pessimistic.recreated_members import has_other_parts, is_created_otherwise
 from actors.sharding.pessimistic.row_decisions import decide_rows
 from actors.sharding.pessimistic.rows_in_memory import RowsInMemory
 from actors.sharding.pessimistic.target_versions import (
@@ -48,7 +49,7 @@ from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
 from replicator.schema.effects.idle_changes import may_change_nothing
 from replicator.schema.effects.overridden_effects import OverrideAction
-from replicator.schema.effects.recreated_tables import altering, has_other_keys
+from replicator.schema.effects.recreated_tables import altering
 from replicator.schema.effects.session_settings import compared_text
 from replicator.schema.effects.touched_parts import (
     column_part,
@@ -153,7 +154,8 @@ class PessimisticGroup(GroupActor):
         self._reshaped = False
         for effect in effects:
             assert message.statement is not None
-            self.refuse_several(effects, message.statement)
+            if sum(one.kind is EffectKind.RENAME for one in effects) > 1:
+                raise self.several_renames(message.statement)
             ddl = await self.take(effect, message.statement) or ddl
         self.cutover_segment()
         changed = bool(effects) or base != group.base
@@ -263,13 +265,14 @@ class PessimisticGroup(GroupActor):
             return self.group.ddl(item, least, late.fits, late.drops)
         except HistoryError as error:
             if not effect.skipped:
-                where, ways = self._details(statement)
+                target = self.registry.target_name(self.target)
+                place = f"source {self.source}, target {target}"
                 raise FatalError(
                     "ddl.history",
                     str(error),
-                    *ways,
-                    where=where,
-                    scope=of_target(self.registry.target_name(self.target)),
+                    COPY_AGAIN,
+                    where=f"{place}, statement: {statement.sql[:2000]}",
+                    scope=of_target(target),
                     about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP,)),
                 ) from error
             # The operator skipped it: it counts as the statement that the other shards ran instead.
@@ -412,16 +415,17 @@ class PessimisticGroup(GroupActor):
         number = self.registry.join(member, effect.target)
         held = await self._tools.learner.learn(self.source, effect, statement)
         bounds = moved.bounds(self.source, effect, at.transaction)
-        fitting, found = await self._fitting(bounds, number, held, at)
         if moved.is_another(effect.target, member, at.transaction):
             self.group.dropped.pop(name, None)
         former = self.group.again(name, at)
-        before = load_structure(former.structure) if former is not None else None
-        otherwise = not fitting or has_other_keys(before, held.certain)
-        if otherwise and await self._comes_back(effect, statement, number, held, at):
+        fitting, found = await self._fitting(bounds, number, held, at)
+        like = fitting
+        if former is not None and is_created_otherwise(former.structure, held):
+            like = [template for template in fitting if await self._is_like(template, held, at)]
+        if not like and await self._comes_back(effect, statement, number, held, at):
             return None
         if fitting or effect.skipped:
-            chosen = [*fitting, *self.group.templates(at, bounds.floor)][0]
+            chosen = [*like, *fitting, *self.group.templates(at, bounds.floor)][0]
             if moved.lacks_record(member, at.transaction, chosen.version, fits=bool(fitting)):
                 self._join_ahead(name, number, at, "; ".join(found))
                 moved.join(member, effect.target, self._epoch, statement)
@@ -550,23 +554,20 @@ class PessimisticGroup(GroupActor):
         alike = as_shards_have_it(target, rules.extracted_names, mapped, held.structure)
         return other_than(alike, held)
 
+    async def _is_like(
+        self, template: Template[TableName], held: KnownStructure, at: Place
+    ) -> bool:
+        """Whether a state that a created table fits is also like it in what no row tells."""
+        if template.member is not None:
+            there = self._structure(template.member, at)
+        else:
+            there = await self._target_at(template.version)
+        now = held.certain
+        return there is not None and now is not None and not has_other_parts(there, now)
+
     def _structure(self, name: TableName, at: Place) -> Table | None:
         """The structure that a member has for certain."""
         return self.registry.held(self.numbers[name], at.transaction).certain
-
-    def refuse_several(self, effects: tuple[Effect, ...], statement: Statement) -> None:
-        """Raise FatalError where one statement renames several members."""
-        if sum(effect.kind is EffectKind.RENAME for effect in effects) > 1:
-            where, ways = self._details(statement)
-            raise FatalError(
-                "ddl.several-tables",
-                "one RENAME statement renames several tables of a sharding group. Their order"
-                " matters, and other shards can't make the same change at the same moment",
-                *ways,
-                where=where,
-                scope=of_target(self.registry.target_name(self.target)),
-                about=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE,)),
-            )
 
     def _rename(self, effect: Effect, statement: Statement, at: Place) -> None:
         assert effect.renamed_to is not None
@@ -594,7 +595,3 @@ class PessimisticGroup(GroupActor):
     def tell_changed(self) -> None:
         """Have the lock looked at."""
         self._tools.coordinator.tell(GroupChanged(self.target))
-
-    def _details(self, statement: Statement) -> tuple[str, tuple[str, ...]]:
-        where = f"source {self.source}, target {self.registry.target_name(self.target)}"
-        return f"{where}, statement: {statement.sql[:2000]}", (COPY_AGAIN,)

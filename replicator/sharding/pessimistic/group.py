@@ -248,7 +248,7 @@ class Group(Generic[Name, Event]):
 
     def resolved(self, version: int) -> ResolvedItem | None:
         """The target's item of a version; None where it is not decided."""
-        return self._history[version - 1] if version <= len(self._history) else None
+        return self._history[version - 1] if 0 < version <= len(self._history) else None
 
     def _truncates(self, version: int) -> bool:
         """Whether an item removes all rows: a table that was created since never makes it up."""
