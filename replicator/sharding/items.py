@@ -59,11 +59,19 @@ class ResolvedItem:
     """An item that was resolved on the target: part of its history.
 
     ``unlocked``: by the operator, so that members may differ from it; ``skipped``: not executed.
+    ``late``: the source and member whose statement was one of the earlier items, which it made
+    late (`late_key`). The item changes nothing: it gives that member's held rows a version.
     """
 
     text: str
     unlocked: bool = False
     skipped: bool = False
+    late: str = ""
+
+
+def late_key(source: str, member: Ordered) -> str:
+    """Return how `ResolvedItem.late` names a member, by its name at its statement."""
+    return f"{source} {member}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +84,6 @@ class MemberState:
     and that its own DDL has not delivered yet. ``optional`` are items that it may have had when it
     was created, which its structure does not tell: its own DDL may deliver them, or not.
 
-    ``again`` are former items that it makes again, if it had the structure before the first of them
-    and all that it makes before it has rows is the text of one of them: a script creates it.
-
     ``idle`` are the texts of statements that have changed nothing on the member since its last
     item. They are no items, but where others need one of them, the member has made it.
     """
@@ -88,7 +93,6 @@ class MemberState:
     awaited: tuple[int, ...] = ()
     optional: tuple[int, ...] = ()
     idle: tuple[str, ...] = ()
-    again: tuple[int, ...] = ()
 
     def made(self, text: str, version: int) -> bool:
         """Whether a member has made the item ``version``, or has changed nothing by its text."""

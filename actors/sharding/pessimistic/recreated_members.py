@@ -22,8 +22,10 @@ def is_created_otherwise(former: str, held: KnownStructure) -> bool:
     )
 
 
-def are_alike(one: Table, other: Table) -> bool:
-    """Whether two tables have the same columns, keys, defaults, comments and charsets."""
+def are_alike(one: Table | None, other: Table | None) -> bool:
+    """Whether two known tables have the same columns, keys, defaults, comments and charsets."""
+    if one is None or other is None:
+        return False
     return not differences(one, other) and not _has_other_parts(one, other)
 
 

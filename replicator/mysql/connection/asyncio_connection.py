@@ -113,6 +113,8 @@ class Connection:
         """What callers have found out about this session, or set in it: a new one has none."""
         self.kept: dict[tuple[str, ...], tuple[str, object]] = {}
         """What callers keep during the session, with the text that says whether it is valid."""
+        self.keeping = anyio.Lock()
+        """Held by a caller that reads what it will keep, so that the next one finds it."""
 
     async def fetch(
         self, sql: str, args: Sequence[object] = (), *, patience: float | None = None

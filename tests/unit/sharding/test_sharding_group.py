@@ -147,18 +147,6 @@ def test_a_created_table_is_granted_what_it_was_created_without() -> None:
     assert found.members["a2"] == MemberState(3, Place(5, 0))
 
 
-def test_a_table_without_rows_makes_former_items_again() -> None:
-    """It has the structure of version 0, which is that of version 3, too."""
-    found = group("a1", known=3, version=3)
-    for name in ("a2", "a3", "a4"):
-        fits: list[Template[str]] = [Template(3), Template(0)]
-        found.join(name, Place(1, 0), Template(3), fits, earliest=0)
-    assert [ddl(found, "a2", f"d{n}", 1 + n) for n in (1, 2, 3, 4)] == [1, 2, 3, 4]
-    assert found.row("a3", Place(6, 1)) is APPLY
-    assert ddl(found, "a3", "d1", 7) == ddl(found, "a4", "d4", 8) == 4
-    assert ddl(found, "a4", "d1", 9) == 5
-
-
 def test_an_item_that_a_structure_does_not_show_may_come_or_not() -> None:
     found = group("a1", known=2, version=2)
     for name in ("a2", "a3"):
