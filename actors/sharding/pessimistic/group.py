@@ -112,8 +112,7 @@ class PessimisticGroup(GroupActor):
         self.held_rows = RowsInMemory(group, tools.registry)
         self._cutover_segment = (group.base, -1)
         self._reshaped, self._epoch = False, 0
-        self._empty: set[int] = set()
-        """The members that have had no rows since they were created."""
+        self._empty: set[int] = set()  # The members without rows since they were created.
         self._tools = tools
         self._parents = parents
         # Not those of the registry: earlier in the binlog, members may have other names.
