@@ -38,8 +38,8 @@ QUIET_SECONDS = 15.0
 """A task that changes nothing of its status for so long has no more to do."""
 PAUSE_SECONDS = 2.0
 """The same between two files, where it does not matter whether the task is done."""
-LOOK_SECONDS = 0.1
-DONE_LOOKS = 15
+LOOK_SECONDS = 0.4
+DONE_LOOKS = 4
 """Looks in a row that find everything applied, before it counts as such."""
 START_SECONDS = 120.0
 COMPARE_SECONDS = 900.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from actors.actor import Mailbox
 from actors.counts import TaskCounts
@@ -14,7 +14,13 @@ from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.moved_shards import VersionBounds
 from actors.sharding.pessimistic.item_numbers import least_number
-from actors.sharding.pessimistic.late_members import LateMembers, create_differs, statement_of
+from actors.sharding.pessimistic.late_members import (
+    NOT_LATE,
+    LateMembers,
+    LateStatement,
+    create_differs,
+    names_since,
+)
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead
 from actors.sharding.pessimistic.recreated_members import has_other_parts, is_created_otherwise
 from actors.sharding.pessimistic.row_decisions import decide_rows
@@ -49,7 +55,6 @@ from replicator.schema.effects.touched_parts import (
     column_part,
     computed_anew,
     converted_again,
-    followed_column,
     former_values,
     touched_parts,
 )
@@ -114,6 +119,8 @@ class PessimisticGroup(GroupActor):
         self.numbers = {
             member: tools.registry.join(Member(source, member), name) for member in group.members
         }
+        known = self.numbers, self._unlike_target, self._target_at, tools.columns
+        self._late = LateMembers(tools.registry, group, *known)
 
     @property
     def version(self) -> int:
@@ -180,8 +187,7 @@ class PessimisticGroup(GroupActor):
 
     async def column_paths(self, rows: RowEvents | None) -> dict[int, ColumnPath]:
         """Return the paths of the columns of members that are older than the target."""
-        late = LateMembers(self.registry, self.group, self.numbers, self._unlike_target)
-        return await late.column_paths(rows)
+        return await self._late.column_paths(rows)
 
     async def take(self, effect: Effect, statement: Statement) -> DdlItem | None:
         """Process an effect; returns the statement to execute at once, if any."""
@@ -230,12 +236,14 @@ class PessimisticGroup(GroupActor):
             self.log.info("ddl.idle", statement=statement.sql[:200])
             return
         least = await least_number(self.group, self._lock, item, before, self._target_at)
-        recorded = self._add_item(effect, statement, item, least)
+        learn = partial(self._tools.learner.learn, self.source, effect, statement)
+        late = await self._late.statement(item, before, learn)
+        recorded = self._add_item(effect, statement, item, least, late)
         self._reshaped |= recorded.awaited
-        after = await self._tools.learner.learn(self.source, effect, statement)
+        after = await learn()
         if effect.kind is EffectKind.ALTER and effect.instead is None:
             change = MemberChange(before, after.certain)
-            await self._refuse_other_values(effect, statement, change, recorded, item)
+            await self._refuse_other_values(effect, statement, change, recorded, item, late)
         self._log_item(effect, statement, recorded)
 
     def _text(self, change: ParsedStatement, before: Table | None, statement: Statement) -> str:
@@ -250,10 +258,11 @@ class PessimisticGroup(GroupActor):
         statement: Statement,
         item: Item[TableName, ShardStatement],
         least: int = 0,
+        late: LateStatement = NOT_LATE,
     ) -> Recorded:
         """Record an item in the group. Raises FatalError if the target had another one there."""
         try:
-            return self.group.ddl(item, least)
+            return self.group.ddl(item, least, late.fits, late.drops)
         except HistoryError as error:
             if not effect.skipped:
                 target = self.registry.target_name(self.target)
@@ -308,6 +317,7 @@ class PessimisticGroup(GroupActor):
         change: MemberChange,
         recorded: Recorded,
         item: Item[TableName, ShardStatement],
+        late: LateStatement,
     ) -> None:
         """Raise FatalError where rows of a shard have other values after its statement than the
         target's rows after the same item."""
@@ -327,7 +337,8 @@ class PessimisticGroup(GroupActor):
             later = await self._target_at(now) if now > recorded.version else None
             strict = bool((statement.context.sql_mode or 0) & STRICT)
             # Rows were written by the new name of a column that others have renamed.
-            by_name = replace(touched, renamed=set())
+            dropped = set() if late.left_out else touched.dropped
+            by_name = replace(touched, renamed=set(), dropped=dropped)
             difference = former_values(change, there, later, by_name) or converted_again(
                 change, later, touched, strict=strict
             )
@@ -340,28 +351,17 @@ class PessimisticGroup(GroupActor):
         if difference is None and later is not None:
             # Rows of the shard that came without a column got the default of the target then.
             new = [name for name in added if column_part(name) not in touched.named]
-            names = self._names_since(recorded.version, now, new)
+            names = names_since(self.group, recorded.version, now, new)
             difference = other_values(change.after, later, [*names, *anew], names)
         if difference is not None:
             raise other_values_fault(member, effect.target, difference, effect.sql, statement)
 
-    def _names_since(self, version: int, now: int, columns: Iterable[str]) -> dict[str, str]:
-        """The names that columns which item ``version`` added have in the target by now.
-
-        Without those that it has dropped since, or whose names it has exchanged for others'.
-        """
-        item = self.group.resolved(version)
-        later = [self.group.resolved(number) for number in range(version + 1, now + 1)]
-        statements = [
-            statement_of(done) for done in later if done is not None and not done.skipped and item
-        ]
-        found = {name: followed_column(name, statements) for name in columns}
-        return {name: other for name, other in found.items() if other is not None}
-
     async def _target_at(self, version: int) -> Table | None:
         """The target's structure at a version; if its statement is not executed yet, that of the
         shard whose statement will be. None where it is unknown, or nothing was executed."""
-        resolved = self.group.resolved(version)
+        resolved = self.group.resolved(version) if version else None
+        if resolved is not None and resolved.late:
+            return await self._target_at(version - 1)
         if resolved is not None and resolved.skipped:
             return None
         pending = self._lock.pending
@@ -440,7 +440,8 @@ class PessimisticGroup(GroupActor):
                 self._join_ahead(name, number, at, needed, waits=waits)
                 return None
             # It joins before anything else is awaited: what fits changes with each decision.
-            state = self.group.join(name, at, chosen, fitting, bounds.entered or 0)
+            earliest = self._late.earliest(fitting, chosen, held.certain)
+            state = self.group.join(name, at, chosen, fitting, bounds.entered or 0, earliest)
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
             missing = not gone and await self._is_missing(effect)
