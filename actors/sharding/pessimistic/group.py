@@ -227,10 +227,11 @@ class PessimisticGroup(GroupActor):
             self.group.idle(name, text, at)
             self.log.info("ddl.idle", statement=statement.sql[:200])
             return
+        # First, since other sources compare theirs with it as soon as the item is there.
+        after = await self._tools.learner.learn(self.source, effect, statement)
         least = await least_number(self.group, self._lock, item, before, self._target_at)
         recorded = self._add_item(effect, statement, item, least)
         self._reshaped |= recorded.awaited
-        after = await self._tools.learner.learn(self.source, effect, statement)
         if effect.kind is EffectKind.ALTER and effect.instead is None:
             change = MemberChange(before, after.certain)
             await self._refuse_other_values(effect, statement, change, recorded, item)
