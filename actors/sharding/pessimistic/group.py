@@ -330,8 +330,7 @@ class PessimisticGroup(GroupActor):
                 change, later, touched, strict=strict
             )
         else:
-            there, later = self._structure_of_others(recorded.version, item), None
-            difference = None
+            there, later, difference = self._structure_of_others(recorded.version, item), None, None
         added = [c.name for c in change.after.columns if column_part(c.name) in touched.added]
         if difference is None and there is not None:
             difference = other_values(change.after, there, added)
