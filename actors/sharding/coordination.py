@@ -112,6 +112,19 @@ class OpenLock:
         return WaitingChange(self.view.version, frozenset(names), self.shard, reason)
 
 
+@dataclass(frozen=True, slots=True)
+class Widening:
+    """A change of a target.
+
+    Attributes:
+        sql: the ALTER TABLE.
+        table: the structure after it.
+    """
+
+    sql: str
+    table: Table
+
+
 class Coordination(ABC):
     """Creates the groups, is notified when a source starts and stops, reports the locks, and forces
     one on request. The defaults are those of a coordination that leaves nothing open."""
@@ -157,6 +170,13 @@ class Coordination(ABC):
         DatabaseUnavailableError.
         """
         return ((),)
+
+    def widening(self, own: Table, target: Table) -> Widening | None:
+        """Return the change after which a target takes the rows of a table with this structure.
+
+        None if it takes them already, or never.
+        """
+        return None
 
     def open_locks(self) -> Sequence[OpenLock]:
         """What waits for shards, for the operator, or to be executed."""

@@ -159,6 +159,19 @@ class GroupActor(Actor[GroupMessage]):
             about=DdlEvent(self.source, statement.position, REPLACE),
         )
 
+    def several_renames(self, statement: Statement) -> FatalError:
+        """The fault that a statement renames several members at once."""
+        target = self.registry.target_name(self.target)
+        return FatalError(
+            "ddl.several-tables",
+            "one RENAME statement renames several tables of a sharding group. Their order"
+            " matters, and other shards can't make the same change at the same moment",
+            COPY_AGAIN,
+            where=f"source {self.source}, target {target}, statement: {statement.sql[:2000]}",
+            scope=of_target(target),
+            about=DdlEvent(self.source, statement.position, REPLACE),
+        )
+
     def moved_in(self, effect: Effect, statement: Statement) -> FatalError:
         """The fault that a shard comes to a target that others have rows of."""
         target = self.registry.target_name(self.target)

@@ -348,26 +348,27 @@ class MovedShards:
 
     def _ended(self, target: TableName, member: Member, place: int) -> list[int]:
         """The versions at which targets of this name were renamed, for a table of that place."""
-        life, versions = self.life(member, place), []
-        for renaming in self._renamings:
-            own = [shard.version for shard in renaming.shards if shard.former == target]
-            until = dict(self._until.get((member.source, target), ())).get(renaming.number, 0)
-            if own and (renaming.number <= life or place >= until):
-                versions.append(max(own))
-        return versions
+        return self._spans(target, member, place)[0]
 
     def end(self, target: TableName, member: Member, place: int) -> int | None:
         """The version at which the target that a table joined at a place got another name.
 
         None if it has the name still.
         """
-        life = self.life(member, place)
+        return self._spans(target, member, place)[1]
+
+    def _spans(self, target: TableName, member: Member, place: int) -> tuple[list[int], int | None]:
+        """The versions at which targets of this name were renamed before a table of that place
+        joined, and the one after that. The later ones are of other targets."""
+        life, before = self.life(member, place), []
         for renaming in self._renamings:
             own = [shard.version for shard in renaming.shards if shard.former == target]
             until = dict(self._until.get((member.source, target), ())).get(renaming.number, 0)
-            if own and renaming.number > life and place < until:
-                return max(own)
-        return None
+            if own and (renaming.number <= life or place >= until):
+                before.append(max(own))
+            elif own:
+                return before, max(own)
+        return before, None
 
     def is_renamed(self, target: TableName) -> bool:
         """Whether a target has got or lost its name."""

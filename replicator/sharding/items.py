@@ -59,11 +59,19 @@ class ResolvedItem:
     """An item that was resolved on the target: part of its history.
 
     ``unlocked``: by the operator, so that members may differ from it; ``skipped``: not executed.
+    ``late``: the source and member whose statement was one of the earlier items, which it made
+    late (`late_key`). The item changes nothing: it gives that member's held rows a version.
     """
 
     text: str
     unlocked: bool = False
     skipped: bool = False
+    late: str = ""
+
+
+def late_key(source: str, member: Ordered) -> str:
+    """Return how `ResolvedItem.late` names a member, by its name at its statement."""
+    return f"{source} {member}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -321,5 +321,6 @@ def _face(source: SmallSource) -> Face:
         group.base,
         group.ready,
         bool(group.members),
+        group.made(f"d{group.known}"),
         tuple((version, tuple(texts)) for version, texts in sorted(items)),
     )

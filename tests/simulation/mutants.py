@@ -138,7 +138,12 @@ def ready_before_all(patch: pytest.MonkeyPatch) -> None:
         versions = [state.version for state in self.members.values()]
         return not versions or max(versions) > self.known
 
+    def made(self: Group[str, None], text: str) -> bool:
+        states = self.members.values()
+        return not states or any(state.made(text, self.known + 1) for state in states)
+
     patch.setattr(Group, "ready", property(ready))
+    patch.setattr(Group, "made", made)
 
 
 def ready_of_one_source(patch: pytest.MonkeyPatch) -> None:

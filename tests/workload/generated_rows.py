@@ -38,6 +38,10 @@ _TEXTS = {"char", "varchar", "text", "tinytext", "mediumtext", "longtext"}
 _BYTES = {"binary", "varbinary", "blob", "tinyblob", "mediumblob", "longblob"}
 _MOMENTS = {"datetime", "timestamp"}
 _COUNTED = {"int", "bigint", "mediumint"}
+_FIRST_CHANGED = 1_000_000
+"""The values that updates give are above those of inserted rows."""
+_MOST_ROWS = 20_000
+"""Rows of one update that get different values."""
 FIRST_NUMBER = 300_000
 """Times the shards: numbers that a server would count are above those that scripts write."""
 
@@ -93,7 +97,10 @@ class RowMaker:
         return True
 
     def update(self, server: DatabaseServer, schema: str, table: str, shard: int) -> bool:
-        """Give a third of the rows another value in a column without a key; False if none has."""
+        """Give a third of the rows other values in a column without a key; False if none has.
+
+        Numbers and texts differ from those of all other rows: the column may get a key later.
+        """
         keys = {row[0] for row in server.execute(_KEYS.format(schema, table))}
         columns = [
             column
@@ -104,10 +111,14 @@ class RowMaker:
             return False
         number = next(self._numbers) * self._shards + shard
         name, kind, full, length, _ = columns[number % len(columns)]
+        value = _value(kind, full, length, number)
+        if kind in ("int", "bigint"):
+            value = f"{_FIRST_CHANGED} + {number} * {_MOST_ROWS} + id % {_MOST_ROWS}"
+        elif kind == "varchar":
+            value = f"CONCAT('u', {number}, '_', id)"
         return self._tried(
             server,
-            f"UPDATE `{schema}`.`{table}` SET `{name}` = {_value(kind, full, length, number)}"
-            f" WHERE id % 3 = {number % 3}",
+            f"UPDATE `{schema}`.`{table}` SET `{name}` = {value} WHERE id % 3 = {number % 3}",
         )
 
     def delete(self, server: DatabaseServer, schema: str, table: str) -> bool:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import pymysql
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
 
 from replicator.ddl.parser.statement import ParsedStatement, TableRole
 from replicator.sandbox.server import DatabaseServer
@@ -36,8 +38,8 @@ QUIET_SECONDS = 15.0
 """A task that changes nothing of its status for so long has no more to do."""
 PAUSE_SECONDS = 2.0
 """The same between two files, where it does not matter whether the task is done."""
-LOOK_SECONDS = 0.1
-DONE_LOOKS = 15
+LOOK_SECONDS = 0.4
+DONE_LOOKS = 4
 """Looks in a row that find everything applied, before it counts as such."""
 START_SECONDS = 120.0
 COMPARE_SECONDS = 900.0
@@ -99,6 +101,7 @@ class HistoryRun:
         self.shards = [Shard(0, first, "h_1"), Shard(1, first, "h_2"), Shard(2, last, "h_3")]
         self.rows = RowMaker(len(self.shards))
         self._resources = contextlib.ExitStack()
+        self._sessions: dict[int, Connection[Cursor]] = {}
         self._task: TaskProcess
         self.folder = Path()
 
@@ -118,6 +121,7 @@ class HistoryRun:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._end_sessions()
         self._resources.close()
 
     def _values(self) -> dict[str, Any]:
@@ -165,6 +169,7 @@ class HistoryRun:
                         if shard.number == 0 or not adds_rows(statement):
                             self.execute(shard, statement.sql, outcome)
                     self._insert({table for one in part for table in _named(one)}, outcome)
+            self._end_sessions()
             if self._wait:
                 self.pause()
         self.finish(outcome)
@@ -187,21 +192,33 @@ class HistoryRun:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def execute(self, shard: Shard, sql: str, outcome: HistoryOutcome) -> None:
-        """Execute a statement on one shard."""
+        """Execute a statement on one shard, in the session that its file has there."""
         outcome.statements += 1
-        numbers = self.rows.own_numbers(shard.number)
         try:
             try:
-                shard.server.execute(numbers, sql, database=shard.schema)
+                self._query(shard, sql)
             except pymysql.err.MySQLError as error:
                 if error.args[0] != FOREIGN_KEY_FAILS:
                     raise
                 # Generated rows have no parents in tables that get a foreign key later.
-                shard.server.execute(
-                    numbers, "SET foreign_key_checks = 0", sql, database=shard.schema
-                )
+                self._query(shard, "SET foreign_key_checks = 0")
+                self._query(shard, sql)
+                self._query(shard, "SET foreign_key_checks = 1")
         except pymysql.err.MySQLError as error:
             outcome.refused.append(f"{shard.schema}: {error}: {' '.join(sql.split())}")
+
+    def _query(self, shard: Shard, sql: str) -> None:
+        """Execute a statement in the session of a file, which keeps the variables that it sets."""
+        if shard.number not in self._sessions:
+            self._sessions[shard.number] = shard.server.connect(database=shard.schema)
+            self._query(shard, self.rows.own_numbers(shard.number))
+        with self._sessions[shard.number].cursor() as cursor:
+            cursor.execute(sql)
+
+    def _end_sessions(self) -> None:
+        for session in self._sessions.values():
+            session.close()
+        self._sessions.clear()
 
     def _insert(self, tables: Iterable[str], outcome: HistoryOutcome) -> None:
         for table in sorted(tables):

@@ -99,9 +99,9 @@ class _History:
 
     def _alter(self) -> None:
         table = self._any()
-        change = self._changes.altered(
-            table, self._parents(), referenced=self._referenced(table.name)
-        )
+        # A shard that is created later has the parent before the child.
+        parents = [name for name in self._parents() if not self._descends(name, table.name)]
+        change = self._changes.altered(table, parents, referenced=self._referenced(table.name))
         if change is not None:
             self._add(table.name, change.statements, change.after)
 
@@ -139,6 +139,11 @@ class _History:
 
     def _parents(self) -> list[str]:
         return [name for name, table in self._tables.items() if table.columns[0].kind == "INT"]
+
+    def _descends(self, name: str, parent: str) -> bool:
+        """Whether a table refers to another one, maybe by way of others."""
+        others = self._tables[name].parents - {name}
+        return parent in others or any(self._descends(other, parent) for other in others)
 
     def _referenced(self, name: str) -> bool:
         return any(name in table.parents for table in self._tables.values())

@@ -36,7 +36,7 @@ from tests.workload.histories import SERVERS
 
 SCHEMA, TARGET = "backlog", "merged"
 MODES = ("pessimistic", "optimistic", "")
-LOOK_SECONDS = 0.2
+LOOK_SECONDS = 0.5
 PATIENCE = 3600.0
 CHANGES = (
     "ALTER TABLE {t} ADD COLUMN c{n} INT DEFAULT {n}",

@@ -13,7 +13,16 @@ from replicator.ddl.parser.tokens import tokenise
 
 _DELIMITER = re.compile(r"^[ \t]*DELIMITER[ \t]+(\S+)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _NEW_ROWS = ("INSERT", "REPLACE", "LOAD")
-_WITHOUT_EFFECT = ("SET NAMES", "COMMIT", "START TRANSACTION", "BEGIN", "USE ", "LOCK", "UNLOCK")
+_WITHOUT_EFFECT = (
+    "SET NAMES",
+    "SET AUTOCOMMIT",
+    "COMMIT",
+    "START TRANSACTION",
+    "BEGIN",
+    "USE ",
+    "LOCK",
+    "UNLOCK",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ _OTHERS = {
 }
 """The types of columns, each with those that it may get, and that all generated rows fit."""
 _NUMBERS = ("INT", "BIGINT", "DECIMAL")
+_DISTINCT = ("INT", "BIGINT", "VARCHAR")
 _KEYABLE = (*_NUMBERS, "VARCHAR", "CHAR", "DATETIME")
 _ACTS = ("", " ON DELETE CASCADE", " ON DELETE SET NULL", " ON UPDATE CASCADE")
 _IDLE = ("DISABLE KEYS", "ENABLE KEYS", "ENGINE=InnoDB", "FORCE", "ROW_FORMAT=DYNAMIC")
@@ -161,7 +162,7 @@ class TableChanges:
     def created(self, name: str, parents: list[str]) -> Table:
         """Return a new table, perhaps with a key, a CHECK, a foreign key to one of `parents`."""
         fields = [self._column() for _ in range(self._random.randint(1, 4))]
-        fields = [replace(one, distinct=one.base in ("INT", "BIGINT", "VARCHAR")) for one in fields]
+        fields = [replace(one, distinct=one.base in _DISTINCT) for one in fields]
         key = Column("id", self._random.choice(("INT", "INT", "BIGINT")), False, distinct=True)
         table = Table(name, (key, *fields))
         if parents and self._random.random() < 0.5:
@@ -242,6 +243,9 @@ class TableChanges:
         if column not in table.free("INDEX") or (
             column not in table.free() and new.base not in _KEYABLE
         ):
+            return None
+        unique = {name for part in table.parts if part.unique for name in part.columns}
+        if column.name in unique and column.distinct and not new.distinct:
             return None
         return _redefined(table, column, new)
 
@@ -358,7 +362,9 @@ class TableChanges:
 
 def _retyped(column: Column, kind: str) -> Column:
     default = "" if kind in ("TEXT", "MEDIUMTEXT", "BLOB") else column.default
-    return replace(column, kind=kind, default=default)
+    new = replace(column, kind=kind, default=default)
+    # Rows have few values of the other types.
+    return replace(new, distinct=column.distinct and new.base in _DISTINCT)
 
 
 def _alter(table: Table, actions: str, **parts: object) -> Change:

@@ -23,6 +23,7 @@ from actors.sharding.optimistic.open_locks import listed
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import TableReference
+from replicator.ddl.rewrite.default_collations import with_column_charsets
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.context.sql_modes import STRICT
@@ -40,6 +41,7 @@ from replicator.schema.effects.session_settings import compared_text, settings_o
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.structure.inspection import read_again
 from replicator.schema.structure.structure import Table
+from replicator.sharding.optimistic.agreement import TABLE_COLLATION, values_of
 from replicator.sharding.optimistic.alters import NoAlterError, stand_in_index
 from replicator.sharding.optimistic.answers import (
     JoinVerdict,
@@ -421,7 +423,7 @@ class OptimisticAnswers:
         state = self.histories.of(target).state
         others = [s.taken for name, s in state.members.items() if name != put.member]
         index = stand_in_index(verdict.before, verdict.after, present, [put.after, *others])
-        own = (item.effect.sql,)
+        own = (self._with_charsets(target, item.effect.sql, put.after, present),)
         statement = target_statement(item.effect, execution.context)
         # A shard that was created later makes it for itself alone. For that shard, the target may
         # have dropped the index that belongs to a foreign key.
@@ -444,6 +446,22 @@ class OptimisticAnswers:
             return left_open(state, put, Objection.REFUSED, str(error)), ()
         run = (*(moved_values(target, given, present) for given in verdict.given), *run)
         return (replace(verdict, own=False) if verdict.own else verdict), run
+
+    def _with_charsets(
+        self, target: TableName, sql: str, after: Table | None, present: Table
+    ) -> str:
+        """A shard's statement with the charsets of its new columns, while the target still has
+        another default than the shard, since other shards have not changed theirs."""
+        history = self.histories.of(target)
+        follows = TABLE_COLLATION in history.changed or (
+            history.agreed.get(TABLE_COLLATION, "") is None
+        )
+        own = values_of(after).get(TABLE_COLLATION) if after is not None and follows else ""
+        if not own or own == values_of(present).get(TABLE_COLLATION):
+            return sql
+        charset, _, collation = own.partition(" ")
+        parsed = classify(sql, default_schema=target.schema)
+        return with_column_charsets(parsed, charset, collation)
 
     # Open statements.
 

@@ -7,7 +7,13 @@ from functools import partial
 
 import anyio
 
-from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit
+from actors.sharding.coordination import (
+    Coordination,
+    CoordinationTools,
+    OpenLock,
+    Unit,
+    Widening,
+)
 from actors.sharding.database_group import DatabaseGroup
 from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
@@ -18,9 +24,11 @@ from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.open_locks import DisputedError, UnlockError
+from replicator.sharding.optimistic.alters import NoAlterError
 from replicator.sharding.optimistic.differences import Differences, against, differences_of
+from replicator.sharding.optimistic.joined_table import joined_table, widening
 from replicator.sharding.optimistic.objections import SETTLED
-from replicator.sharding.optimistic.shapes import fits, shape_of
+from replicator.sharding.optimistic.shapes import NoJoinError, fits, shape_of
 from replicator.sharding.optimistic.standings import (
     Action,
     OpenStatement,
@@ -47,6 +55,7 @@ class OptimisticCoordinator(Coordination):
         self._histories = answers.histories
         self._registry = tools.registry
         self._writer = tools.writer
+        self._learner = tools.tracker
         self._units = tools.units
         self._blocked = tools.blocked
         self._groups: dict[tuple[str, int], OptimisticGroup] = {}
@@ -115,6 +124,7 @@ class OptimisticCoordinator(Coordination):
             self._histories.of(name).release(unit.source),
             unit.low_watermarks.get(target),
             self._answers,
+            self._learner,
         )
         group.moved = self._answers.moved
         return group
@@ -174,8 +184,20 @@ class OptimisticCoordinator(Coordination):
     async def paths(self, own: Table, target: TableName) -> Sequence[ColumnPath]:
         """Return the path of columns by their names, if rows of a table fit a target."""
         there = await read_table(self._target, target)
-        fit = there is not None and fits(shape_of(own), shape_of(there))
+        fit = there is not None and (
+            fits(shape_of(own), shape_of(there)) or self.widening(own, there) is not None
+        )
         return ((),) if fit else ()
+
+    def widening(self, own: Table, target: Table) -> Widening | None:
+        """Return the change after which a target takes the rows of a table with this structure."""
+        if fits(shape_of(own), shape_of(target)):
+            return None
+        try:
+            sql = widening(target, [own])
+            return Widening(sql, joined_table([target, own])) if sql else None
+        except (NoJoinError, NoAlterError):
+            return None
 
     def open_locks(self) -> Sequence[OpenLock]:
         """An entry for each open statement and each refused step; the id is that of its target."""

@@ -282,6 +282,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             for source in sorted(sources):
                 self._units[source].restart()
             return
+        if lock.late is not None:
+            await self._decided(target, lock.resolve_late(self._resumes()))
         note_shown(self._registry, lock, self._groups_of(target).values())
         lock.look()
         self._watch_conflict(target, lock)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from actors.actor import Mailbox
@@ -14,8 +13,15 @@ from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.moved_shards import VersionBounds
 from actors.sharding.pessimistic.item_numbers import least_number
-from actors.sharding.pessimistic.late_members import LateMembers, create_differs, statement_of
+from actors.sharding.pessimistic.late_members import (
+    NOT_LATE,
+    LateMembers,
+    LateStatement,
+    create_differs,
+    names_since,
+)
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead
+from actors.sharding.pessimistic.recreated_members import has_other_parts, is_created_otherwise
 from actors.sharding.pessimistic.row_decisions import decide_rows
 from actors.sharding.pessimistic.rows_in_memory import RowsInMemory
 from actors.sharding.pessimistic.target_versions import (
@@ -42,13 +48,12 @@ from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
 from replicator.schema.effects.idle_changes import may_change_nothing
 from replicator.schema.effects.overridden_effects import OverrideAction
-from replicator.schema.effects.recreated_tables import altering, has_other_keys
+from replicator.schema.effects.recreated_tables import altering
 from replicator.schema.effects.session_settings import compared_text
 from replicator.schema.effects.touched_parts import (
     column_part,
     computed_anew,
     converted_again,
-    followed_column,
     former_values,
     touched_parts,
 )
@@ -113,6 +118,8 @@ class PessimisticGroup(GroupActor):
         self.numbers = {
             member: tools.registry.join(Member(source, member), name) for member in group.members
         }
+        known = self.numbers, self._unlike_target, self._target_at, tools.columns
+        self._late = LateMembers(tools.registry, group, *known)
 
     @property
     def version(self) -> int:
@@ -146,7 +153,8 @@ class PessimisticGroup(GroupActor):
         self._reshaped = False
         for effect in effects:
             assert message.statement is not None
-            self.refuse_several(effects, message.statement)
+            if sum(one.kind is EffectKind.RENAME for one in effects) > 1:
+                raise self.several_renames(message.statement)
             ddl = await self.take(effect, message.statement) or ddl
         self.cutover_segment()
         changed = bool(effects) or base != group.base
@@ -178,8 +186,7 @@ class PessimisticGroup(GroupActor):
 
     async def column_paths(self, rows: RowEvents | None) -> dict[int, ColumnPath]:
         """Return the paths of the columns of members that are older than the target."""
-        late = LateMembers(self.registry, self.group, self.numbers, self._unlike_target)
-        return await late.column_paths(rows)
+        return await self._late.column_paths(rows)
 
     async def take(self, effect: Effect, statement: Statement) -> DdlItem | None:
         """Process an effect; returns the statement to execute at once, if any."""
@@ -230,11 +237,12 @@ class PessimisticGroup(GroupActor):
         # First, since other sources compare theirs with it as soon as the item is there.
         after = await self._tools.learner.learn(self.source, effect, statement)
         least = await least_number(self.group, self._lock, item, before, self._target_at)
-        recorded = self._add_item(effect, statement, item, least)
+        late = await self._late.statement(item, before, after.certain)
+        recorded = self._add_item(effect, statement, item, least, late)
         self._reshaped |= recorded.awaited
         if effect.kind is EffectKind.ALTER and effect.instead is None:
             change = MemberChange(before, after.certain)
-            await self._refuse_other_values(effect, statement, change, recorded, item)
+            await self._refuse_other_values(effect, statement, change, recorded, item, late)
         self._log_item(effect, statement, recorded)
 
     def _text(self, change: ParsedStatement, before: Table | None, statement: Statement) -> str:
@@ -249,19 +257,21 @@ class PessimisticGroup(GroupActor):
         statement: Statement,
         item: Item[TableName, ShardStatement],
         least: int = 0,
+        late: LateStatement = NOT_LATE,
     ) -> Recorded:
         """Record an item in the group. Raises FatalError if the target had another one there."""
         try:
-            return self.group.ddl(item, least)
+            return self.group.ddl(item, least, late.fits, late.drops)
         except HistoryError as error:
             if not effect.skipped:
-                where, ways = self._details(statement)
+                target = self.registry.target_name(self.target)
+                place = f"source {self.source}, target {target}"
                 raise FatalError(
                     "ddl.history",
                     str(error),
-                    *ways,
-                    where=where,
-                    scope=of_target(self.registry.target_name(self.target)),
+                    COPY_AGAIN,
+                    where=f"{place}, statement: {statement.sql[:2000]}",
+                    scope=of_target(target),
                     about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP,)),
                 ) from error
             # The operator skipped it: it counts as the statement that the other shards ran instead.
@@ -306,6 +316,7 @@ class PessimisticGroup(GroupActor):
         change: MemberChange,
         recorded: Recorded,
         item: Item[TableName, ShardStatement],
+        late: LateStatement,
     ) -> None:
         """Raise FatalError where rows of a shard have other values after its statement than the
         target's rows after the same item."""
@@ -325,7 +336,8 @@ class PessimisticGroup(GroupActor):
             later = await self._target_at(now) if now > recorded.version else None
             strict = bool((statement.context.sql_mode or 0) & STRICT)
             # Rows were written by the new name of a column that others have renamed.
-            by_name = replace(touched, renamed=set())
+            dropped = set() if late.left_out else touched.dropped
+            by_name = replace(touched, renamed=set(), dropped=dropped)
             difference = former_values(change, there, later, by_name) or converted_again(
                 change, later, touched, strict=strict
             )
@@ -337,28 +349,17 @@ class PessimisticGroup(GroupActor):
         if difference is None and later is not None:
             # Rows of the shard that came without a column got the default of the target then.
             new = [name for name in added if column_part(name) not in touched.named]
-            names = self._names_since(recorded.version, now, new)
+            names = names_since(self.group, recorded.version, now, new)
             difference = other_values(change.after, later, [*names, *anew], names)
         if difference is not None:
             raise other_values_fault(member, effect.target, difference, effect.sql, statement)
 
-    def _names_since(self, version: int, now: int, columns: Iterable[str]) -> dict[str, str]:
-        """The names that columns which item ``version`` added have in the target by now.
-
-        Without those that it has dropped since, or whose names it has exchanged for others'.
-        """
-        item = self.group.resolved(version)
-        later = [self.group.resolved(number) for number in range(version + 1, now + 1)]
-        statements = [
-            statement_of(done) for done in later if done is not None and not done.skipped and item
-        ]
-        found = {name: followed_column(name, statements) for name in columns}
-        return {name: other for name, other in found.items() if other is not None}
-
     async def _target_at(self, version: int) -> Table | None:
         """The target's structure at a version; if its statement is not executed yet, that of the
         shard whose statement will be. None where it is unknown, or nothing was executed."""
-        resolved = self.group.resolved(version)
+        resolved = self.group.resolved(version) if version else None
+        if resolved is not None and resolved.late:
+            return await self._target_at(version - 1)
         if resolved is not None and resolved.skipped:
             return None
         pending = self._lock.pending
@@ -412,16 +413,17 @@ class PessimisticGroup(GroupActor):
         number = self.registry.join(member, effect.target)
         held = await self._tools.learner.learn(self.source, effect, statement)
         bounds = moved.bounds(self.source, effect, at.transaction)
-        fitting, found = await self._fitting(bounds, number, held, at)
         if moved.is_another(effect.target, member, at.transaction):
             self.group.dropped.pop(name, None)
         former = self.group.again(name, at)
-        before = load_structure(former.structure) if former is not None else None
-        otherwise = not fitting or has_other_keys(before, held.certain)
-        if otherwise and await self._comes_back(effect, statement, number, held, at):
+        fitting, found = await self._fitting(bounds, number, held, at)
+        like = fitting
+        if former is not None and is_created_otherwise(former.structure, held):
+            like = [template for template in fitting if await self._is_like(template, held, at)]
+        if not like and await self._comes_back(effect, statement, number, held, at):
             return None
         if fitting or effect.skipped:
-            chosen = [*fitting, *self.group.templates(at, bounds.floor)][0]
+            chosen = [*like, *fitting, *self.group.templates(at, bounds.floor)][0]
             if moved.lacks_record(member, at.transaction, chosen.version, fits=bool(fitting)):
                 self._join_ahead(name, number, at, "; ".join(found))
                 moved.join(member, effect.target, self._epoch, statement)
@@ -436,7 +438,8 @@ class PessimisticGroup(GroupActor):
                 self._join_ahead(name, number, at, needed, waits=waits)
                 return None
             # It joins before anything else is awaited: what fits changes with each decision.
-            state = self.group.join(name, at, chosen, fitting, bounds.entered or 0)
+            earliest = self._late.earliest(fitting, chosen, held.certain)
+            state = self.group.join(name, at, chosen, fitting, bounds.entered or 0, earliest)
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
             missing = not gone and await self._is_missing(effect)
@@ -549,23 +552,20 @@ class PessimisticGroup(GroupActor):
         alike = as_shards_have_it(target, rules.extracted_names, mapped, held.structure)
         return other_than(alike, held)
 
+    async def _is_like(
+        self, template: Template[TableName], held: KnownStructure, at: Place
+    ) -> bool:
+        """Whether a state that a created table fits is also like it in what no row tells."""
+        if template.member is not None:
+            there = self._structure(template.member, at)
+        else:
+            there = await self._target_at(template.version)
+        now = held.certain
+        return there is not None and now is not None and not has_other_parts(there, now)
+
     def _structure(self, name: TableName, at: Place) -> Table | None:
         """The structure that a member has for certain."""
         return self.registry.held(self.numbers[name], at.transaction).certain
-
-    def refuse_several(self, effects: tuple[Effect, ...], statement: Statement) -> None:
-        """Raise FatalError where one statement renames several members."""
-        if sum(effect.kind is EffectKind.RENAME for effect in effects) > 1:
-            where, ways = self._details(statement)
-            raise FatalError(
-                "ddl.several-tables",
-                "one RENAME statement renames several tables of a sharding group. Their order"
-                " matters, and other shards can't make the same change at the same moment",
-                *ways,
-                where=where,
-                scope=of_target(self.registry.target_name(self.target)),
-                about=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE,)),
-            )
 
     def _rename(self, effect: Effect, statement: Statement, at: Place) -> None:
         assert effect.renamed_to is not None
@@ -593,8 +593,3 @@ class PessimisticGroup(GroupActor):
     def tell_changed(self) -> None:
         """Have the lock looked at."""
         self._tools.coordinator.tell(GroupChanged(self.target))
-
-    def _details(self, statement: Statement) -> tuple[str, tuple[str, ...]]:
-        """The place of a statement that cannot be processed, and the remedies."""
-        where = f"source {self.source}, target {self.registry.target_name(self.target)}"
-        return f"{where}, statement: {statement.sql[:2000]}", (COPY_AGAIN,)

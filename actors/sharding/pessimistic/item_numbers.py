@@ -36,7 +36,7 @@ async def least_number(
     while number in noted:
         number += 1
     while own is not None and (done := group.resolved(number)) is not None:
-        if done.text == item.text or done.unlocked or number > lock.version:
+        if done.text == item.text or done.unlocked or done.late or number > lock.version:
             break
         before, after = await target_at(number - 1), await target_at(number)
         if before is None or after is None or not shows_change(before, after, own):

@@ -6,7 +6,8 @@ Their rows are written by the path of their columns (`replicator.schema.effects.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from attrs import define
 
@@ -14,6 +15,7 @@ from actors.faults import COPY_AGAIN, SKIP_OR_REPLACE, DdlEvent, FatalError, of_
 from actors.lock_state import ShardStatement
 from actors.sharding.moved_shards import MovedShards
 from actors.sharding.pessimistic.lock_messages import TableAhead
+from actors.task_setup import ColumnsOf
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify
@@ -23,12 +25,36 @@ from replicator.downstream.meta.moved_shards import MovedShardStore
 from replicator.mysql.names import TableName, folded
 from replicator.schema.effects.column_path import ColumnPath, column_path, dropped_by
 from replicator.schema.effects.ddl_effects import Effect
+from replicator.schema.effects.touched_parts import followed_column
 from replicator.schema.registry.registry import GONE, UNSEEN, KnownStructure, SchemaRegistry
-from replicator.sharding.items import ResolvedItem
+from replicator.schema.structure.column_rules import as_shards_have_it
+from replicator.schema.structure.structure import Table, differences
+from replicator.sharding.items import Item, ResolvedItem, Template
 from replicator.sharding.pessimistic.group import Group
 
+StructureAt = Callable[[int], Awaitable[Table | None]]
+"""The structure of the target at a version, if it is known."""
 UnlikeTarget = Callable[[int, int, KnownStructure], Awaitable[list[str]]]
 """The differences of a structure of a member (number) from the target at a version."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateStatement:
+    """A statement of a member that has items without a DDL of its own.
+
+    Attributes:
+        fits: the versions up to the member's own whose structure it has after the statement; None
+            if they are not asked for.
+        drops: if the statement may be a new one as well, the items that drop what it adds.
+        left_out: whether earlier rows were written without the columns that the statement drops.
+    """
+
+    fits: Collection[int] | None = None
+    drops: Collection[int] = field(default=())
+    left_out: bool = False
+
+
+NOT_LATE = LateStatement()
 
 
 @define(eq=False)
@@ -39,6 +65,62 @@ class LateMembers:
     _group: Group[TableName, ShardStatement]
     _numbers: Mapping[TableName, int]
     _unlike: UnlikeTarget
+    _target_at: StructureAt
+    _columns: ColumnsOf
+
+    async def statement(
+        self,
+        item: Item[TableName, ShardStatement],
+        before: Table | None,
+        after: Table | None,
+    ) -> LateStatement:
+        """Compare a statement of a member with the items that it has without a DDL of its own.
+
+        Args:
+            before: the member's structure before the statement, if it is certain.
+            after: the one after it.
+        """
+        state, matched = self._group.members[item.member], self._group.matched(item)
+        if matched is None or before is None or after is None:
+            return NOT_LATE
+        name = item.member
+        fits = [v for v in range(matched, state.version + 1) if await self._is_at(name, v, after)]
+        had = {folded(column.name) for column in before.columns}
+        added = {folded(column.name) for column in after.columns} - had
+        versions = [v for v in sorted({*state.awaited, *state.optional}) if v > matched]
+        later = [(v, done) for v in versions if (done := self._group.resolved(v))]
+        later = [(v, done) for v, done in later if not done.skipped]
+        dropped = dropped_by(added, [statement_of(done) for _, done in later])
+        drops = {later[place][0] for place in dropped.values()}
+        new = drops and await self._is_at(name, state.version, before)
+        left_out = matched in state.awaited and await self._is_at(name, matched - 1, before)
+        return LateStatement(fits, drops if new else (), left_out)
+
+    async def _is_at(self, member: TableName, version: int, own: Table) -> bool:
+        """Whether a member's structure is that of the target at a version."""
+        there = await self._target_at(version)
+        if there is None:
+            return False
+        rules = self._columns(self._registry.member(self._numbers[member]))
+        mapped = rules.mapped.name if rules.mapped else None
+        return not differences(as_shards_have_it(there, rules.extracted_names, mapped, own), own)
+
+    def earliest(
+        self, fitting: Iterable[Template[TableName]], chosen: Template[TableName], own: Table | None
+    ) -> int | None:
+        """Return the earliest version that a created table may have as well as the chosen one.
+
+        No item since then drops or renames a column that the table has.
+        """
+        newest = self._group.made_at(chosen)
+        for version in sorted({self._group.made_at(one) for one in fitting}):
+            items = [self._group.resolved(number + 1) for number in range(version, newest)]
+            if own is None or version >= newest or not all(items):
+                continue
+            executed = [statement_of(item) for item in items if item and not item.skipped]
+            if not column_path([column.name for column in own.columns], executed):
+                return version
+        return None
 
     async def column_paths(self, rows: RowEvents | None) -> dict[int, ColumnPath]:
         """Return the paths that are not empty of the members with these rows, by their numbers.
@@ -69,6 +151,9 @@ class LateMembers:
         path = column_path(columns, statements)
         dropped = dropped_by(columns, statements)
         made = min(*state.awaited, *state.optional, lacking[0]) - 1
+        if await self._is_at(member, made, held):
+            # A statement that may be a new one as well is an open item (`statement`).
+            return path
         versions = await self._possible_versions(number, member, made) if dropped else []
         if not versions:
             return path
@@ -98,6 +183,21 @@ class LateMembers:
             return [] if before is GONE or before is UNSEEN else list(versions)
         unlike = [await self._unlike(number, version, before) for version in versions]
         return [version for version, found in zip(versions, unlike, strict=True) if not found]
+
+
+def names_since(
+    group: Group[TableName, ShardStatement], version: int, now: int, columns: Iterable[str]
+) -> dict[str, str]:
+    """Return the names that columns which item ``version`` added have in the target by now.
+
+    Without those that it has dropped since, or whose names it has exchanged for others'.
+    """
+    if group.resolved(version) is None:
+        return {}
+    later = [group.resolved(number) for number in range(version + 1, now + 1)]
+    statements = [statement_of(done) for done in later if done is not None and not done.skipped]
+    found = {name: followed_column(name, statements) for name in columns}
+    return {name: other for name, other in found.items() if other is not None}
 
 
 async def note_ahead(

@@ -161,6 +161,7 @@ class TargetMover:
         until, lives = self._until(moves), self._shards.lives()
         try:
             if self._joins(ready):
+                await self._widen(ready)
                 columns = await self._matched_columns(ready)
                 await self._renames.join(moves, until, lives, columns)
             else:
@@ -269,10 +270,25 @@ class TargetMover:
             held = self._last_structure(shard)
             if held is None or differences(own, held):
                 raise _occupied([shard], f"the shard has not the same columns as {former}")
+        wider = self._coordination.widening(own, there)
         try:
-            return moved_columns(own, there, await self._coordination.paths(own, to))
+            paths = await self._coordination.paths(own, to)
+            return moved_columns(own, there if wider is None else wider.table, paths)
         except ColumnsDifferError as error:
             raise _occupied(shards, str(error)) from error
+
+    async def _widen(self, ready: _Groups) -> None:
+        """Let a target take the rows that come to it. When its new members are read, their answers
+        find it so. Raises RenameRefusedError."""
+        [(former, shards)] = ready.items()
+        own, there = (
+            await self._renames.table(former),
+            await self._renames.table(shards[0].move.target),
+        )
+        if own is None or there is None:
+            return
+        if (wider := self._coordination.widening(own, there)) is not None:
+            await self._renames.widen(shards[0].move.target, wider.sql)
 
     async def _refuse_lost_columns(self, ready: _Groups) -> None:
         """Raise FatalError if a target has lost columns that a shard had."""

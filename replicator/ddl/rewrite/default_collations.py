@@ -16,6 +16,7 @@ from typing import TypeGuard
 from replicator.ddl.parser.alter_actions import (
     DEFINING,
     alter_actions,
+    defined_columns,
     in_brackets,
     of_action,
     outside_brackets,
@@ -289,6 +290,57 @@ def implicit_collations(statement: ParsedStatement) -> Iterator[Token]:
             else:
                 options += action
         yield from _of_definition(options)
+
+
+_TEXT_TYPES = frozenset(
+    {"CHAR", "VARCHAR", "CHARACTER", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "ENUM", "SET"}
+)
+_OWN_CHARSET = _DECIDED | {"CHARSET", "BYTE", "ASCII", "UNICODE"}
+
+
+def with_column_charsets(statement: ParsedStatement, charset: str, collation: str) -> str:
+    """Return an ALTER TABLE with the charset of the text columns that it defines without one.
+
+    They get their table's default, which may differ between the tables of shards and target. The
+    statement is returned as it is if it changes this default itself.
+    """
+    if next(_table_charsets(statement), None) is not None:
+        return statement.sql
+    pieces: list[Piece] = []
+    for _, _, definition in defined_columns(statement):
+        end = _end_of_text_type(definition)
+        if end is not None and not _names_charset(definition):
+            clause = f"CHARACTER SET {charset} COLLATE {collation}"
+            pieces.append(_inserted(statement.sql, end, clause))
+    return splice(statement.sql, pieces)
+
+
+def _table_charsets(statement: ParsedStatement) -> Iterator[Token]:
+    """The words of an ALTER TABLE that change the default charset of its table, or its columns'."""
+    if statement.kind is StatementKind.ALTER_TABLE:
+        for action in alter_actions(statement):
+            if action[0].keyword not in DEFINING:
+                yield from (t for t in action if t.keyword in ("CHARSET", "CHARACTER", "COLLATE"))
+
+
+def _end_of_text_type(definition: Sequence[Token]) -> int | None:
+    """The position after a text type without a charset of its own; None if there is none."""
+    if not definition or definition[0].keyword not in _TEXT_TYPES:
+        return None
+    place = 2 if [token.keyword for token in definition[1:2]] == ["VARYING"] else 1
+    depth = 0
+    for token in definition[place:]:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0:
+            return token.end if token.text == ")" else definition[place - 1].end
+    return definition[place - 1].end
+
+
+def _names_charset(definition: Sequence[Token]) -> bool:
+    words = outside_brackets(definition)[1:]
+    return any(token.keyword in _OWN_CHARSET for token in words) or any(
+        charset_name(words, number) for number in range(len(words))
+    )
 
 
 def charset_name(tokens: Sequence[Token], number: int) -> Token | None:

@@ -160,6 +160,14 @@ class TargetRenames:
         await self._drop_emptied(renaming)
         reach(Failpoint.DDL_FINISHED)
 
+    async def widen(self, target: TableName, sql: str) -> None:
+        """Let a target take rows that come to it, by an ALTER TABLE.
+
+        It may be executed again. Raises DatabaseUnavailableError, RenameRefusedError.
+        """
+        await self._run(sql, set())
+        self._log.info("target.widened", target=str(target), statement=sql[:2000])
+
     async def admit(
         self,
         shards: Sequence[MovedShard],

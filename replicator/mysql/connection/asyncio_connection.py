@@ -7,6 +7,7 @@ state: the connection is then closed, and the next call opens a new one.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 import socket
@@ -113,6 +114,8 @@ class Connection:
         """What callers have found out about this session, or set in it: a new one has none."""
         self.kept: dict[tuple[str, ...], tuple[str, object]] = {}
         """What callers keep during the session, with the text that says whether it is valid."""
+        self.keeping = anyio.Lock()
+        """Held by a caller that reads what it will keep, so that the next one finds it."""
 
     async def fetch(
         self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
@@ -208,17 +211,29 @@ class Connection:
     async def _run_watched(
         self, sql: str, args: Sequence[object], patience: float, thread: Thread | None
     ) -> tuple[list[tuple[Any, ...]], int]:
-        """Run a statement while another connection looks at what ``thread``, its own, is doing."""
+        """Run a statement. If it takes long, another connection looks at what its thread does."""
+        if thread is None:
+            return await self._run(sql, args, patience)
         outcome: tuple[list[tuple[Any, ...]], int] | BaseException | None = None
+        watched = False
         async with anyio.create_task_group() as group:
-            if thread is not None:
+
+            def watch() -> None:
+                nonlocal watched
+                watched = True
                 group.start_soon(self._until_lost, thread, group.cancel_scope)
+
+            # Most statements end before: a task for each would cost more than they do.
+            timer = asyncio.get_running_loop().call_later(liveness.LOOK_SECONDS, watch)
             try:
                 outcome = await self._run(sql, args, patience)
             except (pymysql.err.MySQLError, DatabaseUnavailableError) as error:
                 # Else it would come out of the group as one of several.
                 outcome = error
-            group.cancel_scope.cancel()
+            finally:
+                timer.cancel()
+            if watched:
+                group.cancel_scope.cancel()
         if outcome is None:
             raise DatabaseUnavailableError(
                 f"{self.address}: the connection is half open, no answer to a statement will come"
@@ -232,7 +247,6 @@ class Connection:
         with closing(Connection(self.address, patience=liveness.LOOK_SECONDS)) as other:
             suspected = False
             while True:
-                await anyio.sleep(liveness.LOOK_SECONDS)
                 # Where the server can't be asked nothing is known.
                 with contextlib.suppress(pymysql.err.MySQLError, DatabaseUnavailableError):
                     asked = thread_of(await other.fetch(THREAD_SQL))
@@ -245,6 +259,7 @@ class Connection:
                                 await other.execute(thread.kill_sql)
                         return
                     suspected = lost
+                await anyio.sleep(liveness.LOOK_SECONDS)
 
     async def _open(self) -> aiomysql.Connection:
         session: Mapping[str, str] = {

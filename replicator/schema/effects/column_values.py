@@ -15,6 +15,7 @@ from replicator.ddl.parser.alter_actions import split_at_commas
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
 from replicator.mysql.names import folded
 from replicator.schema.effects.expression_forms import expression_form
+from replicator.schema.structure.shown_values import stored_value
 from replicator.schema.structure.structure import Column, Table
 
 
@@ -31,7 +32,8 @@ def other_values(
         if own is None or there is None:
             continue
         values = value_text(shard, own.name), value_text(target, there.name)
-        if values[0] != values[1]:
+        clauses = value_clause(shard, own.name), value_clause(target, there.name)
+        if values[0] != values[1] and not _stores_same(own, there, clauses):
             mine, theirs = (text or "no default" for text in values)
         elif _rounds_otherwise(own, there, values[0]):
             mine, theirs = (
@@ -42,6 +44,21 @@ def other_values(
         behind = "" if folded(own.name) == folded(there.name) else f", where it is {there.name}"
         return f"{own.name} has {mine} in the shard and {theirs} in the target{behind}"
     return None
+
+
+def _stores_same(own: Column, there: Column, clauses: tuple[str, str]) -> bool:
+    """Whether two defaults, written in their own ways, are the same value.
+
+    False if a column is computed, or if the values are not known.
+    """
+    word = "DEFAULT "
+    if not all(clause.startswith(word) for clause in clauses):
+        return False
+    mine, theirs = (
+        stored_value(column, clause.removeprefix(word))
+        for column, clause in zip((own, there), clauses, strict=True)
+    )
+    return mine is not None and mine == theirs
 
 
 def _rounds_otherwise(own: Column, there: Column, clause: str) -> bool:

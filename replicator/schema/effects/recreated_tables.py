@@ -44,13 +44,15 @@ def altering(target: Table, former: Table, created: Table, statement: ParsedStat
     return f"ALTER TABLE {name.quoted} {', '.join(actions)}" if actions else ""
 
 
-def has_other_keys(former: Table | None, created: Table | None) -> bool:
-    """Whether a created table has the columns of the dropped one of its name, and other keys."""
-    if former is None or created is None:
-        return False
-    old, new = former.definition, created.definition
-    columns = ([folded(column.name) for column in one.columns] for one in (old, new))
-    return len({*map(tuple, columns)}) == 1 and _senses(old.keys) != _senses(new.keys)
+def has_columns_of(former: Table, created: Table) -> bool:
+    """Whether a created table has the columns of another one, by their names and order."""
+    names = ([folded(c.name) for c in one.definition.columns] for one in (former, created))
+    return len({*map(tuple, names)}) == 1
+
+
+def has_other_keys(former: Table, created: Table) -> bool:
+    """Whether a created table has other keys than another one, whatever their names."""
+    return _senses(former.definition.keys) != _senses(created.definition.keys)
 
 
 def _senses(keys: Iterable[KeyDefinition]) -> Counter[object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, Span, TableRole
@@ -74,6 +75,7 @@ def renamed(create_sql: str, name: TableName) -> str:
     return _with_names_of(found, former[2][1:-1].replace("``", "`"), name.table)
 
 
+@lru_cache(maxsize=256)
 def kept_here(create_sql: str) -> str:
     """A text of SHOW CREATE TABLE without what would have the rows elsewhere than on its server."""
     statement = classify(create_sql, default_schema="")

@@ -115,21 +115,22 @@ async def read_again(connection: Connection, name: TableName) -> Table | None:
     A session keeps what it has read by the text of SHOW CREATE TABLE.
     """
     await show_generated_keys(connection)
-    try:
-        shown = await _shown(connection, name)
-    except pymysql.err.MySQLError:
-        # A missing table may be shown to nobody who has no rights at it.
-        shown = None
-    kept = connection.kept.get((_READ, *name))
-    if shown is not None and kept is not None and kept[0] == shown:
-        table = kept[1]
-        assert isinstance(table, Table)
+    async with connection.keeping:
+        try:
+            shown = await _shown(connection, name)
+        except pymysql.err.MySQLError:
+            # A missing table may be shown to nobody who has no rights at it.
+            shown = None
+        kept = connection.kept.get((_READ, *name))
+        if shown is not None and kept is not None and kept[0] == shown:
+            table = kept[1]
+            assert isinstance(table, Table)
+            return table
+        table = await read_table(connection, name)
+        # Another text would mean that columns and text may be of different moments.
+        if table is not None and table.create_sql == shown and _SHOWN in connection.notes:
+            connection.kept[_READ, *name] = shown, table
         return table
-    table = await read_table(connection, name)
-    # Another text would mean that columns and text may be of different moments.
-    if table is not None and table.create_sql == shown and _SHOWN in connection.notes:
-        connection.kept[_READ, *name] = shown, table
-    return table
 
 
 async def _shown(connection: Connection, name: TableName) -> str | None:

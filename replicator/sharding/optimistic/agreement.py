@@ -40,6 +40,7 @@ class PartKind(StrEnum):
 Part = tuple[PartKind, str]
 """A kind, and the folded name of the column, or the columns of the key."""
 ORDER: Part = (PartKind.ORDER, "")
+TABLE_COLLATION: Part = (PartKind.TABLE_COLLATION, "")
 _OF_KEYS = frozenset({PartKind.KEY_NAME, PartKind.FOREIGN_KEY})
 
 _GENERAL = {"latin1": "latin1_swedish_ci", "binary": "binary"}
@@ -149,7 +150,7 @@ def _options(table: Table) -> dict[Part, str]:
     comment = values.get("COMMENT", "")
     return {
         (PartKind.TABLE_COMMENT, ""): unquoted(comment) if comment else "",
-        (PartKind.TABLE_COLLATION, ""): f"{charset} {collation}" if charset else "",
+        TABLE_COLLATION: f"{charset} {collation}" if charset else "",
     }
 
 

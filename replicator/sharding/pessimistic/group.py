@@ -30,6 +30,7 @@ from replicator.sharding.items import (
     ResolvedItem,
     RowDecision,
     Template,
+    late_key,
 )
 from replicator.watermark import Place
 
@@ -72,6 +73,11 @@ class Group(Generic[Name, Event]):
         self.releasing: dict[int, Place] = {}
         """The released versions whose rows are not applied, with the place where each began."""
         self.ahead: list[Place] = []
+        self._doubted: dict[Place, tuple[str, frozenset[int]]] = {}
+        """The doubtful statements (`ddl`): of which member, and the items that would drop what they
+        have added."""
+        self._late: set[Place] = set()
+        """Those that are no new ones."""
         self._shown: dict[Name, tuple[int, str, bool]] = {}
         """Whether members that lack the item of a version, with this text, show it already."""
         self._waiting: set[Name] = set()
@@ -112,40 +118,84 @@ class Group(Generic[Name, Event]):
             return RowDecision.HOLD
         return RowDecision.APPLY if version == self.known else RowDecision.SKIP
 
-    def ddl(self, item: Item[Name, Event], least: int = 0) -> Recorded:
-        """Record a member's next item, or match it to one that an unlock gave the member.
+    def ddl(
+        self,
+        item: Item[Name, Event],
+        least: int = 0,
+        fits: Collection[int] | None = None,
+        drops: Collection[int] = (),
+    ) -> Recorded:
+        """Record a member's next item, or match it to one that the member has without a DDL.
 
-        ``least``: the item's number at least. The member shows the earlier items already.
+        A statement is doubtful if it may be a new one as well, and rows after it would lose columns
+        if it is not. It is recorded as a new item, so these rows are held, until the member itself
+        makes the item that drops the columns: then it is `late`.
+
+        Args:
+            item: the statement.
+            least: the item's number at least. The member shows the earlier items already.
+            fits: the versions whose structure the member has now, if that is known.
+            drops: of a doubtful statement, the items that drop the columns that it adds.
+
         Raises HistoryError for an item up to `known` that differs from the target's history.
         Items above are compared by `replicator.sharding.pessimistic.lock.TargetLock`.
         """
         self._approach(item.at)
         self._shown.pop(item.member, None)
         state = self.members[item.member]
+        version, own = max(state.version + 1, least), late_key(self.source, item.member)
+        while (resolved := self.resolved(version)) is not None and resolved.late not in ("", own):
+            version += 1
         matched = self._awaited(state, item)
         if matched is not None:
-            awaited, optional = (
-                tuple(version for version in versions if version > matched)
-                for versions in (state.awaited, state.optional)
-            )
-            self.members[item.member] = replace(
-                state, since=item.at, awaited=awaited, optional=optional
-            )
-            self._reach(item.at)
-            return Recorded(matched, awaited=True)
-        version = max(state.version + 1, least)
+            self._note_late(item.member, matched)
+            late = resolved is not None and resolved.late == own
+            if not drops or (resolved is not None and not late and item.text != resolved.text):
+                self.members[item.member] = _made(state, item.at, matched, fits)
+                self._reach(item.at)
+                return Recorded(matched, awaited=True)
+            if resolved is None or late:
+                made = _made(state, item.at, matched, fits)
+                self.members[item.member] = replace(made, version=version)
+                if version > self.known:
+                    self._add(version, item)
+                    self._doubted[item.at] = own, frozenset(drops)
+                self._reach(item.at)
+                return Recorded(matched if late else version, awaited=late)
         if version <= self.known:
-            resolved = self._history[version - 1]
+            assert resolved is not None
             if item.text != resolved.text and not resolved.unlocked:
                 raise HistoryError(self.source, self.target, version, item, resolved)
         else:
-            self.items[version] = (*self.items.get(version, ()), item)
-            self.added.add(version)
+            self._add(version, item)
         self.members[item.member] = replace(
             state, version=version, since=item.at, awaited=(), optional=(), idle=()
         )
         self._reach(item.at)
         return Recorded(version, awaited=False)
+
+    def _add(self, version: int, item: Item[Name, Event]) -> None:
+        self.items[version] = (*self.items.get(version, ()), item)
+        self.added.add(version)
+
+    def _note_late(self, member: Name, matched: int) -> None:
+        """Note which doubtful statements are no new ones, since a member makes an earlier item."""
+        for item in (item for items in self.items.values() for item in items):
+            _, drops = self._doubted.get(item.at, ("", frozenset[int]()))
+            if item.member == member and matched in drops:
+                self._late.add(item.at)
+
+    def late(self, item: Item[Name, Event]) -> str:
+        """Return the `late_key` of a doubtful item if it is certainly no new one, else nothing.
+
+        Its member has dropped again what it has added, as the target had done before, or is gone.
+        """
+        own, _ = self._doubted.get(item.at, ("", frozenset[int]()))
+        return own if item.at in self._late or item.member not in self.members else ""
+
+    def matched(self, item: Item[Name, Event]) -> int | None:
+        """Return which of the items that a member has without a DDL of its own this is, if any."""
+        return self._awaited(self.members[item.member], item)
 
     def show(self, member: Name, text: str, *, shows: bool) -> None:
         """Note whether a member's structure shows the item after `known`, which concerns no row."""
@@ -198,7 +248,7 @@ class Group(Generic[Name, Event]):
 
     def resolved(self, version: int) -> ResolvedItem | None:
         """The target's item of a version; None where it is not decided."""
-        return self._history[version - 1] if version <= len(self._history) else None
+        return self._history[version - 1] if 0 < version <= len(self._history) else None
 
     def _truncates(self, version: int) -> bool:
         """Whether an item removes all rows: a table that was created since never makes it up."""
@@ -232,13 +282,16 @@ class Group(Generic[Name, Event]):
         template: Template[Name] | None,
         equals: Collection[Template[Name]] = (),
         least: int = 0,
+        earliest: int | None = None,
     ) -> MemberState:
         """Add a created table that fits one of `templates`; None is the target at this place.
 
         ``equals`` are all that it fits. Where that is also one that lacks the last items, and none
         in between that differs, whether the table has these items is not known: a DDL of its own
-        with the text of one of them is taken for that one. ``least``: the version that its rows
-        have at least. They were not read before the target had it.
+        with the text of one of them is taken for that one. The same is true from the version
+        ``earliest`` on, though versions in between differ: no item since then concerns columns that
+        the table has. ``least``: the version that its rows have at least. They were not read before
+        the target had it.
         """
         self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
@@ -251,7 +304,8 @@ class Group(Generic[Name, Event]):
             version = template.version
             state = replace(self.members[template.member], since=at)
         own = min(state.awaited, default=version + 1) - 1
-        possible = range(self._lowest(own, template, equals) + 1, own + 1)
+        lowest = self._lowest(own, template, equals)
+        possible = range(min(lowest, lowest if earliest is None else earliest) + 1, own + 1)
         optional = (v for v in possible if not self._truncates(v))
         state = replace(state, optional=tuple(sorted({*state.optional, *optional})))
         if state.version < least:
@@ -272,13 +326,13 @@ class Group(Generic[Name, Event]):
         """The lowest version, down from one, that a created table may have been made at as well."""
         if template is None:
             return version
-        fitting = {self._made_at(found) for found in equals}
+        fitting = {self.made_at(found) for found in equals}
         known = {*range(len(self._history) + 1), *(m.version for m in self.members.values())}
         while version > 0 and (version - 1 in fitting or version - 1 not in known):
             version -= 1
         return version
 
-    def _made_at(self, template: Template[Name]) -> int:
+    def made_at(self, template: Template[Name]) -> int:
         """The version of the target that a template has the structure of."""
         awaited = self.members[template.member].awaited if template.member is not None else ()
         return min(awaited, default=template.version + 1) - 1
@@ -411,7 +465,11 @@ class Group(Generic[Name, Event]):
     def _at_hand(self) -> bool:
         """Whether the cutover to the next version is passed, and nothing that this run has read
         would be decided otherwise by now."""
-        return self.base > self.known and not self.ahead
+        version = self.known + 1
+        items, resolved = self.items.get(version, ()), self.resolved(version)
+        renumbered = resolved is not None and resolved.late and items
+        doubtful = any(item.at in self._doubted for item in items)
+        return self.base > self.known and not (self.ahead or renumbered or doubtful)
 
     # What others ask.
 
@@ -506,8 +564,8 @@ class Group(Generic[Name, Event]):
         for name, state in self.members.items():
             if state.version < cutover.version:
                 resolved = self._history[cutover.version - 1]
-                granted = cutover.forced or resolved.text in state.idle
-                assert granted or cutover.shown, (
+                granted = (cutover.forced or resolved.text in state.idle) and not resolved.late
+                assert granted or cutover.shown or resolved.late, (
                     f"{self}: {name} comes to {cutover} with version {state.version}"
                 )
                 assert state.version == cutover.version - 1, f"{self}: {name} misses earlier items"
@@ -516,3 +574,18 @@ class Group(Generic[Name, Event]):
                     if granted
                     else replace(state, version=cutover.version)
                 )
+
+
+def _made(state: MemberState, at: Place, version: int, fits: Collection[int] | None) -> MemberState:
+    """Return the state of a member that has made an item by its own statement.
+
+    Optional items whose result its structure lacks now are awaited.
+    """
+    awaited = {number for number in state.awaited if number > version}
+    optional = {number for number in state.optional if number > version}
+    if fits is not None:
+        lacking = {number for number in optional if number > max(fits, default=version)}
+        awaited, optional = awaited | lacking, optional - lacking
+    return replace(
+        state, since=at, awaited=tuple(sorted(awaited)), optional=tuple(sorted(optional))
+    )

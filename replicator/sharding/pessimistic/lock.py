@@ -154,6 +154,31 @@ class TargetLock(Generic[Name, Event]):
         item = self.candidates(self.owner)[0]
         return self._decide(self.owner, item, ResolvedItem(item.text), resume, forced=False)
 
+    @property
+    def late(self) -> tuple[str, Item[Name, Event]] | None:
+        """A doubtful item that is none, with its source: its member has made an earlier one late.
+
+        None while a source is not read.
+        """
+        if self.pending is not None or any(
+            source not in self.groups or self.groups[source].known != self.version
+            for source in self.sources
+        ):
+            return None
+        items = ((source, item) for source in self.sources for item in self.candidates(source))
+        return next(((s, item) for s, item in items if self.groups[s].late(item)), None)
+
+    def resolve_late(self, resume: Mapping[str, Place]) -> Resolution[Name, Event]:
+        """Decide the `late` item: the rows that its member had held get a version by that.
+
+        ``resume`` as for `resolve`. Save the result, with all cutovers; nothing is executed.
+        """
+        assert self.late is not None, f"{self}: no item is late"
+        source, item = self.late
+        key = self.groups[source].late(item)
+        resolved = ResolvedItem(f"(made late) {item.text}", skipped=True, late=key)
+        return self._decide(source, item, resolved, resume, forced=True)
+
     def unlock(
         self,
         resume: Mapping[str, Place],

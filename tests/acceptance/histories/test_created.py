@@ -31,7 +31,31 @@ LATE_ALTERED: Story = (_row("B3", new=False), ("B3", ADD), _row("B3", new=True))
 MORE = "ALTER TABLE {t} ADD KEY (v)"
 SECOND = "ALTER TABLE {t} MODIFY v BIGINT"
 
+GONE: Story = tuple((shard, "ALTER TABLE {t} DROP c") for shard in ("A1", "B1"))
+AGAIN: Story = (("A3", f"CREATE TABLE {{t}} {OLD}"), _row("A3", new=False))
+DOUBTFUL: Story = (("A3", ADD), _row("A3", new=True), _row("A1", new=False))
+
 STORIES: dict[str, tuple[Story, ...]] = {
+    "a-column-that-came-and-went": (
+        (*START, *END, *GONE),
+        AGAIN,
+        DOUBTFUL,
+        (("A3", "ALTER TABLE {t} DROP c"), _row("A3", new=False), _row("A1", new=False)),
+        (("A3", SECOND), ("A1", SECOND), ("B1", SECOND), _row("A3", new=False)),
+    ),
+    "a-column-that-comes-again": (
+        (*START, *END, *GONE),
+        AGAIN,
+        DOUBTFUL,
+        (("A1", ADD), _row("A1", new=True)),
+        (("B1", ADD), _row("B1", new=True), _row("A3", new=True)),
+    ),
+    "a-column-that-came-and-went-before-others": (
+        (*START, *END, *GONE),
+        (*AGAIN, *DOUBTFUL, ("B1", SECOND), _row("B1", new=False)),
+        (("A1", SECOND), ("A3", "ALTER TABLE {t} DROP c"), _row("A3", new=False)),
+        (("A3", SECOND), _row("A3", new=False), _row("A1", new=False)),
+    ),
     "created": (START, CREATED, END),
     "altered-behind-the-execution": (START, CREATED[:2], END, CREATED[2:]),
     "created-behind-the-execution": (START, END, CREATED),
@@ -109,6 +133,7 @@ QUICK = {
     "created-new-before-all-others",
     "created-new-at-the-lagging-source",
     "a-key-behind-the-execution",
+    "a-column-that-came-and-went",
 }
 
 

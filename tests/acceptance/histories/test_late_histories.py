@@ -97,6 +97,27 @@ STORIES: dict[str, Story] = {
         "ALTER TABLE {t} MODIFY n BIGINT",
         "ALTER TABLE {t} ADD d INT",
     ),
+    "a-column-that-comes-and-goes": _each(
+        ("uA1", "uB1", "uA2"),
+        "CREATE TABLE {t} (id INT PRIMARY KEY, n INT)",
+        "ALTER TABLE {t} ADD c VARCHAR(20) NOT NULL DEFAULT 'x'",
+        "ALTER TABLE {t} DROP c",
+    ),
+    "a-column-that-comes-and-goes-and-more": _each(
+        ("uA1", "uA2", "uB1"),
+        "CREATE TABLE {t} (id INT PRIMARY KEY, n INT, c INT)",
+        "ALTER TABLE {t} ADD d VARCHAR(20) NOT NULL DEFAULT 'x'",
+        "ALTER TABLE {t} DROP d",
+        "ALTER TABLE {t} CHANGE c e INT",
+        "ALTER TABLE {t} ADD d INT",
+    ),
+    "a-column-that-comes-twice": _each(
+        ("uA1", "uA2", "uB1"),
+        "CREATE TABLE {t} (id INT PRIMARY KEY, n INT)",
+        "ALTER TABLE {t} ADD c INT NOT NULL DEFAULT 5",
+        "ALTER TABLE {t} DROP c",
+        "ALTER TABLE {t} ADD c INT NOT NULL DEFAULT 5",
+    ),
     "narrower-and-nullable": _each(
         ("uB1", "uA1"),
         "CREATE TABLE {t} (id INT PRIMARY KEY, n INT, c DECIMAL(12, 2) NOT NULL DEFAULT 1.5)",
@@ -105,8 +126,12 @@ STORIES: dict[str, Story] = {
     ),
 }
 QUICK = {("optimistic", "a-new-name")}
-OPEN = {("pessimistic", "created-with-the-new-name")}
-"""Expected to fail: a created shard is older than the target has ever been."""
+OPEN = {
+    ("pessimistic", "created-with-the-new-name"),
+    ("pessimistic", "a-column-that-comes-twice"),
+}
+"""Expected to fail: a created shard is older than the target has ever been, or its ADD may be
+either of two that the target has made."""
 
 
 def _marks(case: tuple[str, str]) -> list[pytest.MarkDecorator]:

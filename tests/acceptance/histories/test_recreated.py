@@ -101,6 +101,33 @@ async def test_a_table_has_other_keys(
     assert {str(row[0]) for row in columns} == {"id", "w"}
 
 
+async def test_a_table_has_other_comments_and_charsets(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    estate = mariadb_estate
+    create = "CREATE TABLE {{t}} (id INT PRIMARY KEY, n VARCHAR(9) {}, v INT {}) {}"
+    former = "(id INT PRIMARY KEY, n VARCHAR(9), v INT) CHARSET latin1"
+    estate.create("A1", "A2", "B1", table=former)
+    others = (
+        ("COMMENT 'a name'", "DEFAULT 3", "CHARSET latin1"),
+        ("COMMENT 'a name'", "DEFAULT 3", "CHARSET utf8mb4 COMMENT 'names'"),
+    )
+    async with estate.merging():
+        for other in others:
+            for shard in ("A1", "A2", "B1"):
+                estate.run(shard, "DROP TABLE {t}")
+            for shard in ("A1", "A2", "B1"):
+                estate.run(shard, create.format(*other))
+            await estate.caught_up()
+        for shard in ("A1", "A2", "B1"):
+            estate.put(shard, "{}, 'n', 1")
+        await estate.settled()
+    shown = estate.target.execute(f"SHOW CREATE TABLE {estate.db}.t")[0][1]
+    for part in ("COMMENT 'a name'", "DEFAULT 3", "CHARSET=utf8mb4", "COMMENT='names'"):
+        assert part in str(shown)
+    assert "latin1" not in str(shown)
+
+
 async def test_a_parent_changes_after_its_child_was_dropped(
     mariadb_estate: ShardedEstate,
 ) -> None:

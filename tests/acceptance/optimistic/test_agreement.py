@@ -27,6 +27,14 @@ SCRIPTS = {
         ["CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"],
         "ADD c INT",
     ),
+    "a new column after all collations": (
+        [
+            "ADD d INT",
+            "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci",
+            "ADD w VARCHAR(9)",
+        ],
+        "ADD c INT",
+    ),
     "the table's comment": (["COMMENT='new'"], "ADD c INT"),
     "the table's collation": (["COLLATE=utf8mb4_bin"], "ADD c INT"),
     "a name of a key": (["RENAME INDEX u TO u2"], "ADD c INT"),

@@ -76,6 +76,28 @@ async def test_a_shard_goes_through_a_history_after_the_others(merging: Merging,
     await settle(merging, {"y": ("y_1", "y_2", "y_3")})
 
 
+@pytest.mark.parametrize("mode", ["optimistic", pytest.param("", marks=pytest.mark.slow)])
+async def test_a_target_that_has_become_narrower_takes_later_rows(
+    merging: Merging, mode: str
+) -> None:
+    make(merging, mode)
+    narrower = (
+        "UPDATE y_{n} SET a = 5 WHERE a IS NULL",
+        "ALTER TABLE y_{n} MODIFY a INT NOT NULL DEFAULT 5, ADD CHECK (a > 0)",
+        "ALTER TABLE y_{n} ADD b INT NOT NULL DEFAULT 3",
+        "INSERT INTO y_{n} VALUES ({n}00, 1, 1)",
+    )
+    first = (*history()[:-1], "INSERT INTO x_{n} VALUES ({n}1, NULL), ({n}2, -1)", history()[-1])
+    do(merging, 1, *first, "UPDATE y_{n} SET a = 5 WHERE a < 0", *narrower)
+    await follow(merging)
+    for number in (2, 3):
+        do(merging, number, *first, "INSERT INTO y_{n} VALUES ({n}3, NULL)")
+        await follow(merging)
+    for number in (2, 3):
+        do(merging, number, "UPDATE y_{n} SET a = 5 WHERE a < 0", *narrower)
+    await settle(merging, {"y": ("y_1", "y_2", "y_3")})
+
+
 @pytest.mark.parametrize("mode", MODES)
 async def test_shards_are_rebuilt(merging: Merging, mode: str) -> None:
     make(merging, mode)

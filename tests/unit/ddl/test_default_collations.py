@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.parser.classify import classify
-from replicator.ddl.rewrite.default_collations import DefaultCollations, with_available
+from replicator.ddl.rewrite.default_collations import (
+    DefaultCollations,
+    with_available,
+    with_column_charsets,
+)
 
 SERVER = "utf8mb4_0900_ai_ci"
 CLAUSE = " CHARACTER SET cp1251 COLLATE cp1251_bin"
@@ -211,3 +215,29 @@ def test_collations_that_a_server_lacks(collation: str, expected: str) -> None:
     available = {"latin1_bin", "utf8mb4_nopad_bin", "utf8mb4_bin"}
     sql = "ALTER TABLE t ADD a SET('COLLATE x') CHARACTER SET c COLLATE {} NULL, ADD b INT"
     assert with_available(sql.format(collation), available) == sql.format(expected)
+
+
+@pytest.mark.parametrize(
+    ("actions", "wanted"),
+    [
+        ("ADD a varchar(9) DEFAULT 'x'", "ADD a varchar(9) {} DEFAULT 'x'"),
+        ("ADD a text", "ADD a text {}"),
+        ("MODIFY a enum('a)', 'b') NOT NULL", "MODIFY a enum('a)', 'b') {} NOT NULL"),
+        ("CHANGE a b character varying (9)", "CHANGE a b character varying (9) {}"),
+        ("ADD (a char, b int, c text(9))", "ADD (a char {}, b int, c text(9) {})"),
+        ("ADD a varchar(9) AS (concat(b)) STORED", "ADD a varchar(9) {} AS (concat(b)) STORED"),
+        ("ADD a varchar(9) COLLATE utf8_bin", None),
+        ("ADD a varchar(9) CHARSET latin1", None),
+        ("ADD a varchar(9) CHARACTER SET latin1", None),
+        ("ADD a int, ADD KEY (b), ADD CONSTRAINT `text` UNIQUE (b)", None),
+        ("ADD a text, DEFAULT CHARSET latin1", None),
+        ("ADD a text, CONVERT TO CHARACTER SET latin1", None),
+        ("ADD a text, COLLATE latin1_bin", None),
+        ("DROP a", None),
+    ],
+)
+def test_new_columns_get_the_charset_of_their_table(actions: str, wanted: str | None) -> None:
+    statement = classify(f"ALTER TABLE t {actions}", default_schema="s")
+    found = with_column_charsets(statement, "utf8mb3", "utf8mb3_bin")
+    text = (wanted or actions).replace("{}", "CHARACTER SET utf8mb3 COLLATE utf8mb3_bin")
+    assert found == f"ALTER TABLE t {text}"

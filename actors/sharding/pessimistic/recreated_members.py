@@ -1,0 +1,27 @@
+"""Members that are dropped and created again, compared in what no row tells. Pure."""
+
+from __future__ import annotations
+
+from replicator.schema.effects.recreated_tables import has_columns_of, has_other_keys
+from replicator.schema.registry.registry import KnownStructure, load_structure
+from replicator.schema.structure.structure import Table
+from replicator.sharding.optimistic.agreement import values_of
+
+
+def is_created_otherwise(former: str, held: KnownStructure) -> bool:
+    """Whether a created table has the columns of the dropped one of its name, and is another one.
+
+    ``former``: the saved structure of the dropped table.
+    """
+    before, now = load_structure(former), held.certain
+    return (
+        before is not None
+        and now is not None
+        and has_columns_of(before, now)
+        and has_other_parts(before, now)
+    )
+
+
+def has_other_parts(one: Table, other: Table) -> bool:
+    """Whether two tables with the same columns differ in keys, defaults, comments or charsets."""
+    return has_other_keys(one, other) or values_of(one) != values_of(other)
