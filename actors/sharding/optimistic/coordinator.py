@@ -55,6 +55,7 @@ class OptimisticCoordinator(Coordination):
         self._histories = answers.histories
         self._registry = tools.registry
         self._writer = tools.writer
+        self._learner = tools.tracker
         self._units = tools.units
         self._blocked = tools.blocked
         self._groups: dict[tuple[str, int], OptimisticGroup] = {}
@@ -123,6 +124,7 @@ class OptimisticCoordinator(Coordination):
             self._histories.of(name).release(unit.source),
             unit.low_watermarks.get(target),
             self._answers,
+            self._learner,
         )
         group.moved = self._answers.moved
         return group
