@@ -239,7 +239,8 @@ async def _have_emptied(store: CopyStore, records: Sequence[MemberRecord]) -> No
                 record.target,
                 "it is to be copied once more, and its target has lost the key by which rows of it"
                 " that are there would be known",
-                emptied=True,
+                first=f"TRUNCATE TABLE {record.target.quoted} on the target's server, then"
+                " `replicator resume`: the task copies all shards of this target again",
             )
     await store.note_key_lost({record.target for record in records})
 
@@ -253,22 +254,22 @@ def _gone(record: MemberRecord) -> FatalError:
     )
 
 
-def shard_changed(member: str, target: TableName, why: str, *, emptied: bool = False) -> FatalError:
-    """The fault for a shard whose rows can't be read any more as they were when its copy began.
+_UNDO = (
+    "if nothing was written to the shard since: give it its former structure back, and its rows the"
+    " values that they had, then `replicator resume`"
+)
 
-    ``emptied``: whether all shards of the target are copied again once an operator has emptied it.
+
+def shard_changed(member: str, target: TableName, why: str, *, first: str = _UNDO) -> FatalError:
+    """Return the fault for a shard whose rows can't be read any more as its copy began.
+
+    ``first``: the remedy before a copy of everything; empty if there is no other.
     """
-    copied_anew = (
-        f"TRUNCATE TABLE {target.quoted} on the target's server, then `replicator resume`: the"
-        " task copies all shards of this target again",
-    )
     return FatalError(
         "copy.shard-changed",
         f"the shard {member} was changed or dropped after its copy began, so its copied rows do"
         f" not fit the events that follow in the binlog: {why}",
-        *(copied_anew if emptied else ()),
-        "give the shard its former structure back, and the values that its rows had, then"
-        " `replicator resume`",
+        *((first,) if first else ()),
         f"finish the change on all shards, then {COPY_AGAIN}",
         where=f"{member}, target {target}",
         scope=of_target(target),

@@ -222,6 +222,8 @@ class ShardPlans:
                     by_name[span.member].target,
                     "it or its columns were renamed just before a part of it was read, and others"
                     " of the same structure took those",
+                    # Rows of the others are on the target, whatever the shard is by now.
+                    first="",
                 )
             if table:
                 found.append(span)

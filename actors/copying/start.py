@@ -10,14 +10,14 @@ from pymysql.err import MySQLError
 
 from actors.faults import FatalError
 from actors.lock_state import dump_group
-from actors.reading.binlog_lookups import anchor_before
+from actors.reading.binlog_lookups import anchor_before, gtids_told
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
 from actors.saved_position import saved_position
 from actors.sharding.modes import SHARD_MODES
 from actors.task_setup import SourceSetup
-from replicator.binlog.positions.position import SourcePosition
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
@@ -164,7 +164,6 @@ async def _fresh(
         end = await visible_binlog_end(upstream, needed=follow)
         place = await anyio.to_thread.run_sync(_snapshot_place, setup.address)
         if place is not None and end is not None:
-            # The GTID set is left to the reader: the server knows it for any position.
             end = BinlogEnd(place.file, place.offset)
         found = {name for name in await list_tables(upstream) if setup.router.route(*_pair(name))}
         # A table that was made before the position, and after the members were listed, would be
@@ -182,11 +181,12 @@ async def _fresh(
             where=f"source {setup.source}",
         )
     end = end or BinlogEnd("", 0)
+    at = BinlogPosition(end.file, end.offset)
     return Checkpoint(
         source=setup.source,
         file=end.file,
         offset=end.offset,
-        gtid=end.gtid,
+        gtid=end.gtid or await gtids_told(upstream, server, at),
         server=server,
         anchor=await anchor_before(setup, server, end.file) if follow else None,
         members=tuple(members),

@@ -131,3 +131,15 @@ async def anchor_before(
         raise DatabaseUnavailableError(str(error)) from error
     except BinlogError:
         return None
+
+
+async def gtids_told(upstream: Connection, server: ServerIdentity, place: BinlogPosition) -> str:
+    """Return the GTIDs executed at a place as a MariaDB knows them; empty for other servers.
+
+    They tell the place from the same one of another node's binlog. Raises
+    DatabaseUnavailableError or the server's error.
+    """
+    if server.server_uuid or not place.file:
+        return ""
+    rows = await upstream.fetch("SELECT BINLOG_GTID_POS(%s, %s)", (place.file, place.offset))
+    return str(rows[0][0] or "") if rows else ""

@@ -61,9 +61,11 @@ def source_fault(
     if isinstance(error, OtherNamesError):
         return other_names(source, str(error), where)
     if isinstance(error, OtherBinlogError):
+        moved = isinstance(error, AnchorGoneError) and error.read and not by_gtid
         return FatalError(
             "source.reset",
             str(error),
+            *((_OTHER_NODE.format(source=source),) if moved else ()),
             "if another server answers at the source's address: point the address at the"
             " former server, then `replicator resume`",
             f"if the binlog was reset, the events in between are lost: {COPY_AGAIN}",
@@ -100,6 +102,13 @@ def source_fault(
             scope=of_source(source),
         )
     return _unreadable(source, error, where, in_transaction=in_transaction)
+
+
+_OTHER_NODE = (
+    "if another node of a Galera cluster answers, with the same server_id and wsrep_gtid_mode=ON:"
+    " set `enable-gtid: true` for source {source}, then `replicator stop`, `replicator run`. The"
+    " task finds by GTIDs where to go on"
+)
 
 
 def _unreadable(source: str, error: BinlogError, where: str, *, in_transaction: bool) -> FatalError:

@@ -43,7 +43,14 @@ class OtherBinlogError(BinlogError):
 
 
 class AnchorGoneError(OtherBinlogError):
-    """The event that was read last is no longer in its place."""
+    """The event that was read last is no longer in its place.
+
+    ``read``: it is one of a transaction, not the beginning of a file.
+    """
+
+    def __init__(self, message: str, *, read: bool) -> None:
+        super().__init__(message)
+        self.read = read
 
 
 class OtherOrderError(BinlogError):

@@ -55,6 +55,7 @@ class OptimisticCoordinator(Coordination):
         self._histories = answers.histories
         self._registry = tools.registry
         self._writer = tools.writer
+        self._learner = tools.tracker
         self._units = tools.units
         self._blocked = tools.blocked
         self._groups: dict[tuple[str, int], OptimisticGroup] = {}
@@ -123,6 +124,7 @@ class OptimisticCoordinator(Coordination):
             self._histories.of(name).release(unit.source),
             unit.low_watermarks.get(target),
             self._answers,
+            self._learner,
         )
         group.moved = self._answers.moved
         return group
@@ -182,9 +184,11 @@ class OptimisticCoordinator(Coordination):
     async def paths(self, own: Table, target: TableName) -> Sequence[ColumnPath]:
         """Return the path of columns by their names, if rows of a table fit a target."""
         there = await read_table(self._target, target)
-        fit = there is not None and (
-            fits(shape_of(own), shape_of(there)) or self.widening(own, there) is not None
-        )
+        try:
+            # No row depends on an index that the table lacks.
+            fit = there is not None and widening(there, [own]) is not None
+        except (NoJoinError, NoAlterError):
+            fit = False
         return ((),) if fit else ()
 
     def widening(self, own: Table, target: Table) -> Widening | None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from actors.actor import Mailbox
 from actors.messages import DdlItem, TargetSegment, WriterMessage
+from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
 from replicator.binlog.segments.row_events import RowEvents
@@ -40,11 +41,13 @@ class OptimisticGroup(GroupActor):
         release: Release[Member] | None,
         low_watermark: Watermark | None,
         answers: OptimisticAnswers,
+        learner: SchemaTracker,
     ) -> None:
         super().__init__(source, target, registry, writer, low_watermark)
         self.rows_held: Counter[Member] = Counter()
         self._release = release
         self._answers = answers
+        self._learner = learner
         self._held: set[Member] = set()
         self._renamed: set[Member] = set()
         self._dropped: set[Member] = set()
@@ -63,7 +66,10 @@ class OptimisticGroup(GroupActor):
         await self._hear()
         self.segment = message.segment
         rows = self._flowing(message.rows) if message.rows else None
-        ddl = self._statement(message) if message.statement is not None else None
+        ddl = None
+        if message.statement is not None:
+            ddl = self._statement(message)
+            await self._learn_held(message.effects, message.statement)
         return replace(
             message,
             rows=self.after_low_watermark(rows) if rows is not None else None,
@@ -82,6 +88,17 @@ class OptimisticGroup(GroupActor):
             if await self._answers.given(target, member, at):
                 self._held.add(member)
         self._asked = []
+
+    async def _learn_held(self, effects: Iterable[Effect], statement: Statement) -> None:
+        """Learn what the held members are after their statements, which wait for the open ones.
+
+        The changes that foreign keys make in children are not held, and are read in the rows of
+        their parents.
+        """
+        for effect in effects:
+            alters = effect.kind is EffectKind.ALTER and not effect.undecided
+            if alters and Member(self.source, effect.table) in self._held:
+                await self._learner.learn(self.source, effect, statement)
 
     def _flowing(self, rows: RowEvents) -> RowEvents | None:
         """The rows of the present version: neither held, nor applied before it."""

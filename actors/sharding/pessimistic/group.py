@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from actors.actor import Mailbox
 from actors.counts import TaskCounts
@@ -235,12 +234,12 @@ class PessimisticGroup(GroupActor):
             self.group.idle(name, text, at)
             self.log.info("ddl.idle", statement=statement.sql[:200])
             return
+        # First, since other sources compare theirs with it as soon as the item is there.
+        after = await self._tools.learner.learn(self.source, effect, statement)
         least = await least_number(self.group, self._lock, item, before, self._target_at)
-        learn = partial(self._tools.learner.learn, self.source, effect, statement)
-        late = await self._late.statement(item, before, learn)
+        late = await self._late.statement(item, before, after.certain)
         recorded = self._add_item(effect, statement, item, least, late)
         self._reshaped |= recorded.awaited
-        after = await learn()
         if effect.kind is EffectKind.ALTER and effect.instead is None:
             change = MemberChange(before, after.certain)
             await self._refuse_other_values(effect, statement, change, recorded, item, late)
@@ -343,8 +342,7 @@ class PessimisticGroup(GroupActor):
                 change, later, touched, strict=strict
             )
         else:
-            there, later = self._structure_of_others(recorded.version, item), None
-            difference = None
+            there, later, difference = self._structure_of_others(recorded.version, item), None, None
         added = [c.name for c in change.after.columns if column_part(c.name) in touched.added]
         if difference is None and there is not None:
             difference = other_values(change.after, there, added)

@@ -72,16 +72,15 @@ class LateMembers:
         self,
         item: Item[TableName, ShardStatement],
         before: Table | None,
-        learn: Callable[[], Awaitable[KnownStructure]],
+        after: Table | None,
     ) -> LateStatement:
         """Compare a statement of a member with the items that it has without a DDL of its own.
 
         Args:
             before: the member's structure before the statement, if it is certain.
-            learn: returns the structure after it. It is called if there are such items.
+            after: the one after it.
         """
         state, matched = self._group.members[item.member], self._group.matched(item)
-        after = None if matched is None else (await learn()).certain
         if matched is None or before is None or after is None:
             return NOT_LATE
         name = item.member

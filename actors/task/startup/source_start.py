@@ -13,7 +13,7 @@ from pymysql.err import MySQLError
 from actors.faults import FatalError, refuse_clash
 from actors.lock_state import load_group
 from actors.messages import GroupSaved
-from actors.reading.binlog_lookups import anchor_before, look_up
+from actors.reading.binlog_lookups import anchor_before, gtids_told, look_up
 from actors.reading.source_faults import refuse_other_server
 from actors.reading.uncopied_members import uncopied_members
 from actors.refusals import refusal
@@ -285,11 +285,13 @@ async def _gtids(
     position: BinlogPosition,
     known: str,
 ) -> str:
-    """The GTIDs executed at a position, of a source that is followed by GTID. Empty where they
-    can't be determined; for any other source the ``known`` ones.
+    """Return the GTIDs executed at a position, if they are not ``known``; empty if they can't be
+    determined. Raises DatabaseUnavailableError or the server's error.
     """
-    if known or not setup.use_gtid:
+    if known:
         return known
+    if not setup.use_gtid:
+        return await gtids_told(upstream, server, position)
     try:
         found = await look_up(setup, server, upstream, partial(gtids_at, position=position))
     except BinlogError:

@@ -38,7 +38,7 @@ from replicator.binlog.errors import (
     StreamLostError,
 )
 from replicator.binlog.positions.gtid import GtidStart, MariaDBGtids, MySQLGtids
-from replicator.binlog.positions.position import SourcePosition
+from replicator.binlog.positions.position import FILE_HEADER, SourcePosition
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.answers import READING, understood
 from replicator.mysql.connection.blocking_connection import connect
@@ -230,6 +230,7 @@ class BinlogConnection:
         if not self._bare:
             info = replace(info, session=session_defaults(self._connection))
         self._check_identity(info)
+        self._check_place(info)
         gtid = self._start.gtid or ("" if self._bare else self._ask_gtid(info))
         self._negotiate(info)
         # A MySQL forgets who registered when the dump ends. Where none is asked for, that one stays
@@ -267,6 +268,24 @@ class BinlogConnection:
                 f"{self._source} does not know the transactions up to which its binlog was read"
                 f" ({start.gtid}): its binlog was reset or has lost its end, or another server"
                 " answers."
+            )
+
+    def _check_place(self, info: ServerInfo) -> None:
+        """Raise OtherBinlogError if the start has other GTIDs before it than when it was saved.
+
+        Only needed while no transaction was read that proves the place: nodes of a cluster can have
+        files with the same name that they began in the same second.
+        """
+        start = self._start
+        if isinstance(start, GtidStart) or self._bare or self.asks_by_gtid or not start.gtid:
+            return
+        if start.anchor is not None and start.anchor.offset != FILE_HEADER:
+            return
+        there = self._ask_gtid(info)
+        if there and {*there.split(",")} != {*start.gtid.split(",")}:
+            raise OtherBinlogError(
+                f"{self._source} has executed other transactions up to {start.binlog} than before"
+                f" ({there}, not {start.gtid}): its binlog was reset, or another server answers."
             )
 
     def _has_executed(self, info: ServerInfo, gtid: str) -> bool:

@@ -68,7 +68,8 @@ class AnchorCheck:
         return AnchorGoneError(
             f"The event that was read at {self._anchor} is no longer there: {reason} The binlog"
             " was reset (RESET MASTER, RESET BINARY LOGS AND GTIDS), or has lost its end in a"
-            " crash, or another server answers."
+            " crash, or another server answers.",
+            read=self._anchor.offset != FIRST_EVENT,
         )
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from replicator.ddl.parser.tokens import Token
+from replicator.ddl.rewrite.default_collations import charset_of
 from replicator.mysql.names import folded, quote
 from replicator.schema.effects.check_constraints import check_text
 from replicator.schema.effects.column_values import definition_of, text_of, value_clause
@@ -23,6 +24,7 @@ from replicator.sharding.optimistic.agreement import (
     update_clause,
     values_of,
 )
+from replicator.sharding.optimistic.column_order import charset
 from replicator.sharding.optimistic.fills import fill_of
 
 _OF_COLUMNS = frozenset(
@@ -48,11 +50,19 @@ def differing_parts(
         part
         for part, value in wanted.items()
         if value is not None and part in values and values[part] != value
-        if part[0] is not PartKind.COLLATION or part[1] not in compared
+        if part[0] is not PartKind.COLLATION
+        or (part[1] not in compared and _has_charset_of(target, part[1], value))
     }
     if (order := wanted.get(ORDER)) is not None and _ordered(target, order) != _names(target):
         found.add(ORDER)
     return frozenset(found)
+
+
+def _has_charset_of(target: Table, name: str, collation: str) -> bool:
+    """Whether a collation is one of a column's charset. If the target has another charset for rows
+    of shards that have left, the step that ends this brings the collation along."""
+    column = target.column(name)
+    return column is not None and charset(column) == charset_of(collation)
 
 
 def agreement_actions(

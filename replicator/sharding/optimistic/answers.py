@@ -58,6 +58,7 @@ from replicator.sharding.optimistic.standings import (
     TargetState,
     behind_open,
     joined,
+    joined_beside,
     marked,
     only,
     rounded_again,
@@ -146,7 +147,8 @@ def _unfit(
     """The answers that can't resolve a statement, with the reason: another objection stays, or
     values would be converted that a server may change without a word."""
     others = [standing for name, standing in state.members.items() if name != change.member]
-    target = joined(others, state.fills)
+    own_former = {} if former.taken is None else {change.member: former.taken}
+    target = joined_beside(others, {**state.left, **own_former}, state.fills)
     found: dict[Action, str] = {}
     for action in Action:
         if objection not in SETTLED[action]:
@@ -238,7 +240,7 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     theirs = [standing.taken for standing in others.values() if standing.taken is not None]
     same = _same(others, change)
     left = _left(state, change)
-    before = _target_before([*others.values(), former], [*left.values()], state.fills)
+    before = _target_before([*others.values(), former], [*left.values()], state)
     again = left.pop(change.member, None) is not None
     left = {name: standing for name, standing in left.items() if name not in same}
     objections = Objections(change.action)
@@ -323,7 +325,7 @@ def _executed(
         objections.look(changed_before(opened, after, change.touched))
     behind = {**others, **{name: behind_open(others[name]) for name in same}}
     own = replace(marked(former, change.after), ceded=frozenset())
-    standing, together = _beside(state.fills, behind, own, objections)
+    standing, together = _beside(state, change.member, behind, own, objections)
     known, found_by = _found_by(change, before, together)
     unclear = _changed([*behind.values(), standing]) & (found_by - known)
     keyed = together.identifies
@@ -359,13 +361,13 @@ def _left(state: TargetState[Name], change: Change[Name]) -> dict[Name, Standing
 
 
 def _target_before(
-    members: Sequence[Standing], left: Sequence[Standing], fills: Mapping[str, Fill]
+    members: Sequence[Standing], left: Sequence[Standing], state: TargetState[Name]
 ) -> Shape | None:
     """The target's shape: the join of its members, and of those that have left if there is one."""
     try:
-        return joined([*members, *left], fills)
+        return joined([*members, *left], state.fills)
     except NoJoinError:
-        return joined(members, fills)
+        return joined_beside(members, state.left, state.fills)
 
 
 def _judged(
@@ -391,7 +393,7 @@ def _judged(
     ways = narrowed(change.before, change.after, strict=change.strict, settings=change.settings)
     rounded = only(rounded_again(former.rounded, ways), shape.columns.keys())
     own_standing = Standing(change.after, stale, rounded, kept)
-    standing, together = _beside(state.fills, others, own_standing, objections)
+    standing, together = _beside(state, change.member, others, own_standing, objections)
     objections.look(rows)
     if found := rounds_otherwise([*others.values(), standing], before, together, change.settings):
         objections.look(ObjectionError(Objection.ROUNDED, found[1], [found[0]]))
@@ -429,13 +431,15 @@ def _judged(
 
 
 def _beside(
-    fills: Mapping[str, Fill],
+    state: TargetState[Name],
+    member: Name,
     others: Mapping[Name, Standing],
     standing: Standing,
     objections: Objections,
 ) -> tuple[Standing, Shape]:
     """The member's standing and the join with the others, with the exceptions by the operator."""
     rest = list(others.values())
+    left = {name: table for name, table in state.left.items() if name != member}
     ceding = objections.types
     while True:
         if objections.action is Action.EXEC:
@@ -445,7 +449,7 @@ def _beside(
         elif objections.action is Action.SKIP:
             standing = replace(standing, ceded=standing.ceded | ceding)
         try:
-            together = joined([*rest, standing], fills)
+            together = joined_beside([*rest, standing], left, state.fills)
         except NoJoinError as error:
             found = ObjectionError(Objection.TYPE, str(error), [error.column])
             objections.look(found)

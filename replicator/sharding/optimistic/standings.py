@@ -141,7 +141,7 @@ class TargetState(Generic[Name]):
 
     def joined(self) -> Shape | None:
         """The join of the members' taken structures; None where none is known."""
-        return joined(self.members.values(), self.fills)
+        return joined_beside(self.members.values(), self.left, self.fills)
 
     def without(self, gone: Collection[Name]) -> TargetState[Name]:
         """The state when these members have left."""
@@ -174,6 +174,21 @@ def joined(standings: Iterable[Standing], fills: Mapping[str, Fill]) -> Shape | 
     """The join of taken structures; None where none is known. ``fills``: those of the target's
     columns. Raises NoJoinError."""
     return _joined(with_holders([*standings]), fills)
+
+
+def joined_beside(
+    standings: Iterable[Standing], left: Mapping[Name, Table], fills: Mapping[str, Fill]
+) -> Shape | None:
+    """The join of taken structures; if there is none, also with those of members that have left.
+
+    A member without a unique key keeps the key from the target. When it leaves, the others may
+    compare the key's columns by collations that have no join: the target stays as it is.
+    """
+    members = [*standings]
+    try:
+        return joined(members, fills)
+    except NoJoinError:
+        return joined([*members, *map(Standing, left.values())], fills)
 
 
 def _joined(standings: Iterable[Standing], fills: Mapping[str, Fill]) -> Shape | None:

@@ -90,5 +90,33 @@ async def test_the_target_has_the_index_of_a_foreign_key_that_a_later_shard_gets
     assert "KEY `v` (`v`)" in _shown(estate)
 
 
+async def test_foreign_keys_change_rows_while_those_of_a_parent_are_held(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    """They change the children by rows that the held parent got after later statements, too."""
+    estate = mariadb_estate
+    estate.mode = "optimistic"
+    estate.create("uA1", "uB1", table=PARENT)
+    async with estate.merging():
+        estate.ddl("uA1", "CHANGE v w INT")
+        estate.insert("uA1", f"{estate.key()}, 1")
+        for shard in "A1", "B1":
+            key = f"FOREIGN KEY (p) REFERENCES {estate.name(f'u{shard}')} (id) ON DELETE SET NULL"
+            estate.run(shard, f"CREATE TABLE {{t}} (id INT PRIMARY KEY, p INT, {key})")
+            estate.shards.append(shard)
+        await estate.caught_up()
+        estate.ddl("uA1", "ADD c INT NOT NULL DEFAULT 3")
+        parents = [estate.key() for _ in range(3)]
+        for parent in parents:
+            estate.insert("uA1", f"{parent}, 1, 2")
+            estate.insert("A1", f"{estate.key()}, {parent}")
+        estate.run("uA1", f"DELETE FROM {{t}} WHERE id > {parents[0]}")
+        await estate.caught_up()
+        await estate.equal("t")
+        estate.ddl("uB1", "CHANGE v w INT", "ADD c INT NOT NULL DEFAULT 3")
+        estate.insert("uB1", f"{estate.key()}, 1, 2")
+        await estate.settled()
+
+
 def _shown(estate: ShardedEstate) -> str:
     return str(estate.target.execute(f"SHOW CREATE TABLE {estate.db}.t")[0][1])

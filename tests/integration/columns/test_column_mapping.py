@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from actors.faults import FatalError
 from replicator.routing.columns.column_mapping import VALUE_LIMIT
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
@@ -214,6 +215,14 @@ async def test_shards_are_told_apart_by_an_extracted_column_instead(
     merging.create("x", "(id BIGINT PRIMARY KEY, v INT)", shards=2)
     merging.do("INSERT INTO x_1 VALUES (1, 1), (-1, 2)", "INSERT INTO x_2 VALUES (1, 3), (-1, 4)")
     assert (await merging.fault()).event == "copy.no-room"
+    extracted_instead(merging)
+    await copy_all_anew(merging, "x", columns={"x": "id, v"})
+    found = merging.on(merging.target, "SELECT `of`, v FROM x ORDER BY v")
+    assert found == (("1", 1), ("1", 2), ("2", 3), ("2", 4))
+
+
+def extracted_instead(merging: Merging) -> None:
+    """Tell the shards apart by the extracted column ``of`` instead of the mapping."""
     del merging.more["column-mappings"]
     merging.instances.clear()
     merging.routes["extract-table"] = {"table-regexp": "x_(.)", "target-column": "of"}
@@ -223,9 +232,48 @@ async def test_shards_are_told_apart_by_an_extracted_column_instead(
         "CREATE TABLE x (id BIGINT, v INT, `of` CHAR(1), PRIMARY KEY (id, `of`))",
     )
     merging.changed(mode="all")
+
+
+async def without_room(merging: Merging) -> FatalError:
+    """Let two shards get a row each that the mapping has no room for; the fault of the first."""
+    mapped(merging)
+    merging.mode = "all"
+    merging.create("x", "(id BIGINT PRIMARY KEY, v INT)", shards=2)
+    merging.do("INSERT INTO x_1 VALUES (1, 1), (2, 2)", "INSERT INTO x_2 VALUES (1, 3)")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+    merging.do(
+        "INSERT INTO x_1 VALUES (3, 4), (-1, 5)",
+        f"UPDATE x_2 SET id = {VALUE_LIMIT}",
+        "DELETE FROM x_1 WHERE id = 2",
+    )
+    return await merging.fault()
+
+
+@pytest.mark.remedy("rows.no-room", "copy anew")
+async def test_a_row_is_renumbered_and_all_is_copied_again(
+    merging_from: Callable[..., Merging], mysql56_source: DatabaseServer
+) -> None:
+    merging = merging_from(mysql56_source)
+    fault = await without_room(merging)
+    assert (fault.event, len(fault.remedies)) == ("rows.no-room", 2)
+    merging.do("UPDATE x_1 SET id = 6 WHERE id = -1", f"DELETE FROM x_2 WHERE id = {VALUE_LIMIT}")
+    await copy_all_anew(merging, "x", columns={"x": "v"})
+    await equal(merging, "x", 2, "id, v")
+
+
+@pytest.mark.slow
+@pytest.mark.remedy("rows.no-room", "copy anew")
+async def test_an_extracted_column_replaces_a_mapping_without_room(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    fault = await without_room(merging)
+    assert fault.remedies[0].startswith("tell the shards apart by an extracted column")
+    extracted_instead(merging)
     await copy_all_anew(merging, "x", columns={"x": "id, v"})
     found = merging.on(merging.target, "SELECT `of`, v FROM x ORDER BY v")
-    assert found == (("1", 1), ("1", 2), ("2", 3), ("2", 4))
+    assert found == (("1", 1), ("2", 3), ("1", 4), ("1", 5))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
+from replicator.schema.effects.column_values import value_text
 from replicator.schema.scratch.scratch_table import ScratchTableError, structure_after
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Column, Table
@@ -121,6 +122,48 @@ async def test_a_shard_of_types_and_charsets_that_the_target_lacks(
         assert shapes(table) == shapes(really), sql
         assert [key.columns for key in table.keys] == [key.columns for key in really.keys]
         assert (table.schema, table.name) == (database_name, "t")
+
+
+KEEPING = (
+    "ALTER TABLE t RENAME COLUMN a TO x, DROP INDEX i, ADD INDEX i (x, c), ADD c INT DEFAULT 3"
+    " AFTER x, MODIFY b BIGINT",
+    "ALTER TABLE t ADD d INT DEFAULT 4 AFTER e, ADD INDEX k (e, g)",
+    "CREATE UNIQUE INDEX l ON t (id, x)",
+    "ALTER TABLE t ALTER x SET DEFAULT 5, ALTER COLUMN e DROP DEFAULT",
+    "ALTER TABLE t ADD COLUMN IF NOT EXISTS x INT DEFAULT 6",
+    "ALTER TABLE t DROP d, ADD d INT DEFAULT 7",
+    "ALTER TABLE t DROP d, ADD d VARCHAR(9) DEFAULT 'n' AFTER id, ALTER b SET DEFAULT 8,"
+    " RENAME INDEX i TO j, ADD INDEX i (d)",
+    "ALTER TABLE t CHANGE x a BIGINT DEFAULT 8 AFTER d, ADD x INT DEFAULT 2, DROP INDEX j,"
+    " ADD INDEX j (a, x), MODIFY d INT",
+    "ALTER TABLE t RENAME COLUMN a TO h",
+)
+
+
+async def test_columns_keep_their_defaults_unless_a_statement_gives_them_others(
+    mariadb_source: DatabaseServer, database_name: str, learn: Learn
+) -> None:
+    """The default of a column that a statement only names is the same as before."""
+    mariadb_source.execute(
+        f"CREATE DATABASE {database_name}",
+        f"CREATE TABLE {database_name}.t (id INT PRIMARY KEY, u UUID, a INT DEFAULT 1, b INT"
+        " DEFAULT 2, e VARCHAR(9) DEFAULT 'e', g INT AS (b + 1) VIRTUAL, KEY i (a))"
+        " CHARSET=cp1251",
+    )
+    table = await structure_of(mariadb_source, database_name)
+    for sql in KEEPING:
+        mariadb_source.execute(sql, database=database_name)
+        table = await learn(table, sql)
+        really = await structure_of(mariadb_source, database_name)
+        assert shapes(table) == shapes(really), sql
+        for column in really.columns:
+            found, wanted = (value_text(one, column.name) for one in (table, really))
+            assert _plain(found) == _plain(wanted), f"{column.name}: {sql}"
+
+
+def _plain(clause: str) -> str:
+    """A default as all servers write it: some quote numbers, and some write no DEFAULT NULL."""
+    return clause.replace("'", "").removeprefix("DEFAULT NULL")
 
 
 async def test_what_the_operator_gave_is_learned_where_the_statement_is_refused(

@@ -24,7 +24,7 @@ from replicator.pipeline.plans.planning import target_column
 from replicator.rows.decoder.row_format import Pieces, extent, field_format
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.value_readers import column_reader
-from replicator.schema.scratch.scratch_table import stand_in
+from replicator.schema.scratch.stand_ins import stand_in
 from replicator.schema.structure.conversions import Fit, conversion
 from replicator.schema.structure.structure import Column, Table
 
