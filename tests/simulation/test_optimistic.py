@@ -34,9 +34,9 @@ def test_every_run_of_two_sources_with_one_statement_each() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(7))
+@pytest.mark.parametrize("part", range(14))
 def test_every_run_of_the_small_scopes_with_a_crash_at_any_step(part: int) -> None:
-    for scripts in islice(small_scopes(), part, None, 7):
+    for scripts in islice(small_scopes(), part, None, 14):
         assert search(scripts, crashes=1).failure is None
 
 

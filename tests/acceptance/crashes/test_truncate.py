@@ -13,6 +13,8 @@ from tests.support.tasks.task_files import write_task
 
 pytestmark = pytest.mark.slow
 
+# Few rows are held, so there is room for them, and no source is restarted to read them again.
+PESSIMISTIC = tuple(step for step in STEPS if step is not Failpoint.SOURCE_RESTARTED)
 OPTIMISTIC = (
     Failpoint.DDL_RECORDED,
     Failpoint.DDL_EXECUTED,
@@ -37,7 +39,7 @@ def truncate(walk: Walk) -> None:
 @pytest.mark.parametrize(
     ("mode", "steps"),
     [
-        ("pessimistic", (*STEPS, Failpoint.CHECKPOINT_OPEN, Failpoint.BUCKET_COMMITTED)),
+        ("pessimistic", (*PESSIMISTIC, Failpoint.CHECKPOINT_OPEN, Failpoint.BUCKET_COMMITTED)),
         ("optimistic", OPTIMISTIC),
     ],
     ids=["pessimistic", "optimistic"],

@@ -85,6 +85,7 @@ async def test_a_target_that_has_become_narrower_takes_later_rows(
         "UPDATE y_{n} SET a = 5 WHERE a IS NULL",
         "ALTER TABLE y_{n} MODIFY a INT NOT NULL DEFAULT 5, ADD CHECK (a > 0)",
         "ALTER TABLE y_{n} ADD b INT NOT NULL DEFAULT 3",
+        "ALTER TABLE y_{n} ADD KEY k (b)",
         "INSERT INTO y_{n} VALUES ({n}00, 1, 1)",
     )
     first = (*history()[:-1], "INSERT INTO x_{n} VALUES ({n}1, NULL), ({n}2, -1)", history()[-1])
