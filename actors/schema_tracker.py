@@ -17,6 +17,8 @@ from actors.statement_filter import ForbiddenStatementError, StatementFilter, fo
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
+from replicator.ddl.rewrite.ignored_foreign_keys import named_engine
+from replicator.ddl.rewrite.storage import REPLACED, TRANSACTIONAL
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.errors import KEY_IS_SO
@@ -48,7 +50,7 @@ from replicator.schema.structure.foreign_keys import (
     renamed_columns,
     with_keys,
 )
-from replicator.schema.structure.structure import Table, differences
+from replicator.schema.structure.structure import Table, differences, with_engine
 
 LOOK_SECONDS = 10.0
 """Seconds between two checks whether the target is still the same server with the same settings."""
@@ -134,6 +136,19 @@ class SchemaTracker:
             self._filtered.refuse(effect, statement, Member(source, effect.table), made)
         return after
 
+    def learn_engine(self, source: str, effect: Effect, statement: Statement) -> None:
+        """Add the storage engine that a statement gives a table to the registry, if it is known."""
+        registry, at = self._registry, statement.transaction
+        number = registry.number(Member(source, effect.table))
+        engine = named_engine(effect.statement)
+        if number is None or engine not in REPLACED | TRANSACTIONAL:
+            return
+        held = registry.held(number, at).certain
+        if held is not None and held.engine != engine:
+            registry.learn(
+                number, at, KnownStructure(with_engine(held, engine), Provenance.LEARNED)
+            )
+
     async def filtered(self, source: str, effect: Effect, statement: Statement) -> Effect:
         """Return an effect whose filter depends on the structures, filtered or not; raises like
         `learn`, and FatalError if a rule forbids the statement."""
@@ -202,7 +217,12 @@ class SchemaTracker:
                 f"what a statement does to it could not be found out on the target's server"
                 f" ({outcome.refusal}): {effect.statement.sql[:500]}",
             )
-        after = with_keys(named(outcome.structure, name_after(before, effect.statement)), keys)
+        after = named(outcome.structure, name_after(before, effect.statement))
+        engine = named_engine(effect.statement) or (before.engine if before else "")
+        if engine in REPLACED:
+            # TiDB shows another one.
+            after, keys = with_engine(after, engine), ()
+        after = with_keys(after, keys)
         if outcome.given and not reads_alike(effect.statement, instead):
             return guess(
                 after,

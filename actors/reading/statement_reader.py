@@ -30,6 +30,7 @@ from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.parser.unknown_statements import mentioned_tables
 from replicator.ddl.rewrite.default_collations import DefaultCollations
+from replicator.ddl.rewrite.ignored_foreign_keys import named_engine, without_ignored_keys
 from replicator.ddl.rewrite.retarget import splice
 from replicator.ddl.rewrite.single_changes import change_and_rename
 from replicator.ddl.rewrite.storage import physical_edits, physical_options
@@ -344,7 +345,10 @@ class StatementReader:
             found = [(statement, self._effects(one, statement.schema, one)) for one in texts]
         elif replayed is None:
             effects = self._effects(parsed, statement.schema, whole)
-            found = [(statement, wave) for wave in (effects, self._stored(parsed, effects, whole))]
+            waves = [effects, self._stored(parsed, effects, whole)]
+            # The rest of a statement may be a foreign key, which counts by the new engine.
+            altering = parsed.kind is StatementKind.ALTER_TABLE
+            found = [(statement, wave) for wave in (waves[::-1] if altering else waves)]
         else:
             found = []
             for one in replayed:
@@ -451,12 +455,13 @@ class StatementReader:
     ) -> tuple[Effect, ...]:
         """What a statement with these effects, or an idle one, says about how tables are stored."""
         options = physical_options(whole)
-        if not options:
+        # A shard's engine says whether its foreign keys count.
+        if not options and not (whole.kind is StatementKind.ALTER_TABLE and named_engine(whole)):
             return ()
         if is_idle(parsed):
             effects = self._filter.apply(whole, effects_of(parsed, self.target, self.members))
         return tuple(
-            Effect(EffectKind.STORAGE, e.table, e.target, "", e.statement, options=options)
+            Effect(EffectKind.STORAGE, e.table, e.target, "", whole, options=options)
             for e in effects
             if e.kind in _DEFINING and e.instead is None
         )
@@ -492,12 +497,15 @@ class StatementReader:
             refuse_unrepeatable(parsed, effect.table, self._rules)
 
     def _written_out(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
-        """The same with the collation that it took from its server or database, if any."""
+        """The same with the collation that it took from its server or database, if any, and without
+        foreign keys that its engine ignores."""
         context = statement.context
         sql = self._collations.written_out(
             parsed, context.server_collation, context.charset_collations
         )
-        return parsed if sql is None else self.parsed(statement, sql)
+        found = parsed if sql is None else self.parsed(statement, sql)
+        sql = without_ignored_keys(found)
+        return found if sql == found.sql else self.parsed(statement, sql)
 
     def _exchanged(self, replay: Replay, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
         """The effects of a change that came with a ghost table; with its CREATE TABLE, if any."""

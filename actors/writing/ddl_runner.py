@@ -98,6 +98,7 @@ class DdlRunner:
 
         async def attempt() -> None:
             if item.effect.kind is EffectKind.STORAGE:
+                self._learner.learn_engine(item.source, item.effect, item.statement)
                 return await self._executor.set_options(item.effect)
             change = await self._change(item)
             effect = self._learner.decided(item.source, item.effect, item.statement, change)

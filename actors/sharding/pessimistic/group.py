@@ -21,7 +21,7 @@ from actors.sharding.pessimistic.late_members import (
     names_since,
 )
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead
-from actors.sharding.pessimistic.recreated_members import has_other_parts, is_created_otherwise
+from actors.sharding.pessimistic.recreated_members import are_alike, is_created_otherwise
 from actors.sharding.pessimistic.row_decisions import decide_rows
 from actors.sharding.pessimistic.rows_in_memory import RowsInMemory
 from actors.sharding.pessimistic.target_versions import (
@@ -111,6 +111,7 @@ class PessimisticGroup(GroupActor):
         self.held_rows = RowsInMemory(group, tools.registry)
         self._cutover_segment = (group.base, -1)
         self._reshaped, self._epoch = False, 0
+        self._empty: set[int] = set()  # The members without rows since they were created.
         self._tools = tools
         self._parents = parents
         # Not those of the registry: earlier in the binlog, members may have other names.
@@ -144,6 +145,7 @@ class PessimisticGroup(GroupActor):
         self.segment, self._epoch = message.segment, message.epoch
         base, version = group.base, group.known
         if message.rows:
+            self._empty.difference_update(message.rows.members)
             self.add_unknown(message.rows)
         [rows] = decide_rows(group, self.numbers, [message.rows], self.held_rows)
         left = self.after_low_watermark(rows) if rows is not None else None
@@ -196,6 +198,7 @@ class PessimisticGroup(GroupActor):
             effect = await self._tools.learner.filtered(self.source, effect, statement)
         match effect.kind:
             case EffectKind.STORAGE:
+                self._tools.learner.learn_engine(self.source, effect, statement)
                 return self.unrecorded(effect, statement)
             case EffectKind.ALTER if effect.filtered:
                 # Not an item: the other shards must not wait for it, nor it for them.
@@ -322,7 +325,8 @@ class PessimisticGroup(GroupActor):
         target's rows after the same item."""
         touched = touched_parts(effect.statement, change)
         anew = computed_anew(change, touched)
-        if change.after is None or not (touched.added | touched.taken or anew):
+        without_rows = self.numbers[item.member] in self._empty
+        if change.after is None or without_rows or not (touched.added | touched.taken or anew):
             return
         member = Member(self.source, item.member)
         function = nondeterministic_defaults(effect.statement) if recorded.awaited else ""
@@ -411,6 +415,7 @@ class PessimisticGroup(GroupActor):
         member, moved = Member(self.source, effect.table), self._tools.versions.moved
         moved.end_wait(member, at.transaction)
         number = self.registry.join(member, effect.target)
+        self._empty.add(number)
         held = await self._tools.learner.learn(self.source, effect, statement)
         bounds = moved.bounds(self.source, effect, at.transaction)
         if moved.is_another(effect.target, member, at.transaction):
@@ -419,11 +424,13 @@ class PessimisticGroup(GroupActor):
         fitting, found = await self._fitting(bounds, number, held, at)
         like = fitting
         if former is not None and is_created_otherwise(former.structure, held):
-            like = [template for template in fitting if await self._is_like(template, held, at)]
+            first = await self._first_like(self.group.dropped[name].version, held)
+            like = [] if first is None else [Template(first)]
         if not like and await self._comes_back(effect, statement, number, held, at):
             return None
+        fitting = like or fitting
         if fitting or effect.skipped:
-            chosen = [*like, *fitting, *self.group.templates(at, bounds.floor)][0]
+            chosen = [*fitting, *self.group.templates(at, bounds.floor)][0]
             if moved.lacks_record(member, at.transaction, chosen.version, fits=bool(fitting)):
                 self._join_ahead(name, number, at, "; ".join(found))
                 moved.join(member, effect.target, self._epoch, statement)
@@ -552,16 +559,12 @@ class PessimisticGroup(GroupActor):
         alike = as_shards_have_it(target, rules.extracted_names, mapped, held.structure)
         return other_than(alike, held)
 
-    async def _is_like(
-        self, template: Template[TableName], held: KnownStructure, at: Place
-    ) -> bool:
-        """Whether a state that a created table fits is also like it in what no row tells."""
-        if template.member is not None:
-            there = self._structure(template.member, at)
-        else:
-            there = await self._target_at(template.version)
-        now = held.certain
-        return there is not None and now is not None and not has_other_parts(there, now)
+    async def _first_like(self, former: int, held: KnownStructure) -> int | None:
+        """The first version after that of a dropped member which is like the created table."""
+        for version in range(former + 1, self.group.base + 1):
+            if are_alike(await self._target_at(version), held.certain):
+                return version
+        return None
 
     def _structure(self, name: TableName, at: Place) -> Table | None:
         """The structure that a member has for certain."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replicator.schema.effects.recreated_tables import has_columns_of, has_other_keys
 from replicator.schema.registry.registry import KnownStructure, load_structure
-from replicator.schema.structure.structure import Table
+from replicator.schema.structure.structure import Table, differences
 from replicator.sharding.optimistic.agreement import values_of
 
 
@@ -18,10 +18,16 @@ def is_created_otherwise(former: str, held: KnownStructure) -> bool:
         before is not None
         and now is not None
         and has_columns_of(before, now)
-        and has_other_parts(before, now)
+        and _has_other_parts(before, now)
     )
 
 
-def has_other_parts(one: Table, other: Table) -> bool:
-    """Whether two tables with the same columns differ in keys, defaults, comments or charsets."""
+def are_alike(one: Table | None, other: Table | None) -> bool:
+    """Whether two known tables have the same columns, keys, defaults, comments and charsets."""
+    if one is None or other is None:
+        return False
+    return not differences(one, other) and not _has_other_parts(one, other)
+
+
+def _has_other_parts(one: Table, other: Table) -> bool:
     return has_other_keys(one, other) or values_of(one) != values_of(other)

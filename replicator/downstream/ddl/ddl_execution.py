@@ -27,8 +27,10 @@ from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.rewrite.constraint_names import present_keys
+from replicator.ddl.rewrite.ignored_foreign_keys import altering_without_keys, named_engine
 from replicator.ddl.rewrite.index_changes import without_drops
 from replicator.ddl.rewrite.single_changes import single_changes
+from replicator.ddl.rewrite.storage import REPLACED
 from replicator.downstream.ddl.cluster_wide import reach_all_nodes
 from replicator.downstream.ddl.database_drop import drop_database
 from replicator.downstream.ddl.left_out_indexes import without_refused
@@ -487,13 +489,20 @@ class DdlExecutor:
         )
 
     async def _with_present_keys(self, ddl: DdlExecution, sql: str) -> str:
-        """Return a statement with the names that foreign keys have on the target; empty if it only
-        drops keys that the target does not have."""
-        if ddl.before is None or not any(word in sql.lower() for word in ("drop", "rename")):
+        """Return a statement with the names that foreign keys have on the target, and without those
+        that the shard's engine ignores; empty if nothing is left, as if it only drops keys that the
+        target does not have."""
+        words = ("drop", "rename", "references")
+        if ddl.before is None or not any(word in sql.lower() for word in words):
             return sql
         target = await read_table(self._connection, ddl.target)
         if target is None:
             return sql
+        statement = _recognised(ddl, sql)
+        if (named_engine(statement) or ddl.before.engine) in REPLACED:
+            sql = altering_without_keys(statement, target.definition.keys)
+        if not sql:
+            return ""
         own, there = ddl.before.definition.foreign_keys, target.definition.foreign_keys
         if own and not (sql := present_keys(_recognised(ddl, sql), own, there)):
             return sql

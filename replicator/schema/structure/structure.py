@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from replicator.ddl.model.table import ColumnDefinition, KeyKind, TableDefinition
@@ -126,13 +126,22 @@ class Table:
     @property
     def transactional(self) -> bool:
         """Whether its storage engine can roll back, and show a state that has passed."""
-        engine = self.definition.option("ENGINE")
-        return not engine or engine.upper() in TRANSACTIONAL
+        return not self.engine or self.engine in TRANSACTIONAL
+
+    @property
+    def engine(self) -> str:
+        """The name of its storage engine in capitals; empty if its server does not show one."""
+        return self.definition.option("ENGINE").upper()
 
     def column(self, name: str) -> Column | None:
         """The column of that name, compared without case as the servers do; None if missing."""
         wanted = folded(name)
         return next((c for c in self.columns if folded(c.name) == wanted), None)
+
+
+def with_engine(table: Table, engine: str) -> Table:
+    """Return a structure with another storage engine in its text."""
+    return replace(table, create_sql=_ENGINE.sub(rf"\g<1>{engine}", table.create_sql, count=1))
 
 
 def fingerprint_of(create_sql: str) -> str:
@@ -152,6 +161,7 @@ _COLUMN = re.compile(r"  `(?!my_row_id`)")
 
 _UNWRITTEN = re.compile(r" (?:DEFAULT|COMMENT) (?:'(?:[^'\\]|''|\\.)*'|[^\s,]+)")
 """What says nothing of a value that is written, and what sessions show in their own time zones."""
+_ENGINE = re.compile(r"^(\)(?: .*)? ENGINE=)\w+", re.MULTILINE)
 _STORAGE = re.compile(r"\b(?:ENGINE|CHARSET|COLLATE)=\w+")
 
 

@@ -40,6 +40,18 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
         "INSERT INTO {t} VALUES ({k}, {k}, 'y')",
         "UPDATE {t} SET v = w, w = 5",
     ),
+    "a column that goes": (
+        CREATE,
+        "ALTER TABLE {t} ADD c INT NOT NULL",
+        "ALTER TABLE {t} ADD d INT",
+        "ALTER TABLE {t} CHANGE c c INT NULL",
+        "ALTER TABLE {t} DROP c, DROP d",
+        "ALTER TABLE {t} ADD KEY (v)",
+        "ALTER TABLE {t} ADD e INT NOT NULL",
+        "INSERT INTO {t} VALUES ({k}, 7, 8)",
+        "ALTER TABLE {t} CHANGE e f BIGINT NULL",
+        "INSERT INTO {t} VALUES ({k}, 7, 8)",
+    ),
     "keys": (
         "CREATE TABLE {t} (id INT, v INT, KEY (v))",
         "INSERT INTO {t} VALUES ({k}, 1)",
@@ -55,6 +67,7 @@ Step = tuple[str, str]
 """A shard, and a statement."""
 
 QUICK = {
+    ("a column that goes", "one after the other", "at once"),
     ("a column", "one after the other", "at once"),
     ("dropped and renamed", "one after the other", "at once"),
 }

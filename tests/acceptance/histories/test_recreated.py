@@ -112,18 +112,20 @@ async def test_a_table_has_other_comments_and_charsets(
         ("COMMENT 'a name'", "DEFAULT 3", "CHARSET latin1"),
         ("COMMENT 'a name'", "DEFAULT 3", "CHARSET utf8mb4 COMMENT 'names'"),
     )
+    index = "CREATE INDEX i ON {t} (v)"
     async with estate.merging():
+        for shard in ("A1", "A2", "B1"):
+            estate.run(shard, index)
         for other in others:
             for shard in ("A1", "A2", "B1"):
-                estate.run(shard, "DROP TABLE {t}")
-            for shard in ("A1", "A2", "B1"):
-                estate.run(shard, create.format(*other))
+                for statement in ("DROP TABLE {t}", create.format(*other), index):
+                    estate.run(shard, statement)
             await estate.caught_up()
         for shard in ("A1", "A2", "B1"):
             estate.put(shard, "{}, 'n', 1")
         await estate.settled()
     shown = estate.target.execute(f"SHOW CREATE TABLE {estate.db}.t")[0][1]
-    for part in ("COMMENT 'a name'", "DEFAULT 3", "CHARSET=utf8mb4", "COMMENT='names'"):
+    for part in ("COMMENT 'a name'", "DEFAULT 3", "CHARSET=utf8mb4", "COMMENT='names'", "KEY `i`"):
         assert part in str(shown)
     assert "latin1" not in str(shown)
 

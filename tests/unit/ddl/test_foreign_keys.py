@@ -1,4 +1,4 @@
-"""The foreign keys that a CREATE TABLE declares."""
+"""The foreign keys that statements declare, and those that an engine ignores."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import pytest
 
 from replicator.ddl.analysis.foreign_keys import ForeignKey, declared_keys
 from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.table_text import table_definition
+from replicator.ddl.rewrite.ignored_foreign_keys import altering_without_keys, without_ignored_keys
 from replicator.mysql.names import TableName
 
 P = TableName("s", "p")
@@ -61,3 +63,40 @@ def test_what_may_mean_something_else_is_not_read(sql: str) -> None:
 
 def test_a_copied_structure_has_no_foreign_keys() -> None:
     assert keys("CREATE TABLE c LIKE s.d") == ()
+
+
+KEY = "FOREIGN KEY (p) REFERENCES x (id) ON DELETE CASCADE"
+
+
+@pytest.mark.parametrize(
+    ("items", "wanted"),
+    [
+        (f"id INT, p INT, {KEY}", "id INT, p INT, KEY (`p`)"),
+        (f"p INT, CONSTRAINT k {KEY}, id INT", "p INT, KEY `k` (`p`), id INT"),
+        (f"p INT, {KEY}, KEY (p, id), id INT", "p INT, KEY (p, id), id INT"),
+        (f"{KEY}, p INT UNIQUE", "p INT UNIQUE"),
+        (f"p INT, {KEY}, CONSTRAINT j {KEY}", "p INT, KEY (`p`)"),
+        ("p INT, KEY (p)", "p INT, KEY (p)"),
+    ],
+)
+def test_a_created_table_has_an_index_in_place_of_the_key(items: str, wanted: str) -> None:
+    for engine, expected in (("MyISAM", wanted), ("innodb", items)):
+        parsed = classify(f"CREATE TABLE t ({items}) ENGINE={engine}", default_schema="s")
+        assert without_ignored_keys(parsed) == f"CREATE TABLE t ({expected}) ENGINE={engine}"
+
+
+@pytest.mark.parametrize(
+    ("actions", "wanted"),
+    [
+        (f"ADD CONSTRAINT k {KEY}", "ADD KEY `k` (`p`)"),
+        (f"ADD {KEY.replace('(p)', '(a)', 1)}", ""),
+        (f"ADD {KEY.replace('(p)', '(A)', 1)}, ADD c INT", "ADD c INT"),
+        (f"ADD c INT, ADD {KEY}, ADD INDEX i (p)", "ADD c INT, ADD INDEX i (p)"),
+        ("DROP FOREIGN KEY k", "DROP FOREIGN KEY k"),
+    ],
+)
+def test_an_altered_table_gets_an_index_in_place_of_the_key(actions: str, wanted: str) -> None:
+    table = table_definition("CREATE TABLE `t` (\n  `a` int,\n  `b` int,\n  KEY `ab` (`a`,`b`)\n)")
+    parsed = classify(f"ALTER TABLE t {actions}", default_schema="s")
+    expected = f"ALTER TABLE t {wanted}" if wanted else ""
+    assert altering_without_keys(parsed, table.keys) == expected
