@@ -46,7 +46,8 @@ class LockHistory:
     """The items of one target, from the meta tables.
 
     ``versions``: the numbers of the items in ``history``. ``structures``: the target's, by its
-    version, as texts (`dump_structure`).
+    version, as texts (`dump_structure`). ``outside``: shards whose rows the target has, of sources
+    that are not in the task file.
     """
 
     history: list[ResolvedItem] = field(default_factory=list)
@@ -54,6 +55,7 @@ class LockHistory:
     cutovers: dict[str, list[Cutover]] = field(default_factory=dict)
     pending: Resolution[TableName, ShardStatement] | None = None
     structures: dict[int, str] = field(default_factory=dict)
+    outside: tuple[str, ...] = ()
 
 
 _GROUP = TypeAdapter(GroupState[TableName])
@@ -98,7 +100,7 @@ def record_of(
     )
 
 
-def histories(records: Iterable[DecisionRecord]) -> Mapping[TableName, LockHistory]:
+def histories(records: Iterable[DecisionRecord]) -> dict[TableName, LockHistory]:
     """The history of each target from its records, which come in order of their versions."""
     found: dict[TableName, LockHistory] = {}
     for record in records:

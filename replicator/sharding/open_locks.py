@@ -11,7 +11,9 @@ from replicator.sharding.items import Conflict, Event, Item, Name
 
 @dataclass(frozen=True, slots=True)
 class LockView(Generic[Name, Event]):
-    """An open lock as the operator sees it. ``missing``: members by source."""
+    """An open lock as the operator sees it. ``missing``: members by source. ``outside``: shards of
+    sources that the task does not have, whose rows the statement would remove.
+    """
 
     target: Name
     version: int
@@ -23,6 +25,7 @@ class LockView(Generic[Name, Event]):
     conflict: Conflict[Name, Event] | None
     resolving: bool
     choices: tuple[Choice[Name, Event], ...] = ()
+    outside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

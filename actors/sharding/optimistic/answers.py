@@ -52,7 +52,7 @@ from replicator.sharding.optimistic.answers import (
 )
 from replicator.sharding.optimistic.differences import against
 from replicator.sharding.optimistic.fills import Fill, beside, shown_in_part
-from replicator.sharding.optimistic.given_names import moved_values
+from replicator.sharding.optimistic.given_names import GivenName, moved_values, widened
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
@@ -374,13 +374,19 @@ class OptimisticAnswers:
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
         entry = entry_of(put.member, verdict, run)
         if verdict.answer is StatementAnswer.TAKEN:
-            self._warn(put, effect, state.fills, executed=bool(run))
+            self._warn(put, effect, state.fills, verdict.given, executed=bool(run))
         if run:
             return replace(entry, timestamp=execution.timestamp, context=context)
         return entry
 
     def _warn(
-        self, put: Change[Member], effect: Effect, fills: Mapping[str, Fill], *, executed: bool
+        self,
+        put: Change[Member],
+        effect: Effect,
+        fills: Mapping[str, Fill],
+        given: Collection[GivenName],
+        *,
+        executed: bool,
     ) -> None:
         parsed = classify(put.sql, default_schema=effect.target.schema)
         reason = ""
@@ -395,6 +401,11 @@ class OptimisticAnswers:
             reason = (
                 f"the servers show only a part of the default of {', '.join(names)}, so the target"
                 " may have another value in the shard's older rows"
+            )
+        elif names := sorted(one.new for one in given if not one.alike):
+            reason = (
+                f"rows of dropped shards that have the default in {', '.join(names)} get the value"
+                " by the column's former name, as the rows of the other shards do"
             )
         if reason:
             self._log.warning(
@@ -434,17 +445,19 @@ class OptimisticAnswers:
                 return verdict, found or own
         if verdict.before is None or not (verdict.step or index):
             return verdict, ()
-        members = [put.after, *(s.taken for s in state.members.values())]
+        members = [put.after, *(s.taken for s in state.members.values()), *state.left.values()]
+        before = widened(verdict.before, verdict.after, verdict.given)
         try:
+            first = await self.steps.between(target, verdict.before, before, present, members)
             run = await self.steps.between(
-                target, verdict.before, verdict.after, present, members, verdict.converted, index
+                target, before, verdict.after, present, members, verdict.converted, index
             )
         except NoAlterError as error:
             if makes:
                 # The target may take it in another way than its copy.
                 return verdict, own
             return left_open(state, put, Objection.REFUSED, str(error)), ()
-        run = (*(moved_values(target, given, present) for given in verdict.given), *run)
+        run = (*first, *(moved_values(target, given, present) for given in verdict.given), *run)
         return (replace(verdict, own=False) if verdict.own else verdict), run
 
     def _with_charsets(

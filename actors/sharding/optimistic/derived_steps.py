@@ -87,9 +87,7 @@ class DerivedSteps:
         alter = alter_table(target, actions)
         tried = alter_table(target, tried_on_a_copy(actions))
         parsed = [classify(tried, default_schema=target.schema)] if tried else []
-        if await self._rehearsal.refused(target, parsed, NO_CONTEXT) and not (
-            await self._takes_apart(target, parsed)
-        ):
+        if await self._refused(target, parsed):
             raise NoAlterError(f"the target refuses the change that would make it fit: {alter}")
         return (alter,)
 
@@ -98,12 +96,16 @@ class DerivedSteps:
         self._collations = self._collations or await available_collations(self._target)
         return self._collations
 
-    async def _takes_apart(self, target: TableName, whole: Sequence[ParsedStatement]) -> bool:
-        """Whether the target takes the changes of a statement one by one, as `DdlExecutor` executes
-        them then."""
+    async def _refused(self, target: TableName, whole: Sequence[ParsedStatement]) -> bool:
+        """Whether a target refuses statements in each way in which `DdlExecutor` executes them: as
+        they are, their changes one by one, or by creating the target again."""
+        if not await self._rehearsal.refused(target, whole, NO_CONTEXT):
+            return False
         texts = [sql for statement in whole for sql in single_changes(statement)]
         singles = [classify(text, default_schema=target.schema) for text in texts]
-        return bool(singles) and not await self._rehearsal.refused(target, singles, NO_CONTEXT)
+        if singles and not await self._rehearsal.refused(target, singles, NO_CONTEXT):
+            return False
+        return not await self._rehearsal.takes_anew(target, whole)
 
     async def own(
         self,
@@ -254,9 +256,7 @@ class DerivedSteps:
             # A copy has no foreign keys.
             tried = alter_table(target, (t for t in texts if not t.startswith(DROPS_KEY)))
             whole = [classify(tried, default_schema=target.schema)] if tried else []
-            return not await self._rehearsal.refused(target, whole, NO_CONTEXT) or (
-                await self._takes_apart(target, whole)
-            )
+            return not await self._refused(target, whole)
 
         if not found or await takes(found.values()):
             return found

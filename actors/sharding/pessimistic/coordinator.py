@@ -233,6 +233,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
                 past.history,
                 past.cutovers,
                 past.pending,
+                past.outside,
             )
         return lock
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from actors.lock_state import first_groups, histories
+from actors.lock_state import LockHistory, first_groups, histories
 from actors.messages import DdlItem
 from actors.sharding.coordination import (
     Coordination,
@@ -17,6 +17,7 @@ from actors.sharding.pessimistic.coordinator import LockCoordinator
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord, DecisionStore
+from replicator.downstream.meta.row_owners import read_owners
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.structure.structure import Table
@@ -44,8 +45,14 @@ class PessimisticMode(ShardMode):
 
     async def coordination(self, tools: CoordinationTools) -> Coordination:
         """The lock coordinator, with the saved locks."""
-        store = DecisionStore(tools.meta)
-        return LockCoordinator(tools, store, histories(await store.load()))
+        store, meta = DecisionStore(tools.meta), tools.meta
+        past = histories(await store.load())
+        owners = await read_owners(meta.connection, meta.schema, meta.task) or {}
+        for target, saved in owners.items():
+            shards = (o.member for o in saved.owners if not o.ended)
+            outside = tuple(str(m) for m in shards if m.source not in tools.setups)
+            past.setdefault(target, LockHistory()).outside = outside
+        return LockCoordinator(tools, store, past)
 
 
 class _Agreed:

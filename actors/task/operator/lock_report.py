@@ -185,7 +185,14 @@ def _ways(task: str, lock: OpenLock) -> Iterator[str]:
             f"the conflict is on item {conflict.version}: it can be unlocked when the items before"
             " it are resolved"
         )
-    if view.missing:
+    if view.outside:
+        yield (
+            "the statement would also remove the rows of shards whose source is not in the task"
+            f" file ({some_of(view.outside)}): put the source back into it, `replicator stop`,"
+            " `replicator run`: the target then waits for these shards, too"
+        )
+        yield f"`{unlock} --action skip`: the target keeps its rows, also those of this shard"
+    elif view.missing:
         lacking = {source: [*map(str, names)] for source, names in view.missing.items()}
         if shown := _by_source(lacking):
             yield f"run the statement on the other shards ({shown}): that resolves it"

@@ -17,7 +17,7 @@ import pymysql.err
 import structlog
 
 from replicator.ddl.model.actions import Action
-from replicator.ddl.model.table import ColumnDefinition, ForeignKeyDefinition, TableDefinition
+from replicator.ddl.model.table import ColumnDefinition, ForeignKeyDefinition
 from replicator.ddl.rewrite.altered_table import (
     AlteredTable,
     UncertainTableError,
@@ -113,7 +113,7 @@ async def rebuild(
     made, former = (scratch_table(meta.schema, meta.task) for _ in range(2))
     await session.execute(_SQL_MODE)
     try:
-        await session.execute(create_table_sql(made, _elsewhere(wanted.definition, target)))
+        await create_changed(session, made, target, wanted)
     except pymysql.err.MySQLError as error:
         log.info("ddl.not-rebuilt", target=str(target), reason=str(error))
         return False
@@ -134,6 +134,18 @@ async def rebuild(
             await session.execute(f"DROP TABLE IF EXISTS {name.quoted}")
     log.info("ddl.rebuilt", target=str(target))
     return True
+
+
+async def create_changed(
+    session: Connection, name: TableName, target: TableName, wanted: AlteredTable
+) -> None:
+    """Create what a target is to become, without rows, in any schema. Raises the server's error."""
+
+    def named(key: ForeignKeyDefinition) -> ForeignKeyDefinition:
+        return replace(key, parent_schema=key.parent_schema or target.schema)
+
+    keys = tuple(map(named, wanted.definition.foreign_keys))
+    await session.execute(create_table_sql(name, replace(wanted.definition, foreign_keys=keys)))
 
 
 async def _division(session: Connection, target: TableName) -> str:
@@ -188,12 +200,3 @@ def _implicit_default(column: ColumnDefinition) -> str:
     if labels := _FIRST_LABEL.match(column.type):
         return labels[1]
     return sql_type(folded(column.type).partition("(")[0].split()[0]).implicit
-
-
-def _elsewhere(table: TableDefinition, target: TableName) -> TableDefinition:
-    """A definition that is created in another schema: it names the schemas of all parents."""
-
-    def named(key: ForeignKeyDefinition) -> ForeignKeyDefinition:
-        return replace(key, parent_schema=key.parent_schema or target.schema)
-
-    return replace(table, foreign_keys=tuple(map(named, table.foreign_keys)))

@@ -7,14 +7,18 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pymysql.err
+from pymysql.constants import ER
 
+from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.ddl.rewrite.constraint_names import foreign_key_names
 from replicator.ddl.rewrite.retarget import retarget
 from replicator.ddl.rewrite.single_changes import dropped_keys, renewed_columns
+from replicator.downstream.ddl.rebuilding import changed_table, create_changed
 from replicator.mysql.context.sql_modes import UnknownModeError
-from replicator.mysql.context.statement_context import StatementContext
+from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.context.statement_session import StatementSessions, set_up_session
+from replicator.mysql.errors import REFUSED_BY_TIDB, error_code
 from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.scratch.scratch_statements import renamed
 from replicator.schema.structure.inspection import read_table
@@ -48,7 +52,28 @@ class Rehearsal:
         Raises DatabaseUnavailableError.
         """
         async with self._copied():
-            return not await self._tried(target, statements, context)
+            return await self._tried(target, statements, context) is not None
+
+    async def takes_anew(self, target: TableName, statements: Sequence[ParsedStatement]) -> bool:
+        """Whether the server refuses these statements and stores the table that they would make.
+
+        `replicator.downstream.ddl.rebuilding` creates the target again then. Raises
+        DatabaseUnavailableError.
+        """
+        actions = [action for one in statements for action in typed_actions(one)]
+        async with self._copied():
+            if await self._tried(target, statements, NO_CONTEXT) not in REFUSED_BY_TIDB:
+                return False
+            wanted = await changed_table(self._connection, target, actions)
+            if wanted is None:
+                return False
+            await self._drop()
+            self._may_exist = True
+            try:
+                await create_changed(self._connection, self._copy, target, wanted)
+            except pymysql.err.MySQLError:
+                return False
+            return True
 
     async def outcome(
         self, target: TableName, statements: Sequence[ParsedStatement], context: StatementContext
@@ -58,7 +83,7 @@ class Rehearsal:
         Raises DatabaseUnavailableError.
         """
         async with self._copied():
-            if not await self._tried(target, statements, context):
+            if await self._tried(target, statements, context) is not None:
                 return None
             return await read_table(self._connection, self._copy)
 
@@ -97,8 +122,8 @@ class Rehearsal:
         target: TableName,
         statements: Sequence[ParsedStatement],
         context: StatementContext,
-    ) -> bool:
-        """Whether a copy takes these statements."""
+    ) -> int | None:
+        """The code of the error by which a copy refuses these statements; None if it takes them."""
         copied = (self._copy.schema, self._copy.table)
 
         def on_copy(schema: str, table: str) -> tuple[str, str]:
@@ -114,9 +139,11 @@ class Rehearsal:
                     # A table of another attempt may have the name of a foreign key.
                     edits = foreign_key_names(statement)
                     await session.execute(retarget(statement, on_copy, edits))
-        except (pymysql.err.MySQLError, UnknownModeError):
-            return False
-        return True
+        except UnknownModeError:
+            return ER.WRONG_VALUE_FOR_VAR
+        except pymysql.err.MySQLError as error:
+            return error_code(error)
+        return None
 
     async def _copy_of(self, target: TableName) -> None:
         shown = await self._connection.fetch(f"SHOW CREATE TABLE {target.quoted}")

@@ -62,7 +62,7 @@ class ComparedTable:
     columns whose text goes to another charset. ``cut``: the columns that ranges are cut by, by the
     names that they have in this table; ``shifts``: what the target has added to the values of each.
     ``index``: the index that begins with them, empty for none. ``key``: the target's key here, in
-    its order.
+    its order. ``lacking``: the compared columns, folded, that it lacks.
     """
 
     source: str
@@ -75,6 +75,7 @@ class ComparedTable:
     shifts: tuple[int, ...] = ()
     index: str = ""
     key: tuple[KeyPart, ...] = ()
+    lacking: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.source}: {self.name}" if self.source else str(self.name)
@@ -192,6 +193,7 @@ def plan_comparison(
         replace(
             _table(copy, structure, names, cut, extra, rules, fills),
             key=key_parts(of_key, target, rules, _lacking(fills, structure)),
+            lacking=tuple(_lacking(fills, structure)),
         )
         for copy, structure, rules in (
             (itself, target, MemberColumns()),

@@ -12,6 +12,9 @@ found to be missing; otherwise it may be a row that was just inserted, and whose
 
 A row that only the target has is deleted only if every shard that can own it was read: the owners
 that the task has saved are read again after the row.
+
+Rows of a shard that lacks a column are written with the fill of the column. So the columns of such
+shards are read again, too.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.blocking_connection import Answer
 from replicator.mysql.connection.session_settings import set_session
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
+from replicator.mysql.names import folded
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import (
     CompareServers,
@@ -67,7 +71,7 @@ ATTEMPTS = 5
 
 
 class OwnersChangedError(Exception):
-    """The target may have rows of a shard that was not compared."""
+    """The target may have rows of a shard, or of its new column, that were not compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +205,8 @@ def _repaired(
         wrong.rows = [found for found in wrong.rows if found.key not in but]
         if any(found.in_shard is None for found in wrong.rows):
             _refuse_other_owners(scope, sessions)
+        if wrong.rows:
+            _refuse_new_columns(comparison, sessions)
         statements = list(repair_statements(comparison, wrong.rows))
         for statement in statements:
             session.run(statement)
@@ -219,6 +225,19 @@ def _refuse_other_owners(scope: RepairScope, sessions: Sessions) -> None:
     rows = sessions.to("").rows(scope.owners)
     if has_other_owners(scope, (tuple(map(_text, row)) for row in rows)):
         raise OwnersChangedError
+
+
+def _refuse_new_columns(comparison: ComparisonPlan, sessions: Sessions) -> None:
+    """A shard that has got a column since the plan was made was read as if it lacked it."""
+    for shard in comparison.shards:
+        if shard.lacking:
+            schema, name = (f"_utf8mb4 x'{part.encode().hex()}'" for part in shard.name)
+            columns = sessions.to(shard.source).rows(
+                "SELECT column_name FROM information_schema.columns"
+                f" WHERE table_schema={schema} AND table_name={name}".encode()
+            )
+            if {folded(_text(column)) for (column,) in columns}.intersection(shard.lacking):
+                raise OwnersChangedError
 
 
 def _text(value: object) -> str:

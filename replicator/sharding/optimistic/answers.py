@@ -25,7 +25,7 @@ from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.column_order import narrowed
 from replicator.sharding.optimistic.fills import Fill, fill_of
-from replicator.sharding.optimistic.given_names import GivenName, given_names
+from replicator.sharding.optimistic.given_names import GivenName, given_names, with_former
 from replicator.sharding.optimistic.objections import (
     SETTLED,
     Change,
@@ -294,7 +294,7 @@ def _given(
         [former, *(others[name] for name in same)],
         [standing for name, standing in others.items() if name not in same],
         before,
-        dict(state.fills),
+        state,
         strict=change.strict,
         answered=change.action is Action.EXEC,
     )
@@ -326,6 +326,8 @@ def _executed(
     behind = {**others, **{name: behind_open(others[name]) for name in same}}
     own = replace(marked(former, change.after), ceded=frozenset())
     standing, together = _beside(state, change.member, behind, own, objections)
+    if before is not None:
+        before, together = with_former(before, given), with_former(together, given)
     known, found_by = _found_by(change, before, together)
     unclear = _changed([*behind.values(), standing]) & (found_by - known)
     keyed = together.identifies
@@ -333,7 +335,8 @@ def _executed(
     fills = _fills(state, change)
     for one in given:
         # Rows of the others have the fill with which the column was added.
-        fills[one.new] = fills.pop(one.old, fills[one.new])
+        fill = fills.pop(one.old, fills[one.new])
+        fills[one.new] = fill if one.alike else fills[one.new]
     fills = {**_kept(fills, before, together)}
     ceding = objections.types if change.action is Action.EXEC else frozenset()
     moved = tuple(one for one in given if one.fill is not None)

@@ -3,21 +3,25 @@
 A member may be created before others rename a column, or after that with the new name already. Then
 the target has both columns. In rows of members with the one, the other has its fill. If both fills
 are the same value, the rows themselves tell which of the two columns has a row's value.
+
+If the members with the new name have left, only their rows need the column: every row that has the
+fill in it gets the value of the old one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.effects.touched_parts import Touched, name_of_column
 from replicator.schema.structure.structure import Column, Table
-from replicator.sharding.optimistic.column_order import loses, takes
+from replicator.sharding.items import Name
+from replicator.sharding.optimistic.column_order import joined_column, loses, loses_nulls, takes
 from replicator.sharding.optimistic.fills import Fill
-from replicator.sharding.optimistic.shapes import Shape
-from replicator.sharding.optimistic.standings import Standing
+from replicator.sharding.optimistic.shapes import NoJoinError, Shape, ShapeColumn
+from replicator.sharding.optimistic.standings import Standing, TargetState, joined
 
 _NUMBERS = frozenset({"float", "double"})
 _LITERALS = _NUMBERS | {
@@ -30,12 +34,20 @@ _LITERALS = _NUMBERS | {
 class GivenName:
     """A column that gets another name on the target, by the folded names before and after.
 
-    ``fill``: the value of both in rows of members without them, if the target has both.
+    Attributes:
+        fill: the value of the new column in rows of members without it, if the target has both.
+        alike: whether the fill of the old column is the same value, so that rows with it are those
+            of other members.
+        widens: whether the new column does not take all values of the old one yet.
+        former: the new column as members that have left need it, if no member has it.
     """
 
     old: str
     new: str
     fill: Fill | None = None
+    alike: bool = True
+    widens: bool = False
+    former: ShapeColumn | None = None
 
 
 def given_names(
@@ -44,7 +56,7 @@ def given_names(
     renaming: Sequence[Standing],
     others: Sequence[Standing],
     before: Shape | None,
-    fills: Mapping[str, Fill],
+    state: TargetState[Name],
     *,
     strict: bool = False,
     answered: bool = False,
@@ -58,7 +70,7 @@ def given_names(
         renaming: the members that have made the statement, before it.
         others: all other members.
         before: the target before it.
-        fills: the fills of the target's columns.
+        state: the target's state, with the fills of its columns and the members that have left.
         strict: whether the session of the statement refuses values that do not fit, as the target
             then does when it moves them.
         answered: whether the operator has said that the other members won't make the statement.
@@ -69,17 +81,23 @@ def given_names(
         return ()
     if any(gone & _known(standing) for standing in others):
         return ()
-    found = []
+    found, fills = [], state.fills
     for old, new in sorted(touched.pairs):
         column = after.column(new)
         if column is None or old not in before.columns:
             return ()
+        there = before.columns.get(new)
         moves = any(new in _known(standing) for standing in others)
-        narrows = strict and moves
+        if moves and there is None:
+            return ()
+        if not moves and new in fills:
+            there = _former(new, state)
+        narrows = strict and there is not None
         if not all(_may_rename(s, column, old, new, narrows=narrows) for s in renaming):
             return ()
-        if moves:
-            found.append(_moved(old, new, before, fills, narrows=narrows))
+        if there is not None:
+            one = _moved(old, new, column, there, before, fills, narrows=narrows, alone=not others)
+            found.append(one if moves or one is None else replace(one, former=there))
         else:
             found.append(_renamed(old, new, before, fills, answered=answered))
     given = tuple(one for one in found if one is not None)
@@ -97,18 +115,67 @@ def _renamed(
     return GivenName(old, new) if (exact or answered) and new not in fills else None
 
 
+def _former(name: str, state: TargetState[Name]) -> ShapeColumn | None:
+    """A column as the members that have left need it; None if none has it, or they have no join."""
+    having = (table for table in state.left.values() if table.column(name) is not None)
+    try:
+        shape = joined(map(Standing, having), state.fills)
+    except NoJoinError:
+        return None
+    return None if shape is None else shape.columns[name]
+
+
 def _moved(
-    old: str, new: str, before: Shape, fills: Mapping[str, Fill], *, narrows: bool
+    old: str,
+    new: str,
+    column: Column,
+    found: ShapeColumn,
+    before: Shape,
+    fills: Mapping[str, Fill],
+    *,
+    narrows: bool,
+    alone: bool,
 ) -> GivenName | None:
-    """The new name of a column that other members have by it already."""
-    if not _is_exact(old, new, before, fills):
+    """The new name of a column that the target has by it already.
+
+    ``column``: as the statement makes it; ``found``: as the target has it. ``alone``: whether all
+    members make the statement.
+    """
+    mine, there, fill = before.columns[old].column, found.column, fills.get(new)
+    wide = joined_column([there, column])
+    if wide is None or there.generated or fill is None or not _compares(there, fill):
         return None
-    mine, there, fill = before.columns[old].column, before.columns[new].column, fills[old]
-    fits = _fits(mine, there, narrows=narrows) and there.nullable >= mine.nullable
-    if not fits or there.generated:
+    if before.identifying & {old, new} or not _fits(mine, wide, narrows=narrows):
         return None
-    alike = new in fills and fills[new].text == fill.text and _compares(there, fills[new])
-    return GivenName(old, new, fill) if alike else None
+    if mine.nullable > wide.nullable and (not narrows or loses_nulls(mine, wide, strict=True)):
+        return None
+    alike = _is_exact(old, new, before, fills) and fills[old].text == fill.text
+    if not (alike or alone):
+        return None
+    widens = wide.nullable > there.nullable or not _fits(mine, there, narrows=narrows)
+    return GivenName(old, new, fill, alike=alike, widens=widens)
+
+
+def with_former(shape: Shape, given: Iterable[GivenName]) -> Shape:
+    """A shape with the columns that get a name in it which only members that have left have had."""
+    columns = dict(shape.columns)
+    for one in given:
+        if one.former is None:
+            continue
+        own = columns.get(one.new, one.former)
+        wide = joined_column([own.column, one.former.column])
+        columns[one.new] = own if wide is None else replace(own, column=wide)
+    return replace(shape, columns=columns)
+
+
+def widened(before: Shape, after: Shape, given: Iterable[GivenName]) -> Shape:
+    """The shape of a target before its values move: its columns take them."""
+    wide = {
+        one.new: replace(before.columns[one.new], column=after.columns[one.new].column)
+        for one in given
+        if one.widens
+    }
+    return replace(before, columns={**before.columns, **wide})
 
 
 def _is_exact(old: str, new: str, before: Shape, fills: Mapping[str, Fill]) -> bool:
@@ -168,12 +235,14 @@ def moved_values(target: TableName, given: GivenName, present: Table) -> str:
         if (found := present.defined(column.name)) is not None and found.on_update
     ]
     values = ", ".join([f"{new} = {old}", *(f"{name} = {name}" for name in timed)])
-    if given.fill.null:
-        unlike, unset = f"{old} IS NOT NULL", f"{new} IS NULL"
-    else:
-        unlike = f"NOT ({_is_fill(columns[given.old], old, given.fill.sql)})"
-        unset = f"{new} <=> {given.fill.sql}"
-    return f"UPDATE {target.quoted} SET {values} WHERE {unlike} AND {unset}"
+    unset = f"{new} IS NULL"
+    if not given.fill.null:
+        unset = _is_fill(columns[given.new], new, given.fill.sql)
+    if given.alike and given.fill.null:
+        unset = f"{old} IS NOT NULL AND {unset}"
+    elif given.alike:
+        unset = f"NOT ({_is_fill(columns[given.old], old, given.fill.sql)}) AND {unset}"
+    return f"UPDATE {target.quoted} SET {values} WHERE {unset}"
 
 
 def _is_fill(column: Column, name: str, literal: str) -> str:

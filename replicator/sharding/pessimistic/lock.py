@@ -46,6 +46,8 @@ class TargetLock(Generic[Name, Event]):
 
     ``sources`` are all sources of the task. ``history`` are the items resolved so far, ``cutovers``
     those saved by source, and ``pending`` what was saved as decided and is not executed.
+    ``outside`` are shards of other sources whose rows the target has, too: no statement that
+    removes rows is executed by itself.
     """
 
     def __init__(
@@ -55,8 +57,10 @@ class TargetLock(Generic[Name, Event]):
         history: Sequence[ResolvedItem] = (),
         cutovers: Mapping[str, Sequence[Cutover]] | None = None,
         pending: Resolution[Name, Event] | None = None,
+        outside: Sequence[str] = (),
     ) -> None:
         self.target = target
+        self.outside = tuple(outside)
         self.sources = tuple(sources)
         self.history = tuple(history)
         self.groups: dict[str, Group[Name, Event]] = {}
@@ -137,7 +141,10 @@ class TargetLock(Generic[Name, Event]):
     @property
     def agreed(self) -> bool:
         """Whether all sources are ready, with the same item."""
-        texts = {item.text for source in self.sources for item in self.candidates(source)}
+        items = [item for source in self.sources for item in self.candidates(source)]
+        if self.outside and any(item.discards_rows for item in items):
+            return False
+        texts = {item.text for item in items}
         if self.pending is not None or len(texts) != 1 or not all(map(self.ready, self.sources)):
             return False
         (text,) = texts
@@ -395,4 +402,5 @@ class TargetLock(Generic[Name, Event]):
             conflict=self.conflict(),
             resolving=self.pending is not None,
             choices=() if self.pending is not None else self.choices(),
+            outside=self.outside if items[0].discards_rows and self.pending is None else (),
         )

@@ -11,12 +11,12 @@ import pytest
 from pyspark import SparkContext
 from structlog.testing import capture_logs
 
-from actors.comparing.comparing import CompareOptions
+from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.reading import purge_watch
 from actors.task.startup.check_scope import task_to_check
 from replicator.checks.run.all_checks import run_checks
 from replicator.sandbox.server import DatabaseServer
-from tests.support.tasks.row_owners import COLUMNS, QUIET, Owners
+from tests.support.tasks.row_owners import COLUMNS, NOW, QUIET, Owners
 from tests.support.tasks.running import copied, settles
 from tests.support.tasks.task_files import start_of
 
@@ -393,6 +393,50 @@ async def test_coordinated_modes(owners: Owners, mode: str) -> None:
     assert owners.rows() == [1, 2, 11, 21, 31]
 
 
+@pytest.mark.parametrize(
+    "dropped", [pytest.param([2], id="one"), pytest.param([2, 3], marks=pytest.mark.slow, id="two")]
+)
+async def test_shards_that_are_dropped_without_coordination(
+    owners: Owners, dropped: list[int]
+) -> None:
+    """While other shards are there their rows stay; the target goes with the last shard."""
+    for number in (1, 2, 3):
+        owners.schema(number, f"({number}1,1),({number}2,2)")
+    async with owners.running() as generation:
+        await copied(generation)
+        for number in dropped:
+            owners.insert(number, f"({number}3,3)")
+            owners.source.execute(f"DROP TABLE {owners.db}_{number}.t")
+        owners.insert(1, "(13,3)")
+        rows = [11, 12, 13, 21, 22, *(n * 10 + 3 for n in dropped), 31, 32]
+        await settles(lambda: owners.rows(), sorted(rows))
+        for created in (False, True):
+            if created:
+                owners.source.execute(f"CREATE TABLE {owners.db}_2.t {COLUMNS}")
+                owners.insert(2, "(24,4)")
+                rows.append(24)
+                await settles(lambda: owners.rows(), sorted(rows))
+            name = f"{owners.db}.t"
+            owners.target.execute(
+                f"DELETE FROM {name} WHERE id=12", f"UPDATE {name} SET v=9 WHERE id=13"
+            )
+            result = await owners.compared()
+            assert (result.failure, result.extra, result.retired) == ("", 0, 3 * len(dropped))
+            assert (result.missing, result.different, result.repaired) == (1, 1, 2), result
+            assert owners.rows() == sorted(rows)
+        drops = [f"DROP TABLE IF EXISTS {owners.db}_{number}.t" for number in (1, 2, 3)]
+        owners.source.execute(*drops)
+        await settles(lambda: owners.rows(), [])
+        owners.source.execute(f"CREATE TABLE {owners.db}_3.t {COLUMNS}")
+        owners.insert(3, "(34,4)")
+        await settles(lambda: owners.rows(), [34])
+        owners.target.execute(f"INSERT INTO {owners.db}.t VALUES (99,1)")
+        result = await owners.compared()
+        # All rows of former shards went with the former target.
+        assert (result.failure, result.extra, result.retired, result.repaired) == ("", 1, 0, 1)
+        assert owners.rows() == [34]
+
+
 @pytest.mark.slow
 async def test_privileges_that_are_lost_while_a_comparison_runs(owners: Owners) -> None:
     await merged(owners)
@@ -478,3 +522,75 @@ async def test_the_validation_says_that_it_can_not_look_in_a_shard(owners: Owner
         assert f"{name}_2.t can't be read" in reason
         assert "GRANT SELECT ON" in reason
         assert not sum(backlog.errors.values())
+
+
+@pytest.mark.parametrize(
+    "mode", ["pessimistic", *(pytest.param(m, marks=pytest.mark.slow) for m in ("", "optimistic"))]
+)
+@pytest.mark.parametrize(
+    "removes", ["TRUNCATE TABLE", pytest.param("ALTER TABLE", marks=pytest.mark.slow)]
+)
+async def test_no_statement_removes_rows_of_a_source_that_is_out_of_the_task_file(
+    owners: Owners, mysql_source: DatabaseServer, mode: str, removes: str
+) -> None:
+    """Its shards may still be there. They count again when the source is back."""
+    parts = " PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN MAXVALUE)"
+    columns = COLUMNS + (parts if removes == "ALTER TABLE" else "")
+    statement = f"{removes} {{}}.t{' TRUNCATE PARTITION p' if columns != COLUMNS else ''}"
+    owners.more["shard-mode"] = mode
+    name = f"{owners.db}_3"
+    mysql_source.execute(
+        f"CREATE DATABASE {name}",
+        f"CREATE TABLE {name}.t {columns}",
+        f"INSERT INTO {name}.t VALUES (31,1)",
+    )
+    owners.others["b"] = mysql_source
+    try:
+        owners.schema(1, "(1,1),(2,2)", columns=columns)
+        async with owners.running() as generation:
+            await copied(generation)
+            await settles(lambda: owners.rows(), [1, 2, 31])
+        del owners.others["b"]
+        async with owners.running() as generation:
+            await copied(generation)
+            owners.source.execute(statement.format(f"{owners.db}_1"))
+            owners.insert(1, "(4,4)")
+
+            def shown() -> list[bool]:
+                assert generation.running is not None
+                locks = generation.running.coordination.open_locks()
+                return ["TRUNCATE" in lock.view.item.statements[0] for lock in locks]
+
+            await settles(shown, [True])
+            assert owners.rows() == [1, 2, 31]
+        owners.others["b"] = mysql_source
+        async with owners.running() as generation:
+            await copied(generation)
+            mysql_source.execute(statement.format(name), f"INSERT INTO {name}.t VALUES (32,1)")
+            await settles(lambda: owners.rows(), [4, 32])
+    finally:
+        mysql_source.execute(f"DROP DATABASE {name}")
+
+
+@pytest.mark.parametrize(
+    "columns", [COLUMNS, pytest.param("(id INT, v INT)", marks=pytest.mark.slow)]
+)
+async def test_no_row_is_repaired_as_if_its_shard_still_lacked_a_column(
+    owners: Owners, columns: str
+) -> None:
+    owners.schema(1, "(1,1)", columns=columns)
+    owners.schema(2, "(11,1)", columns=columns)
+    added = "ALTER TABLE {0}.t ADD c INT", "INSERT INTO {0}.t VALUES ({1}2,2,3)"
+    async with owners.running() as generation:
+        await copied(generation)
+        owners.source.execute(*(text.format(f"{owners.db}_1", 1) for text in added))
+        await settles(lambda: owners.rows(), [1, 11, 12])
+
+        async def context() -> SparkContext:
+            owners.source.execute(*(text.format(f"{owners.db}_2", 2) for text in added))
+            await settles(lambda: owners.rows(), [1, 11, 12, 22])
+            return owners.spark
+
+        [result] = await TargetComparer(owners.task, NOW, context).run()
+    assert (result.failure, result.differing, result.repaired) == ("", 0, 0), result
+    assert owners.target.execute(f"SELECT c FROM {owners.db}.t WHERE id = 22") == ((3,),)

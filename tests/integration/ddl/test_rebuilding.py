@@ -262,6 +262,33 @@ async def test_shards_that_change_the_type_of_their_key(
         await settles(merging.differences, {})
 
 
+@pytest.mark.parametrize("mode", [pytest.param("", marks=pytest.mark.slow), "optimistic"])
+async def test_a_derived_change_creates_the_target_again(
+    spark: SparkContext,
+    tmp_path: Path,
+    mysql_source: DatabaseServer,
+    tidb_target: DatabaseServer,
+    database_name: str,
+    mode: str,
+) -> None:
+    """The last shard that makes a column narrower drops one that the others have."""
+    merging = Merging(spark, tmp_path, {"a": mysql_source}, tidb_target, database_name)
+    column = "v VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+    merging.create("x", f"(id INT PRIMARY KEY, {column}, w INT, KEY (v))", shards=2)
+    merging.more["shard-mode"] = mode
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 'e', 1)", "INSERT INTO x_2 VALUES (2, 'f', 2)")
+        await merging.check(generation)
+        for key, (shard, also) in enumerate((("x_1", ""), ("x_2", ", DROP w")), start=3):
+            narrower = "VARCHAR(20) CHARACTER SET utf8mb3 COLLATE utf8mb3_general_ci"
+            merging.do(f"ALTER TABLE {shard} MODIFY v {narrower}{also}")
+            merging.do(f"INSERT INTO {shard} (id, v) VALUES ({key}, '{shard}')")
+        merging.do("ALTER TABLE x_1 DROP w")
+        await settles(merging.differences, {})
+        shown = merging.on(tidb_target, "SHOW FULL COLUMNS FROM x LIKE 'v'")
+        assert "utf8_general_ci" in str(shown)
+
+
 @pytest.mark.parametrize(
     ("sql", "left_out", "rows_need"),
     [

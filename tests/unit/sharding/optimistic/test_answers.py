@@ -32,6 +32,7 @@ from replicator.sharding.optimistic.standings import (
     Objection,
     RefusedStep,
     Standing,
+    TargetState,
     joined,
 )
 from replicator.watermark import Place
@@ -236,9 +237,53 @@ def test_one_statement_gives_several_names_or_none() -> None:
         columns = {folded(c.name) for s in (own, other) if s.taken for c in s.taken.columns}
         fills = dict.fromkeys(columns, fill)
         before = joined([own, other], fills)
-        assert given_names(touched, after, [own], [other], before, fills) == wanted
-    fills = dict.fromkeys("bcde", fill)
-    assert given_names(touched, after, [own], [half], joined([own, half], fills), fills) == ()
+        state = TargetState[str](fills=fills)
+        assert given_names(touched, after, [own], [other], before, state) == wanted
+    state = TargetState[str](fills=dict.fromkeys("bcde", fill))
+    before = joined([own, half], state.fills)
+    assert given_names(touched, after, [own], [half], before, state) == ()
+
+
+@pytest.mark.parametrize("has_left", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "default", "wanted"),
+    [("bigint", "", "bigint"), ("int", " NOT NULL", "int"), ("smallint", " NOT NULL", "int")],
+)
+def test_a_column_takes_the_values_by_its_former_name(
+    kind: str, default: str, wanted: str, has_left: bool
+) -> None:
+    """Another shard has it by the new name, for more or less values, or has left with it."""
+    found = history_of("A", "B")
+    for member in "AB":
+        bring(found, member, (B, ("c", "int", " DEFAULT 4")), added="c")
+    former = Standing(table((B, ("d", kind, f"{default} DEFAULT 4"))))
+    found.take(HistoryEntry(EntryKind.TAKEN, "A", former, fills_with_d(found)))
+    if has_left:
+        found.take(HistoryEntry(EntryKind.LEFT, "A", gone=("A",)))
+    final = bring(found, "B", (B, ("d", "int", " DEFAULT 4")), renamed="c", named="d", added="d")
+    assert [(one.alike, one.widens) for one in final.given] == [(True, kind != "bigint")]
+    assert final.after is not None
+    column = final.after.columns["d"].column
+    assert (column.type, column.nullable) == (wanted, True)
+
+
+@pytest.mark.parametrize("shards", ["AB", "ABC"])
+def test_the_fill_of_members_that_have_left_counts_only_for_rows_without_the_column(
+    shards: str,
+) -> None:
+    """Rows of a third member have the fills of both columns, which differ."""
+    found = history_of(*shards)
+    bring(found, "A", (B, ("d", "int", " DEFAULT 5")), added="d")
+    bring(found, "B", (B, ("c", "int", " DEFAULT 4")), added="c")
+    after = (B, ("d", "int", " DEFAULT 4"))
+    first = bring(found, "B", after, renamed="c", named="d", added="d")
+    assert objection(first) is Objection.NAME
+    found.take(HistoryEntry(EntryKind.LEFT, "A", gone=("A",)))
+    final = bring(found, "B", after, renamed="c", named="d", added="d")
+    if shards == "AB":
+        assert [(one.fill, one.alike) for one in final.given] == [(Fill("5", "5"), False)]
+    else:
+        assert objection(final) is Objection.NAME
 
 
 def fills_with_d(found: TargetHistory[str]) -> dict[str, Fill]:
