@@ -86,6 +86,8 @@ class MemberState:
 
     ``idle`` are the texts of statements that have changed nothing on the member since its last
     item. They are no items, but where others need one of them, the member has made it.
+
+    ``had_rows``: whether it may have had rows. Not if the task has read its CREATE, and no row yet.
     """
 
     version: int
@@ -93,6 +95,7 @@ class MemberState:
     awaited: tuple[int, ...] = ()
     optional: tuple[int, ...] = ()
     idle: tuple[str, ...] = ()
+    had_rows: bool = True
 
     def made(self, text: str, version: int) -> bool:
         """Whether a member has made the item ``version``, or has changed nothing by its text."""

@@ -21,6 +21,7 @@ from actors.sharding.pessimistic.late_members import (
     names_since,
 )
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead
+from actors.sharding.pessimistic.members_without_rows import creates_without_rows, note_rows
 from actors.sharding.pessimistic.recreated_members import are_alike, is_created_otherwise
 from actors.sharding.pessimistic.row_decisions import decide_rows
 from actors.sharding.pessimistic.rows_in_memory import RowsInMemory
@@ -110,8 +111,7 @@ class PessimisticGroup(GroupActor):
         self._lock = lock
         self.held_rows = RowsInMemory(group, tools.registry)
         self._cutover_segment = (group.base, -1)
-        self._reshaped, self._epoch = False, 0
-        self._empty: set[int] = set()  # The members without rows since they were created.
+        self._reshaped, self._filled, self._epoch = False, False, 0
         self._tools = tools
         self._parents = parents
         # Not those of the registry: earlier in the binlog, members may have other names.
@@ -145,7 +145,6 @@ class PessimisticGroup(GroupActor):
         self.segment, self._epoch = message.segment, message.epoch
         base, version = group.base, group.known
         if message.rows:
-            self._empty.difference_update(message.rows.members)
             self.add_unknown(message.rows)
         [rows] = decide_rows(group, self.numbers, [message.rows], self.held_rows)
         left = self.after_low_watermark(rows) if rows is not None else None
@@ -159,7 +158,7 @@ class PessimisticGroup(GroupActor):
                 raise self.several_renames(message.statement)
             ddl = await self.take(effect, message.statement) or ddl
         self.cutover_segment()
-        changed = bool(effects) or base != group.base
+        changed = bool(effects) or base != group.base or self._filled
         if changed:
             self.tell_changed()
         return replace(
@@ -174,17 +173,19 @@ class PessimisticGroup(GroupActor):
             paths=paths,
         )
 
+    def without_copied(self, message: TargetSegment) -> TargetSegment:
+        """A part without copied rows; a member of these has rows, too."""
+        self._filled = note_rows(message.rows, self.group, self.registry)
+        return super().without_copied(message)
+
     def add_unknown(self, rows: RowEvents) -> None:
         """Add tables that were dropped before the task first read its source's tables."""
         for member in rows.members.keys() - set(self.numbers.values()):
-            self._add_unknown(member, rows)
-
-    def _add_unknown(self, member: int, rows: RowEvents) -> None:
-        name = self.registry.member(member).name
-        self.log.warning("member.unknown", member=str(name))
-        # Its transaction may have begun in an earlier segment, which is decided already.
-        self.group.join(name, rows.first._replace(ordinal=rows.first.ordinal - 1), None)
-        self.numbers[name] = member
+            name = self.registry.member(member).name
+            self.log.warning("member.unknown", member=str(name))
+            # Its transaction may have begun in an earlier segment, which is decided already.
+            self.group.join(name, rows.first._replace(ordinal=rows.first.ordinal - 1), None)
+            self.numbers[name] = member
 
     async def column_paths(self, rows: RowEvents | None) -> dict[int, ColumnPath]:
         """Return the paths of the columns of members that are older than the target."""
@@ -212,15 +213,17 @@ class PessimisticGroup(GroupActor):
                 if reason := awaited_truncation(name, group, self._lock):
                     self.log_not_executed(effect, statement, reason)
                 return None
-            case EffectKind.CREATE:
-                return await self._join(effect, statement, at)
             case EffectKind.RENAME:
                 self._rename(effect, statement, at)
                 return None
-            case EffectKind.MOVE_IN if effect.skipped:
-                return await self._join(effect, statement, at)
-            case EffectKind.MOVE_IN:
+            case EffectKind.MOVE_IN if not effect.skipped:
                 raise self.moved_in(effect, statement)
+            case EffectKind.CREATE | EffectKind.MOVE_IN:
+                without_rows = creates_without_rows(effect, at, group, self.registry)
+                found = await self._join(effect, statement, at)
+                if without_rows:
+                    group.note_rows(name, had=False)
+                return found
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
                 self._leave(name, at, moves=effect.skipped and effect.other is not None)
         self.log_not_executed(effect, statement)
@@ -243,7 +246,8 @@ class PessimisticGroup(GroupActor):
         late = await self._late.statement(item, before, after.certain)
         recorded = self._add_item(effect, statement, item, least, late)
         self._reshaped |= recorded.awaited
-        if effect.kind is EffectKind.ALTER and effect.instead is None:
+        had_rows = self.group.members[name].had_rows
+        if had_rows and effect.kind is EffectKind.ALTER and effect.instead is None:
             change = MemberChange(before, after.certain)
             await self._refuse_other_values(effect, statement, change, recorded, item, late)
         self._log_item(effect, statement, recorded)
@@ -325,8 +329,7 @@ class PessimisticGroup(GroupActor):
         target's rows after the same item."""
         touched = touched_parts(effect.statement, change)
         anew = computed_anew(change, touched)
-        without_rows = self.numbers[item.member] in self._empty
-        if change.after is None or without_rows or not (touched.added | touched.taken or anew):
+        if change.after is None or not (touched.added | touched.taken or anew):
             return
         member = Member(self.source, item.member)
         function = nondeterministic_defaults(effect.statement) if recorded.awaited else ""
@@ -415,7 +418,6 @@ class PessimisticGroup(GroupActor):
         member, moved = Member(self.source, effect.table), self._tools.versions.moved
         moved.end_wait(member, at.transaction)
         number = self.registry.join(member, effect.target)
-        self._empty.add(number)
         held = await self._tools.learner.learn(self.source, effect, statement)
         bounds = moved.bounds(self.source, effect, at.transaction)
         if moved.is_another(effect.target, member, at.transaction):

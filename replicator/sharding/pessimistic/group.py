@@ -118,6 +118,14 @@ class Group(Generic[Name, Event]):
             return RowDecision.HOLD
         return RowDecision.APPLY if version == self.known else RowDecision.SKIP
 
+    def note_rows(self, member: Name, *, had: bool) -> bool:
+        """Note whether a member may have had rows; returns whether this is new."""
+        state = self.members[member]
+        if state.had_rows is had:
+            return False
+        self.members[member] = replace(state, had_rows=had)
+        return True
+
     def ddl(
         self,
         item: Item[Name, Event],
@@ -302,7 +310,7 @@ class Group(Generic[Name, Event]):
             state = MemberState(max(version, self.base), at, granted)
         else:
             version = template.version
-            state = replace(self.members[template.member], since=at)
+            state = replace(self.members[template.member], since=at, had_rows=True)
         own = min(state.awaited, default=version + 1) - 1
         lowest = self._lowest(own, template, equals)
         possible = range(min(lowest, lowest if earliest is None else earliest) + 1, own + 1)

@@ -147,6 +147,25 @@ async def test_a_new_shard_adds_the_column_with_another_default(
     assert found.event == "ddl.other-values"
 
 
+async def test_a_new_shard_without_rows_adds_the_column_with_another_default(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    """It has no rows that could differ, which the task still knows after a restart."""
+    estate = mariadb_estate
+    estate.create("A1", "B1", table=TABLE)
+    async with estate.merging():
+        for shard in ("A1", "B1"):
+            estate.ddl(shard, "ADD c INT DEFAULT 5")
+        await estate.settled()
+        estate.shards.append("A3")
+        estate.run("A3", f"CREATE TABLE {{t}} {TABLE}")
+        await estate.caught_up()
+    async with estate.merging():
+        estate.ddl("A3", "ADD c INT DEFAULT 6")
+        estate.run("A3", "INSERT INTO {t} (id) VALUES (3)")
+        await estate.settled()
+
+
 async def test_a_column_without_default_that_a_shard_brings_later(
     mariadb_estate: ShardedEstate,
 ) -> None:

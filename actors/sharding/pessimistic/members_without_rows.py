@@ -1,0 +1,41 @@
+"""The members that have had no rows since they were created: no older rows of theirs can differ."""
+
+from __future__ import annotations
+
+from actors.lock_state import ShardStatement
+from replicator.binlog.segments.row_events import RowEvents
+from replicator.mysql.names import Member, TableName
+from replicator.schema.effects.ddl_effects import Effect, EffectKind
+from replicator.schema.registry.registry import GONE, UNSEEN, SchemaRegistry
+from replicator.sharding.pessimistic.group import Group
+from replicator.watermark import Place
+
+
+def creates_without_rows(
+    effect: Effect, at: Place, group: Group[TableName, ShardStatement], registry: SchemaRegistry
+) -> bool:
+    """Whether a statement certainly creates a member, and without rows.
+
+    Args:
+        effect: the effect of the statement, which is not recorded yet.
+        at: the place of the statement.
+        group: the group of the member.
+        registry: has the structures of the members.
+    """
+    given = effect.instead is not None or effect.created is not None
+    if given or effect.kind is not EffectKind.CREATE:
+        # The rows of a table that has moved, or that the operator has replaced, are in no event.
+        return False
+    number = registry.number(Member(group.source, effect.table))
+    before = UNSEEN if number is None else registry.held(number, at.transaction - 1)
+    there = effect.table in group.members or before not in (UNSEEN, GONE)
+    return not (there and effect.statement.only_if_missing)
+
+
+def note_rows(
+    rows: RowEvents | None, group: Group[TableName, ShardStatement], registry: SchemaRegistry
+) -> bool:
+    """Note the members of rows; returns whether one of them had none before."""
+    names = [registry.member(number).name for number in rows.members] if rows is not None else []
+    noted = [group.note_rows(name, had=True) for name in names if name in group.members]
+    return any(noted)
