@@ -23,12 +23,15 @@ from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
 from actors.refusals import Others, locked_fault
 from actors.schema_tracker import SchemaTracker
+from actors.task_setup import ColumnsOf
 from actors.writing.refused_statements import ways
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import converts_times, fixes_the_time
 from replicator.ddl.analysis.generated_columns import computed_columns
 from replicator.ddl.parser.classify import classify_in
+from replicator.ddl.parser.statement import TableRole
 from replicator.ddl.rewrite.normalise import normalise
+from replicator.ddl.rewrite.target_table import Collations, target_table
 from replicator.downstream.ddl.ddl_execution import (
     DdlExecution,
     DdlExecutor,
@@ -45,7 +48,8 @@ from replicator.mysql.row_values import without_values
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import Provenance, SchemaRegistry
+from replicator.schema.scratch.scratch_table import is_like
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Item
 
@@ -84,6 +88,7 @@ class DdlRunner:
     _registry: SchemaRegistry
     _executor: DdlExecutor
     _learner: SchemaTracker
+    _columns: ColumnsOf
     rules: StatementRules
     _others: Others
     _show_values: bool
@@ -102,7 +107,7 @@ class DdlRunner:
                 return await self._executor.set_options(item.effect)
             change = await self._change(item)
             effect = self._learner.decided(item.source, item.effect, item.statement, change)
-            known = replace(item, effect=effect)
+            known = self._with_columns(replace(item, effect=effect), change)
             try:
                 await self._execute(known, change)
             except FatalError as error:
@@ -195,6 +200,27 @@ class DdlRunner:
         before = None if number is None else self._registry.held(number, at - 1).certain
         after = await self._learner.learn(item.source, item.effect, item.statement)
         return MemberChange(before, after.certain, item.effect.kind is EffectKind.CREATE)
+
+    def _with_columns(self, item: DdlItem, change: MemberChange) -> DdlItem:
+        """A CREATE TABLE … LIKE as one that lists the columns of the shard.
+
+        The target of its pattern may lack changes of the shard's pattern that wait for others. It
+        keeps the LIKE if the pattern has not changed since the copy, so that the server decides how
+        its charsets are called, and if the target has columns of the task's own.
+        """
+        effect, made = item.effect, change.after
+        if effect.instead is not None or made is None or not is_like(effect.statement):
+            return item
+        member = Member(item.source, effect.table)
+        (named,) = effect.statement.named(TableRole.LIKE)
+        number = self._registry.number(Member(item.source, TableName(named.schema, named.table)))
+        at, rules = item.statement.transaction - 1, self._columns(member)
+        changed = number is not None and self._registry.held(number, at).provenance
+        if changed is not Provenance.LEARNED or rules.mapped or rules.extracted:
+            return item
+        target = effect.target
+        sql = target_table(made.create_sql, target.schema, target.table, Collations()).sql
+        return replace(item, effect=replace(effect, sql=sql))
 
     async def _execute(self, item: DdlItem, change: MemberChange) -> None:
         execution = _execution(self._registry, item, change)

@@ -254,6 +254,7 @@ def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> 
         resources.registry,
         executor,
         resources.tracker,
+        columns_of(resources.setups),
         rules.statements,
         resources.has_others,
         resources.task.show_row_values,
