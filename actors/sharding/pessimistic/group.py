@@ -533,9 +533,7 @@ class PessimisticGroup(GroupActor):
                 fitting.append(template)
         if bounds.end is not None:
             # What the target was when it was renamed is not saved, and it has taken this table.
-            fitting = [one for one in fitting if one.version <= bounds.end] or [
-                Template(bounds.end)
-            ]
+            fitting = [one for one in fitting if one.version < bounds.end] or [Template(bounds.end)]
         if bounds.entered is not None:
             # It has come to the target before the later versions.
             fitting = [one for one in fitting if one.version <= bounds.entered]
