@@ -15,6 +15,7 @@ from attrs import define
 from pymysql.err import MySQLError
 
 from replicator.downstream.rows.transaction import OutOfPatienceError
+from replicator.failpoints import Failpoint, reach
 from replicator.mysql.errors import error_text
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import CompareServers
@@ -116,13 +117,22 @@ class DifferingRows:
             for difference in some:
                 differing += difference.times
                 self._count(difference)
-            untouched = self._comparison.alone.untouched
-            some = [found for found in some if found.kind not in untouched]
+            some = self._touched(some)
             if self._file is not None:
                 self._file.write(self._comparison, some)
             if self._scope is not None and some and not self._result.failure:
                 await self._repair(some, self._scope)
         return differing
+
+    def _touched(self, some: list[RowDifference]) -> list[RowDifference]:
+        """The rows that a repair may change."""
+        alone = self._comparison.alone
+        kinds = alone.untouched
+        if not self._comparison.key and (alone.kept or "extra" in kinds):
+            # A changed row is one row too many and one too few: to insert alone would double it.
+            kinds = frozenset({"missing", "extra"})
+        self._result.untouched += sum(found.times for found in some if found.kind in kinds)
+        return [found for found in some if found.kind not in kinds]
 
     async def _repair(self, some: list[RowDifference], scope: RepairScope) -> None:
         job = partial(repair_now, self._comparison, some, self._servers, scope)
@@ -132,8 +142,10 @@ class DifferingRows:
             cause = error.error if isinstance(error, OutOfPatienceError) else error
             text = error_text(cause) if isinstance(cause, MySQLError) else str(cause)
             self._result.failure = f"a repair failed, and changed nothing: {text}"
+            self._result.refused = True
             return
         self._result.repaired += done.rows
+        reach(Failpoint.ROWS_CORRECTED)
         if done.otherwise:
             keys = [key.decode("utf-8", "backslashreplace") for key in sorted(done.otherwise)]
             shown = "; ".join(key.replace("\t", ", ") for key in keys[:EXAMPLES_OTHERWISE])

@@ -257,6 +257,7 @@ def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> 
         rules.statements,
         resources.has_others,
         resources.task.show_row_values,
+        resources.counts.reconciling.changed,
     )
 
 
