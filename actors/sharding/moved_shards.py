@@ -71,11 +71,13 @@ class MovedShards:
 
     ``_renamings``: of the task so far, in their order. ``_awaited``: the former and the new
     targets of shards that wait, or have waited in earlier generations and are read again, by shard
-    and place.
+    and place. ``_joined``: the tables, with the places of their statements, that have joined a
+    target without waiting; a source that is read again comes to them a second time.
     """
 
     _renamings: Sequence[Renaming] = ()
     _awaited: dict[tuple[Member, int], tuple[TableName, TableName]] = field(factory=dict)
+    _joined: set[tuple[Member, int]] = field(factory=set)
     _numbers: dict[tuple[Member, int], int] = field(factory=dict, init=False)
     _ahead: dict[tuple[Member, int], int] = field(factory=dict, init=False)
     _until: dict[tuple[str, TableName], list[tuple[int, int]]] = field(factory=dict, init=False)
@@ -267,6 +269,17 @@ class MovedShards:
         """Whether shards wait to leave a target, or have waited before their source restarted."""
         left = any(target == former != to for former, to in self._awaited.values())
         return left or self.is_left(target)
+
+    def note_joined(self, member: Member, place: int) -> None:
+        """Note that a created table joins its target without waiting."""
+        self._joined.add((member, place))
+
+    def has_joined(self, member: Member, place: int) -> bool:
+        """Whether a table created at a place has joined its target, in this run or an earlier one.
+
+        Whether it may is asked once: the answer depends on how far the other sources are read.
+        """
+        return (member, place) in self._joined
 
     def settle(self, member: Member, place: int) -> None:
         """Note that a shard does not wait with its RENAME at a place."""
