@@ -223,7 +223,7 @@ def test_a_target_with_both_names_of_a_column_gets_the_last_one(last: str, forme
     assert "c" not in found.state.fills
 
 
-def test_one_statement_gives_several_names_or_none() -> None:
+def test_one_statement_gives_several_names() -> None:
     pairs = {("c", "d"), ("e", "f")}
     names = {"renamed": {"column c", "column e"}, "named": {"column d", "column f"}}
     touched = Touched(**names, added=names["named"], pairs=pairs)
@@ -241,7 +241,27 @@ def test_one_statement_gives_several_names_or_none() -> None:
         assert given_names(touched, after, [own], [other], before, state) == wanted
     state = TargetState[str](fills=dict.fromkeys("bcde", fill))
     before = joined([own, half], state.fills)
-    assert given_names(touched, after, [own], [half], before, state) == ()
+    wanted = GivenName("c", "d", fill), GivenName("e", "f", adds=True)
+    assert given_names(touched, after, [own], [half], before, state) == wanted
+
+
+@pytest.mark.parametrize("default", ["4", "4000000000", "NULL"])
+@pytest.mark.parametrize("further", [(), (("n", "int", ""),)])
+def test_a_statement_renames_and_narrows_if_the_value_of_other_shards_stays(
+    default: str, further: tuple[tuple[str, str, str], ...]
+) -> None:
+    """Alone, or with another column."""
+    found = history_of("A", "B")
+    bring(found, "A", (B, ("c", "bigint", f" DEFAULT {default}")), added="c")
+    columns = (B, ("d", "int", " NOT NULL"), *further)
+    added = [name for name, *_ in columns[1:]]
+    final = bring(found, "A", columns, renamed="c", named="d", added=" ".join(added))
+    if default == "4":
+        assert [one.adds for one in final.given] == [True] * bool(further)
+        assert final.own != bool(further)
+        assert final.fills["d"] == Fill("4", "4")
+    else:
+        assert objection(final) is Objection.NAME
 
 
 @pytest.mark.parametrize("has_left", [True, False])
