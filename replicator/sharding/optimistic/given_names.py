@@ -120,9 +120,23 @@ def given_names(
     given = tuple(one for one in found if one is not None)
     if len(given) < len(found):
         return ()
-    if plain and not any(one.fill for one in given):
+    if plain and not any(one.moves for one in given):
         return given
-    return tuple(one if one.fill is not None else replace(one, adds=True) for one in given)
+    return _added(given, before, after, strict=strict)
+
+
+def _added(
+    given: Iterable[GivenName], before: Shape, after: Table, *, strict: bool
+) -> tuple[GivenName, ...]:
+    """The names of a statement that the target does not execute as it is."""
+    found = []
+    for one in given:
+        column = after.column(one.new)
+        assert column is not None
+        if not one.moves and not _fits(before.columns[one.old].column, column, strict=strict):
+            return ()
+        found.append(one if one.moves else replace(one, adds=True))
+    return tuple(found)
 
 
 def _renamed(
