@@ -122,7 +122,7 @@ class MovingTables:
             if not moves and self._follows(effect, place):
                 begun |= {n: WAITING for n in (effect.table, effect.renamed_to) if n}
                 leaves = effect.kind is EffectKind.MOVE_OUT
-                self._shards.touch(self._source, effect.target, leaves=leaves)
+                self._shards.touch(self._source, effect.target, place, leaves=leaves)
                 continue
             if effect.kind is EffectKind.RENAME and effect.renamed_to is not None:
                 # A table of the former target may take the name of one that waits.

@@ -86,7 +86,7 @@ class MovedShards:
     _lives: dict[Member, list[tuple[int, int]]] = field(factory=dict, init=False)
     _begun: list[TableLife] = field(factory=list, init=False)
     _waiting: dict[tuple[Member, int], WaitingShard] = field(factory=dict, init=False)
-    _touched: set[tuple[str, TableName]] = field(factory=set, init=False)
+    _touched: dict[tuple[str, TableName], int] = field(factory=dict, init=False)
     _leaving: set[tuple[str, TableName]] = field(factory=set, init=False)
     _changed: anyio.Event = field(factory=anyio.Event, init=False)
 
@@ -223,15 +223,16 @@ class MovedShards:
         """The shards whose rows the operator has moved, and which have not joined yet."""
         return [shard for shard in self._waiting.values() if shard.joins]
 
-    def touch(self, source: str, target: TableName, *, leaves: bool) -> None:
+    def touch(self, source: str, target: TableName, place: int, *, leaves: bool) -> None:
         """Note that a table of a target waits for the renaming of another.
 
         Args:
             source: of the table.
             target: of the table.
+            place: of its statement.
             leaves: whether the table then gets another target.
         """
-        self._touched.add((source, target))
+        self._touched.setdefault((source, target), place)
         if leaves:
             self._leaving.add((source, target))
 
@@ -256,10 +257,12 @@ class MovedShards:
             await self._changed.wait()
 
     def places(self, source: str) -> Collection[Place]:
-        """The places that the saved position of a source stays before: the task reads a RENAME
-        again after the target has moved."""
+        """The places that the saved position of a source stays before: when a target has moved, the
+        task reads the RENAME again, and what waited for it, on other sources, too."""
         moves = (shard.move for shard in self._waiting.values())
-        return [Place(move.place, 0) for move in moves if move.member.source == source]
+        places = [move.place for move in moves if move.member.source == source]
+        places += [place for (of, _), place in self._touched.items() if of == source]
+        return [Place(place, 0) for place in places]
 
     def is_awaited(self, target: TableName) -> bool:
         """Whether shards wait to come to a target, or have waited before their source restarted."""
@@ -297,7 +300,7 @@ class MovedShards:
     def restart(self, source: str) -> None:
         """Note that a source is read again from an earlier position."""
         self._begun = [life for life in self._begun if life.member.source != source]
-        self._touched = {(s, target) for s, target in self._touched if s != source}
+        self._touched = {key: at for key, at in self._touched.items() if key[0] != source}
         self._leaving = {(s, target) for s, target in self._leaving if s != source}
         self._waiting = {key: w for key, w in self._waiting.items() if key[0].source != source}
 

@@ -403,3 +403,30 @@ async def test_a_late_shard_of_a_rebuild_script_that_is_read_again(
 def _rename_back(estate: ShardedEstate, shard: str) -> None:
     sql = f"RENAME TABLE {estate.name(_new(shard))} TO {{t}}"
     estate.run(shard, sql)
+
+
+@pytest.mark.parametrize(
+    "mode", ["optimistic", *(pytest.param(mode, marks=slow) for mode in ("pessimistic", ""))]
+)
+async def test_a_created_shard_waits_for_the_targets_of_another_source(
+    mariadb_estate: ShardedEstate, mode: str
+) -> None:
+    """Its own source has nothing else that waits."""
+    estate = mariadb_estate
+    estate.mode = mode
+    estate.create("A1", "A'1")
+    async with estate.merging():
+        _rename(estate, "A1")
+        estate.put("uA1", "{}")
+        await estate.caught_up()
+        estate.run("uB1", "CREATE TABLE {t} (id INT PRIMARY KEY)")
+        estate.ddl("uB1", "ADD c INT NULL")
+        estate.put("uB1", "{}, 1")
+        estate.server("B1").execute(f"CREATE TABLE {estate.db}.other (id INT)")
+        await estate.caught_up()
+        _rename(estate, "A'1")
+        for shard in ("uA1", "uA'1"):
+            estate.put(shard, "{}")
+            estate.ddl(shard, "ADD c INT NULL")
+        estate.shards = ["uA1", "uA'1", "uB1"]
+        await estate.settled()
