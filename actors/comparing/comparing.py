@@ -49,7 +49,7 @@ from replicator.mysql.errors import (
     error_code,
     error_text,
 )
-from replicator.mysql.names import TableName
+from replicator.mysql.names import TableName, folded
 from replicator.pipeline.compare.compare_digests import RowsUnreadError
 from replicator.pipeline.compare.compare_plan import ComparisonPlan, plan_comparison
 from replicator.pipeline.compare.compare_rows import CompareServers
@@ -73,13 +73,15 @@ CHUNK_ROWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """What the operator asked for. ``tables``: patterns of targets, as schema.table; ``targets``:
-    names of targets, if only these are compared; ``repair``:
-    where the SQL goes that makes them equal; ``repair_now``: rows are made right as they are found.
+    """What is asked for. ``tables``: patterns of targets, as schema.table; ``targets``:
+    names of targets, if only these are compared; ``columns``: those that may
+    differ in all rows; ``repair``: where the SQL goes that makes them equal; ``repair_now``: rows
+    are made right as they are found.
     """
 
     tables: tuple[str, ...] = ()
     targets: tuple[TableName, ...] = ()
+    columns: tuple[str, ...] = ()
     checksums: bool = True
     where: str = ""
     chunk_rows: int = CHUNK_ROWS
@@ -334,7 +336,9 @@ class TargetComparer:
         watermarks = WATERMARK_TABLE.qualified(self._task.meta_schema, self._task.name)
         scope = members.scope(watermarks) if self._options.repair_now else None
         confirm = partial(members.confirm, self._servers.target)
-        return DifferingRows(comparison, result, self._file, self._servers, scope, confirm)
+        changed = set(map(folded, self._options.columns))
+        splits = not comparison.key or not changed.isdisjoint(comparison.key_names)
+        return DifferingRows(comparison, result, self._file, self._servers, scope, confirm, splits)
 
     async def _count_retired(self, comparison: ComparisonPlan, result: TargetComparison) -> None:
         conditions = [b"(%s)" % each for each in comparison.alone.retired]

@@ -35,6 +35,12 @@ EXAMPLES = 20
 EXAMPLES_OTHERWISE = 5
 """Keys that a remark names."""
 
+UNPAIRED = (
+    "missing rows are not inserted: no key tells which rows of the target they belong to, and rows"
+    " that only the target has may be those of other shards, so none of them is deleted"
+)
+"""Why rows are left as they are."""
+
 _Row = TypeVar("_Row")
 
 _END = b";\n"
@@ -95,6 +101,8 @@ class DifferingRows:
     """What a repair must respect; None if rows are not to be made right at once."""
     _confirm: Callable[[], Awaitable[None]]
     """Raises OwnersChangedError if the target may have rows of a shard that was not compared."""
+    _splits: bool
+    """A row whose values differ is a missing one and one that only the target has."""
 
     async def take(self, differences: Iterable[RowDifference]) -> int:
         """Count rows, keep some as examples, and correct them; the number of rows that differ.
@@ -127,12 +135,14 @@ class DifferingRows:
     def _touched(self, some: list[RowDifference]) -> list[RowDifference]:
         """The rows that a repair may change."""
         alone = self._comparison.alone
-        kinds = alone.untouched
-        if not self._comparison.key and (alone.kept or "extra" in kinds):
-            # A changed row is one row too many and one too few: to insert alone would double it.
-            kinds = frozenset({"missing", "extra"})
-        self._result.untouched += sum(found.times for found in some if found.kind in kinds)
-        return [found for found in some if found.kind not in kinds]
+        touched = [found for found in some if found.kind not in alone.untouched]
+        self._result.untouched += sum(d.times for d in some) - sum(d.times for d in touched)
+        if not self._splits or not (alone.kept or "extra" in alone.untouched):
+            return touched
+        # A changed row is one row too many and one too few: to insert alone would double it.
+        if UNPAIRED not in self._result.remarks:
+            self._result.remarks.append(UNPAIRED)
+        return [found for found in touched if found.kind == "different"]
 
     async def _repair(self, some: list[RowDifference], scope: RepairScope) -> None:
         job = partial(repair_now, self._comparison, some, self._servers, scope)

@@ -68,19 +68,28 @@ class Reconciler:
     async def run(self, status: Callable[[], TaskStatus]) -> None:
         """Reconcile until cancelled; ``status``: returns what the task does now.
 
-        Raises FencedError, LeaseLostError, DatabaseUnavailableError and the target's error if the
-        queue can't be read or saved, SparkFailedError if Spark is gone.
+        Raises FencedError, LeaseLostError and the target's error if the queue can't be saved,
+        SparkFailedError if Spark is gone.
         """
         progress = TaskProgress(self._task, status)
         while True:
-            queued, entries = self._counts.queued, await self._entries()
-            for entry in entries:
-                if not await self._must_wait(entry, progress):
-                    await self._pass(entry, progress)
-            due = min((self._attempts[entry.place].due for entry in entries), default=None)
-            pause = LONGEST_PAUSE if due is None else due - time.monotonic()
-            with anyio.move_on_after(max(0.0, pause)):
+            queued = self._counts.queued
+            try:
+                pause = await self._work(progress)
+            except DatabaseUnavailableError:
+                # The writer reports it, and waits for the target, too.
+                pause = LOOK_SECONDS
+            with anyio.move_on_after(pause):
                 await queued.wait()
+
+    async def _work(self, progress: TaskProgress) -> float:
+        """Make the passes that are due; return the seconds until the next one."""
+        entries = await self._entries()
+        for entry in entries:
+            if not await self._must_wait(entry, progress):
+                await self._pass(entry, progress)
+        due = [self._attempts[entry.place].due for entry in entries]
+        return max(0.0, min(due) - time.monotonic()) if due else LONGEST_PAUSE
 
     async def _entries(self) -> list[Reconciliation]:
         entries = await self._store.load()
@@ -144,6 +153,7 @@ class Reconciler:
     ) -> tuple[Verdict, TargetComparison]:
         options = CompareOptions(
             targets=(entry.target,),
+            columns=tuple(sorted(entry.columns)),
             where=entry.where,
             max_load=MAX_LOAD,
             repair_now=True,

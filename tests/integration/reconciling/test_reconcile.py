@@ -97,3 +97,39 @@ async def test_existing_rows_get_the_moment_of_their_shards(
     events = [entry for entry in logs if entry["event"] == "reconcile.finished"]
     assert events
     assert all(entry["columns"] == ["c", "d"] for entry in events)
+
+
+@pytest.mark.parametrize("mode", ["all", "incremental"])
+async def test_rows_without_a_key_are_exchanged_but_never_doubled(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.mode = mode
+    merging.create("x", "(v INT)", shards=2)
+    async with merging.running() as generation:
+        if mode == "all":
+            await merging.copied(generation)
+        for number in (1, 2):
+            merging.do(f"INSERT INTO x_{number} VALUES (1), (1), ({number})")
+        await merging.caught_up(generation)
+        with capture_logs() as logs:
+            for number in (1, 2):
+                merging.do(
+                    f"SET timestamp = {1_700_000_000 + number}",
+                    f"ALTER TABLE x_{number} ADD c DATETIME DEFAULT now()",
+                )
+            await merging.caught_up(generation)
+            if mode == "all":
+                await until_reconciled(merging, generation)
+                await merging.check(generation)
+                return
+            # Nobody knows whether the target's rows are all those of the shards.
+            with anyio.fail_after(PATIENCE):
+                while not any(entry["event"] == "reconcile.failed" for entry in logs):
+                    await anyio.sleep(0.05)
+            [entry] = generation.counts.reconciling.entries.values()
+            assert entry.state == "failed"
+            assert "missing rows are not inserted" in entry.reason
+            assert merging.differences({"x": "v"}) == {}
+            await asked(merging, generation, cancel=True)
+            await until_reconciled(merging, generation)
