@@ -32,6 +32,7 @@ from actors.control.exit_codes import (
     innermost,
 )
 from actors.reading.commands import inject, list_overrides, replace, skip
+from actors.reconciling.commands import reconcile
 from actors.reporting.commands import report
 from actors.service.commands import service
 from actors.sharding.commands import show_ddl_locks, unlock_ddl_lock
@@ -110,7 +111,16 @@ app.command(epilog=RUN_CODES)(with_messages(run))
 app.command(epilog=CHECK_CODES)(with_messages(check))
 app.command(epilog=COMPARE_CODES)(with_messages(compare, unable=INCOMPLETE))
 app.command(epilog=STATUS_CODES)(with_messages(status))
-for _command in (pause, resume, stop, recopy, show_ddl_locks, unlock_ddl_lock, validation):
+for _command in (
+    pause,
+    resume,
+    stop,
+    recopy,
+    reconcile,
+    show_ddl_locks,
+    unlock_ddl_lock,
+    validation,
+):
     app.command(epilog=ASKING_CODES)(with_messages(_command))
 app.command(epilog=REPORT_CODES)(with_messages(report))
 app.command(epilog=SERVICE_CODES)(with_messages(service))

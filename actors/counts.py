@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+import anyio
 import numpy as np
 
 from actors.validation_backlog import ValidationBacklog
 from replicator.kernels.compiled import Integers
 from replicator.monitoring.meters import TaskMeters
 from replicator.mysql.names import Member, TableName
-from replicator.status import CopyStatus, UnreadableShard
+from replicator.status import CopyStatus, Reconciling, UnreadableShard
 
 
 @dataclass(slots=True)
@@ -140,6 +141,27 @@ class UnreadableShards:
 
 
 @dataclass(slots=True)
+class ReconciliationCounts:
+    """The queue of targets to reconcile, as it was seen last.
+
+    Attributes:
+        entries: the entries, by their keys.
+        corrected: rows corrected since the process started.
+        queued: set when the queue was changed since.
+    """
+
+    entries: dict[tuple[str, ...], Reconciling] = field(default_factory=dict)
+    corrected: int = 0
+    queued: anyio.Event = field(default_factory=anyio.Event)
+
+    def changed(self) -> None:
+        """Tell the reconciler that the queue was changed."""
+        # An anyio event can't be cleared.
+        self.queued.set()
+        self.queued = anyio.Event()
+
+
+@dataclass(slots=True)
 class TaskCounts:
     """The counts of a task: of its sources by id, of its targets by name.
 
@@ -159,6 +181,7 @@ class TaskCounts:
     copy: CopyCounts = field(default_factory=CopyCounts)
     validation: ValidationBacklog = field(default_factory=ValidationBacklog)
     unreadable: UnreadableShards = field(default_factory=UnreadableShards)
+    reconciling: ReconciliationCounts = field(default_factory=ReconciliationCounts)
 
     @property
     def rows(self) -> int:

@@ -28,6 +28,10 @@ LockState = Literal["waiting", "conflict", "resolving"]
 """``waiting`` for shards; ``conflict``: for the operator; ``resolving``: it is being executed."""
 
 
+ReconcilingState = Literal["queued", "comparing", "waiting", "failed"]
+"""``waiting`` for something that needs nobody; ``failed``: it is tried again, and needs the
+operator."""
+
 CopyState = Literal["copying", "finished", "deferred"]
 """``finished``: all rows are on the target, and what has changed since is taken from the binlog.
 ``deferred``: so it is but for some shards, which are copied once more when their targets have
@@ -366,11 +370,51 @@ class UnreadableShard:
 
 
 @dataclass(frozen=True, slots=True)
+class Reconciling:
+    """A target whose rows are compared with those of its shards and corrected.
+
+    Attributes:
+        target: its name, as in `TargetStatus`.
+        state: what is done with it.
+        since: when it was first asked for.
+        columns: the columns whose values only the shards know; empty if rows are compared for
+            another reason.
+        where: the condition of the rows, as SQL; empty for all.
+        rows: rows of the target that the current pass has compared.
+        percent: of the rows that the target has about; None while that is not known.
+        corrected: rows corrected so far.
+        reason: what it waits for, or why it failed.
+    """
+
+    target: str
+    state: ReconcilingState
+    since: datetime
+    columns: tuple[str, ...] = ()
+    where: str = ""
+    rows: int = 0
+    percent: float | None = None
+    corrected: int = 0
+    reason: str = ""
+
+    def __str__(self) -> str:
+        rows = f" where {self.where}" if self.where else ""
+        done = f"{self.percent:.0f} %" if self.percent is not None else self.state
+        text = f"reconciling {self.target}{rows}: {done}, {self.corrected:,} rows corrected"
+        if self.reason:
+            text += f"; {self.state}: {self.reason}"
+        if not self.columns:
+            return text
+        names = ", ".join(self.columns)
+        return f"{text}; until it ends, readers see the target's own values in {names}"
+
+
+@dataclass(frozen=True, slots=True)
 class TaskStatus:
     """One task, in the process ``pid``; ``since``: when it entered ``state``.
 
     ``standby_for``: the process that runs the task where this one stands by, else empty.
-    ``reason``: why the task pauses, else empty.
+    ``reason``: why the task pauses, else empty. ``reconciling``: the targets whose rows are
+    compared and corrected; ``rows_corrected``: by that, since the process started.
 
     With ``pid`` 0 no process was asked: it is what a task that does not run has saved, last at
     ``since``, or in a list of tasks only that it has ended at ``since``. There, one that was
@@ -394,6 +438,8 @@ class TaskStatus:
     standby_for: str = ""
     reason: str = ""
     unreadable: tuple[UnreadableShard, ...] = ()
+    reconciling: tuple[Reconciling, ...] = ()
+    rows_corrected: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""
@@ -464,4 +510,5 @@ def needs_operator(status: TaskStatus) -> bool:
         status.state in ("killed", "paused", "pausing")
         or any(part.error is not None or not part.waits_for for part in status.blocked)
         or any(lock.state == "conflict" for lock in status.locks)
+        or any(entry.state == "failed" for entry in status.reconciling)
     )

@@ -88,6 +88,10 @@ MEANINGS: Mapping[str, str] = {
     " until at most one shard has the key",
     "rules": "per source: the rules of the task file that decide the form of its rows, as of the"
     " last start",
+    "reconciliation": "targets whose rows are compared with those of their shards and corrected,"
+    " each with the condition of the rows, the columns that must be compared, how often it was"
+    " asked for (`asked`, and when the current pass began, `begun`), the rows corrected, the"
+    " progress of the pass",
     "validation": "rows that stay different from those of their shards: target, key, kind of"
     " difference and columns, shard, time, and the operator's answer",
     "unvalidated": "keys of applied rows that are still to be compared, by target and shard, as"

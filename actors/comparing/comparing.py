@@ -6,7 +6,6 @@ row that differs while its source is ahead of the task is looked at again.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -21,6 +20,7 @@ from pyspark import SparkContext
 from actors.comparing.differing_rows import DifferingRows, RepairFile
 from actors.comparing.kept_comparison import (
     ComparisonFile,
+    ComparisonKeeper,
     KeptComparison,
     UnfinishedTarget,
     digest_of,
@@ -49,7 +49,7 @@ from replicator.mysql.errors import (
     error_code,
     error_text,
 )
-from replicator.mysql.names import TableName
+from replicator.mysql.names import TableName, folded
 from replicator.pipeline.compare.compare_digests import RowsUnreadError
 from replicator.pipeline.compare.compare_plan import ComparisonPlan, plan_comparison
 from replicator.pipeline.compare.compare_rows import CompareServers
@@ -73,11 +73,15 @@ CHUNK_ROWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """What the operator asked for. ``tables``: patterns of targets, as schema.table; ``repair``:
-    where the SQL goes that makes them equal; ``repair_now``: rows are made right as they are found.
+    """What is asked for. ``tables``: patterns of targets, as schema.table; ``targets``:
+    names of targets, if only these are compared; ``columns``: those that may
+    differ in all rows; ``repair``: where the SQL goes that makes them equal; ``repair_now``: rows
+    are made right as they are found.
     """
 
     tables: tuple[str, ...] = ()
+    targets: tuple[TableName, ...] = ()
+    columns: tuple[str, ...] = ()
     checksums: bool = True
     where: str = ""
     chunk_rows: int = CHUNK_ROWS
@@ -97,18 +101,25 @@ class TargetComparer:
         options: CompareOptions,
         spark: Callable[[], Awaitable[SparkContext]],
         view: ComparisonView | None = None,
+        progress: TaskProgress | None = None,
+        keeper: ComparisonKeeper | None = None,
     ) -> None:
-        """``spark`` gives the Spark application when it is needed."""
+        """
+        Args:
+            spark: returns the Spark application when it is needed.
+            progress: how far the task is; by default, the task is asked.
+            keeper: keeps the comparison; by default, in a file.
+        """
         self._task = task
         self._start_spark = spark
         self._options = options
         self._view = view or ComparisonView()
-        self._progress = TaskProgress(task)
+        self._progress = progress or TaskProgress(task)
         self._spark: SparkContext | None = None
         self._servers = CompareServers(address_of(task.target_database), {})
         self._tasks = 1
         self._file: RepairFile | None = None
-        self._kept_in = ComparisonFile(task.name)
+        self._kept_in = keeper or ComparisonFile(task.name)
         self._kept = KeptComparison("")
 
     async def run(self) -> list[TargetComparison]:
@@ -123,7 +134,7 @@ class TargetComparer:
             found.target.address, {s.source_id: s.address for s in found.sources}
         )
         asked = digest_of((self._task.name, replace(self._options, max_load=(), resume=False)))
-        kept = self._kept_in.load(asked) if self._options.resume else None
+        kept = await self._kept_in.load(asked) if self._options.resume else None
         if kept is None or not self._is_there(kept.repair_size):
             kept = KeptComparison(asked)
         # A target that could not be compared may be comparable by now.
@@ -134,8 +145,7 @@ class TargetComparer:
             for name, members in shards.items():
                 if self._is_wanted(name) and name not in done:
                     await self._compare_one(found, name, members)
-            with contextlib.suppress(OSError):
-                self._kept_in.remove()
+            await self._kept_in.remove()
             if file is not None and self._options.repair is not None:
                 # Behind the removal: what is kept is about the file as it was written.
                 file.finish(self._options.repair)
@@ -179,7 +189,7 @@ class TargetComparer:
         result.seconds += time.monotonic() - begun
         self._kept.finished.append(result)
         self._kept.current = None
-        self._keep()
+        await self._keep()
         self._view.finished(result)
 
     @asynccontextmanager
@@ -199,13 +209,13 @@ class TargetComparer:
         path = self._options.repair
         return not size or (path is not None and path.exists() and path.stat().st_size >= size)
 
-    def _keep(self) -> None:
+    async def _keep(self) -> None:
         self._kept.repair_size = self._file.size if self._file else 0
-        # Without a folder to keep it in, it can't be resumed, and is compared all the same.
-        with contextlib.suppress(OSError):
-            self._kept_in.save(self._kept)
+        await self._kept_in.save(self._kept)
 
     def _is_wanted(self, name: TableName) -> bool:
+        if self._options.targets and name not in self._options.targets:
+            return False
         text = f"{name.schema}.{name.table}"
         patterns = [NamePattern(p, case_sensitive=False) for p in self._options.tables]
         return not patterns or any(pattern.matches(text) for pattern in patterns)
@@ -326,7 +336,9 @@ class TargetComparer:
         watermarks = WATERMARK_TABLE.qualified(self._task.meta_schema, self._task.name)
         scope = members.scope(watermarks) if self._options.repair_now else None
         confirm = partial(members.confirm, self._servers.target)
-        return DifferingRows(comparison, result, self._file, self._servers, scope, confirm)
+        changed = set(map(folded, self._options.columns))
+        splits = not comparison.key or not changed.isdisjoint(comparison.key_names)
+        return DifferingRows(comparison, result, self._file, self._servers, scope, confirm, splits)
 
     async def _count_retired(self, comparison: ComparisonPlan, result: TargetComparison) -> None:
         conditions = [b"(%s)" % each for each in comparison.alone.retired]

@@ -15,6 +15,7 @@ from attrs import define
 from pymysql.err import MySQLError
 
 from replicator.downstream.rows.transaction import OutOfPatienceError
+from replicator.failpoints import Failpoint, reach
 from replicator.mysql.errors import error_text
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import CompareServers
@@ -33,6 +34,12 @@ EXAMPLES = 20
 
 EXAMPLES_OTHERWISE = 5
 """Keys that a remark names."""
+
+UNPAIRED = (
+    "missing rows are not inserted: no key tells which rows of the target they belong to, and rows"
+    " that only the target has may be those of other shards, so none of them is deleted"
+)
+"""Why rows are left as they are."""
 
 _Row = TypeVar("_Row")
 
@@ -94,6 +101,8 @@ class DifferingRows:
     """What a repair must respect; None if rows are not to be made right at once."""
     _confirm: Callable[[], Awaitable[None]]
     """Raises OwnersChangedError if the target may have rows of a shard that was not compared."""
+    _splits: bool
+    """A row whose values differ is a missing one and one that only the target has."""
 
     async def take(self, differences: Iterable[RowDifference]) -> int:
         """Count rows, keep some as examples, and correct them; the number of rows that differ.
@@ -116,13 +125,24 @@ class DifferingRows:
             for difference in some:
                 differing += difference.times
                 self._count(difference)
-            untouched = self._comparison.alone.untouched
-            some = [found for found in some if found.kind not in untouched]
+            some = self._touched(some)
             if self._file is not None:
                 self._file.write(self._comparison, some)
             if self._scope is not None and some and not self._result.failure:
                 await self._repair(some, self._scope)
         return differing
+
+    def _touched(self, some: list[RowDifference]) -> list[RowDifference]:
+        """The rows that a repair may change."""
+        alone = self._comparison.alone
+        touched = [found for found in some if found.kind not in alone.untouched]
+        self._result.untouched += sum(d.times for d in some) - sum(d.times for d in touched)
+        if not self._splits or not (alone.kept or "extra" in alone.untouched):
+            return touched
+        # A changed row is one row too many and one too few: to insert alone would double it.
+        if UNPAIRED not in self._result.remarks:
+            self._result.remarks.append(UNPAIRED)
+        return [found for found in touched if found.kind == "different"]
 
     async def _repair(self, some: list[RowDifference], scope: RepairScope) -> None:
         job = partial(repair_now, self._comparison, some, self._servers, scope)
@@ -132,8 +152,10 @@ class DifferingRows:
             cause = error.error if isinstance(error, OutOfPatienceError) else error
             text = error_text(cause) if isinstance(cause, MySQLError) else str(cause)
             self._result.failure = f"a repair failed, and changed nothing: {text}"
+            self._result.refused = True
             return
         self._result.repaired += done.rows
+        reach(Failpoint.ROWS_CORRECTED)
         if done.otherwise:
             keys = [key.decode("utf-8", "backslashreplace") for key in sorted(done.otherwise)]
             shown = "; ".join(key.replace("\t", ", ") for key in keys[:EXAMPLES_OTHERWISE])

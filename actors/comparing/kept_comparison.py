@@ -1,15 +1,17 @@
 """What a comparison keeps of itself, so that one that was broken off goes on where it was.
 
-A file of this user, not of the target: a comparison writes nothing to a server.
+The command keeps it in a file of this user: it writes nothing to a server.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
@@ -47,6 +49,35 @@ class KeptComparison:
 _FORMAT = TypeAdapter(KeptComparison)
 
 
+def as_text(kept: KeptComparison) -> str:
+    """A comparison as JSON."""
+    return _FORMAT.dump_json(kept).decode()
+
+
+def from_text(text: str | bytes) -> KeptComparison | None:
+    """The comparison that `as_text` wrote; None if it is not understood."""
+    try:
+        return _FORMAT.validate_json(text)
+    except ValidationError:
+        return None
+
+
+class ComparisonKeeper(Protocol):
+    """Keeps the progress of a comparison."""
+
+    async def load(self, asked: str) -> KeptComparison | None:
+        """Return what is kept of a comparison that was asked for the same; None if nothing is."""
+        ...
+
+    async def save(self, kept: KeptComparison) -> None:
+        """Keep it."""
+        ...
+
+    async def remove(self) -> None:
+        """Keep nothing any more."""
+        ...
+
+
 def digest_of(value: object) -> str:
     """A digest of plain data and functions that is the same in each process."""
     text = _ADDRESS.sub("", repr(value))
@@ -62,26 +93,28 @@ class ComparisonFile:
             name = f"{name[:_NAME_LIMIT]}~{digest_of(task)[:12]}"
         self._name = f"compare-{name}.json"
 
-    def load(self, asked: str) -> KeptComparison | None:
-        """What is kept of a comparison that was asked for the same; None where nothing is."""
+    async def load(self, asked: str) -> KeptComparison | None:
+        """As `ComparisonKeeper`."""
         try:
-            kept = _FORMAT.validate_json(self._path().read_bytes())
-        except (OSError, ValidationError):
+            kept = from_text(self._path().read_bytes())
+        except OSError:
             return None
-        return kept if kept.asked == asked else None
+        return kept if kept is not None and kept.asked == asked else None
 
-    def save(self, kept: KeptComparison) -> None:
-        """Keep it. Raises OSError."""
-        path = self._path()
-        made = path.with_suffix(f".{os.getpid()}")
-        # Values of rows may be in it.
-        made.touch(mode=0o600)
-        made.write_bytes(_FORMAT.dump_json(kept))
-        made.replace(path)
+    async def save(self, kept: KeptComparison) -> None:
+        """As `ComparisonKeeper`. Without a folder to keep it in, it can't be resumed."""
+        with contextlib.suppress(OSError):
+            path = self._path()
+            made = path.with_suffix(f".{os.getpid()}")
+            # Values of rows may be in it.
+            made.touch(mode=0o600)
+            made.write_text(as_text(kept), encoding="utf-8")
+            made.replace(path)
 
-    def remove(self) -> None:
-        """Keep nothing any more. Raises OSError."""
-        self._path().unlink(missing_ok=True)
+    async def remove(self) -> None:
+        """As `ComparisonKeeper`."""
+        with contextlib.suppress(OSError):
+            self._path().unlink(missing_ok=True)
 
     def _path(self) -> Path:
         return cache_folder() / self._name

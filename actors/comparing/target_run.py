@@ -189,7 +189,7 @@ class CompareRun:
     view: ComparisonView
     jobs: CompareJobs
     rows: DifferingRows
-    keep: Callable[[], None]
+    keep: Callable[[], Awaitable[None]]
 
     @property
     def result(self) -> TargetComparison:
@@ -236,7 +236,7 @@ class _RangedComparison:
                 if lower is None or late or self._doubted > DOUBTED_ROWS:
                     await self._settle()
                     self._run.unfinished.reached = [part.hex() for part in lower or ()]
-                    self._run.keep()
+                    await self._run.keep()
                 if lower is None:
                     return
         finally:

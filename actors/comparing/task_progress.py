@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 
@@ -53,8 +53,10 @@ def _reason(part: BlockedPart) -> str:
 class TaskProgress:
     """Where the task is now."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, own: Callable[[], TaskStatus] | None = None) -> None:
+        """``own``: returns the status if the task runs in this process; otherwise it is asked."""
         self._task = task
+        self._own = own
 
     async def held(self, target: TableName) -> HeldShards:
         """What waits of a target."""
@@ -176,7 +178,7 @@ class TaskProgress:
     async def _status(self) -> TaskStatus | None:
         """What the task says, if it runs here."""
         try:
-            status = await status_of(self._task.name)
+            status = self._own() if self._own else await status_of(self._task.name)
         except (NotRunningError, ControlError, StatusFormatError):
             return None
         return status if status.sources else None

@@ -58,8 +58,8 @@ class MovingTables:
         waits, too, until a record says which rows its new target has: rows of other shards that
         were applied while it waited have moved the watermarks past its own.
         """
-        moving = [effect for effect in effects if self._moves(effect)]
         place = statement.transaction
+        moving = [effect for effect in effects if self._moves(effect, place)]
         numbers = {
             _origin(effect): self._shards.number(Member(self._source, _origin(effect)), place)
             for effect in moving
@@ -87,14 +87,14 @@ class MovingTables:
             for effect in effects
         )
 
-    def _moves(self, effect: Effect) -> bool:
+    def _moves(self, effect: Effect, place: int) -> bool:
         """Whether a shard moves from target to target, and its rows do not wait yet."""
         return (
             effect.kind is EffectKind.MOVE_IN
             and effect.other is not None
             and (effect.instead is None or effect.skipped)
             and not effect.filtered
-            and not self._follows(effect)
+            and not self._follows(effect, place)
         )
 
     def _may_come(self, effect: Effect) -> bool:
@@ -119,14 +119,16 @@ class MovingTables:
                 # The former name waits, too, unless another table gets it.
                 begun = {origin: WAITING, **begun, effect.table: WAITING}
                 continue
-            if not moves and self._follows(effect):
+            if not moves and self._follows(effect, place):
                 begun |= {n: WAITING for n in (effect.table, effect.renamed_to) if n}
                 leaves = effect.kind is EffectKind.MOVE_OUT
-                self._shards.touch(self._source, effect.target, leaves=leaves)
+                self._shards.touch(self._source, effect.target, place, leaves=leaves)
                 continue
             if effect.kind is EffectKind.RENAME and effect.renamed_to is not None:
                 # A table of the former target may take the name of one that waits.
                 begun[effect.renamed_to] = self._shards.life(Member(self._source, origin), place)
+            if effect.kind is EffectKind.CREATE:
+                self._shards.note_joined(Member(self._source, effect.table), place)
             found.append(effect)
         for name, life in begun.items():
             if (life == WAITING) is not self.waits(name):
@@ -140,12 +142,12 @@ class MovingTables:
             for shard in (*self._shards.waiting, *self._shards.joining)
         )
 
-    def _follows(self, effect: Effect) -> bool:
+    def _follows(self, effect: Effect, place: int) -> bool:
         """Whether an effect is about a table that waits, or depends on one.
 
         A move to the name of one depends on it, too: moves happen in the order of the statements.
         """
-        if effect.kind is EffectKind.CREATE and self._takes_name(effect.target):
+        if effect.kind is EffectKind.CREATE and self._takes_name(effect, place):
             return True
         referenced = effect.statement.named(TableRole.REFERENCED)
         names = {TableName(table.schema, table.table) for table in referenced}
@@ -154,15 +156,19 @@ class MovingTables:
             names |= {name for name in (effect.table, effect.renamed_to) if name is not None}
         return bool(names & self._waiting)
 
-    def _takes_name(self, target: TableName) -> bool:
+    def _takes_name(self, effect: Effect, place: int) -> bool:
         """Whether a created table would make a target whose name another target is about to get.
 
         If there are shards by this name, or there were before everything was read again, it may be
-        one more of these, and leave it with them.
+        one more of these, and leave it with them. A table that has joined its target before
+        everything was read again was one of these: others may have left since.
         """
+        target, member = effect.target, Member(self._source, effect.table)
         return (
             self._shards.is_awaited(target)
             and not self._shards.was_left(target)
+            and not self._shards.has_joined(member, place)
+            and self._shards.end(target, member, place) is None
             and not self._registry.members_of(self._registry.target(target))
         )
 

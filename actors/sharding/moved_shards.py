@@ -71,11 +71,13 @@ class MovedShards:
 
     ``_renamings``: of the task so far, in their order. ``_awaited``: the former and the new
     targets of shards that wait, or have waited in earlier generations and are read again, by shard
-    and place.
+    and place. ``_joined``: the tables, with the places of their statements, that have joined a
+    target without waiting; a source that is read again comes to them a second time.
     """
 
     _renamings: Sequence[Renaming] = ()
     _awaited: dict[tuple[Member, int], tuple[TableName, TableName]] = field(factory=dict)
+    _joined: set[tuple[Member, int]] = field(factory=set)
     _numbers: dict[tuple[Member, int], int] = field(factory=dict, init=False)
     _ahead: dict[tuple[Member, int], int] = field(factory=dict, init=False)
     _until: dict[tuple[str, TableName], list[tuple[int, int]]] = field(factory=dict, init=False)
@@ -84,7 +86,7 @@ class MovedShards:
     _lives: dict[Member, list[tuple[int, int]]] = field(factory=dict, init=False)
     _begun: list[TableLife] = field(factory=list, init=False)
     _waiting: dict[tuple[Member, int], WaitingShard] = field(factory=dict, init=False)
-    _touched: set[tuple[str, TableName]] = field(factory=set, init=False)
+    _touched: dict[tuple[str, TableName], int] = field(factory=dict, init=False)
     _leaving: set[tuple[str, TableName]] = field(factory=set, init=False)
     _changed: anyio.Event = field(factory=anyio.Event, init=False)
 
@@ -221,15 +223,16 @@ class MovedShards:
         """The shards whose rows the operator has moved, and which have not joined yet."""
         return [shard for shard in self._waiting.values() if shard.joins]
 
-    def touch(self, source: str, target: TableName, *, leaves: bool) -> None:
+    def touch(self, source: str, target: TableName, place: int, *, leaves: bool) -> None:
         """Note that a table of a target waits for the renaming of another.
 
         Args:
             source: of the table.
             target: of the table.
+            place: of its statement.
             leaves: whether the table then gets another target.
         """
-        self._touched.add((source, target))
+        self._touched.setdefault((source, target), place)
         if leaves:
             self._leaving.add((source, target))
 
@@ -254,10 +257,12 @@ class MovedShards:
             await self._changed.wait()
 
     def places(self, source: str) -> Collection[Place]:
-        """The places that the saved position of a source stays before: the task reads a RENAME
-        again after the target has moved."""
+        """The places that the saved position of a source stays before: when a target has moved, the
+        task reads the RENAME again, and what waited for it, on other sources, too."""
         moves = (shard.move for shard in self._waiting.values())
-        return [Place(move.place, 0) for move in moves if move.member.source == source]
+        places = [move.place for move in moves if move.member.source == source]
+        places += [place for (of, _), place in self._touched.items() if of == source]
+        return [Place(place, 0) for place in places]
 
     def is_awaited(self, target: TableName) -> bool:
         """Whether shards wait to come to a target, or have waited before their source restarted."""
@@ -267,6 +272,17 @@ class MovedShards:
         """Whether shards wait to leave a target, or have waited before their source restarted."""
         left = any(target == former != to for former, to in self._awaited.values())
         return left or self.is_left(target)
+
+    def note_joined(self, member: Member, place: int) -> None:
+        """Note that a created table joins its target without waiting."""
+        self._joined.add((member, place))
+
+    def has_joined(self, member: Member, place: int) -> bool:
+        """Whether a table created at a place has joined its target, in this run or an earlier one.
+
+        Whether it may is asked once: the answer depends on how far the other sources are read.
+        """
+        return (member, place) in self._joined
 
     def settle(self, member: Member, place: int) -> None:
         """Note that a shard does not wait with its RENAME at a place."""
@@ -284,7 +300,7 @@ class MovedShards:
     def restart(self, source: str) -> None:
         """Note that a source is read again from an earlier position."""
         self._begun = [life for life in self._begun if life.member.source != source]
-        self._touched = {(s, target) for s, target in self._touched if s != source}
+        self._touched = {key: at for key, at in self._touched.items() if key[0] != source}
         self._leaving = {(s, target) for s, target in self._leaving if s != source}
         self._waiting = {key: w for key, w in self._waiting.items() if key[0].source != source}
 

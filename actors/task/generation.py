@@ -5,6 +5,7 @@ A start, a restart after a failure and resuming after a pause are the same: a ne
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -21,11 +22,15 @@ from actors.copying.full_copy import FullCopy, copy_settings
 from actors.counts import TaskCounts
 from actors.faults import Parts
 from actors.messages import Flush
+from actors.reconciling.reconciler import Reconciler
 from actors.task.failover.failover import follow_moved_sources
 from actors.task.moved_rows.moved_rows import MovedRows
+from actors.task.operator.blocked_parts import shown
+from actors.task.operator.lock_report import lock_statuses
 from actors.task.resources.leftovers import refuse_leftovers
 from actors.task.resources.resources import Resources, resources_of
 from actors.task.resources.unavailable_sources import UnavailableSources
+from actors.task.source_report import source_statuses
 from actors.task.startup.changed_rules import accept_rules
 from actors.task.startup.changed_task import take_mode
 from actors.task.startup.copy_overlap import hand_over
@@ -45,12 +50,14 @@ from replicator.downstream.ddl.target_renames import TargetRenames
 from replicator.downstream.meta.all_tables import add_missing, create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.reconciliations import ReconciliationStore
 from replicator.downstream.rows.load_data import probe_load_data
 from replicator.downstream.rows.write_session import Session
 from replicator.downstream.scratch_names import drop_scratch_tables
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress, DatabaseUnavailableError
 from replicator.mysql.names import TableName
 from replicator.schema.scratch.learned_structures import LearnedStructures
+from replicator.status import BlockedPart, TaskStatus
 
 STOP_PATIENCE = 120.0
 """Seconds that a running batch may take to end when the task stops or pauses."""
@@ -242,10 +249,12 @@ class Generation:
             load_data=load_data,
             tracks_keys=moved.notes,
         )
+        store, counts = ReconciliationStore(resources.meta), self.counts.reconciling
+        reconciler = Reconciler(self._task, store, spark, counts)
         save_held_shards(self._running, self.reason_of)
         background = self.copy.background if self.copy else None
         try:
-            await self._follow(self._running, moved, stop, started)
+            await self._follow(self._running, reconciler, moved, stop, started)
             # A checkpoint would save the watermarks that it removes.
             await self._running.mover.move()
             if background is not None and not stop.is_set():
@@ -283,7 +292,12 @@ class Generation:
                 raise self.away.waited_for()
 
     async def _follow(
-        self, running: RunningTask, moved: MovedRows, stop: anyio.Event, started: anyio.Event
+        self,
+        running: RunningTask,
+        reconciler: Reconciler,
+        moved: MovedRows,
+        stop: anyio.Event,
+        started: anyio.Event,
     ) -> None:
         """Until ``stop``, or until there are rows to look up, or shards to copy or to take up."""
         look_at = self.copy.look_at if self.copy else {}
@@ -294,6 +308,7 @@ class Generation:
             tasks.start_soon(running.writer.run)
             tasks.start_soon(running.coordination.run)
             tasks.start_soon(running.watch.run)
+            tasks.start_soon(reconciler.run, partial(self._own_status, running))
             if running.validator is not None:
                 tasks.start_soon(
                     running.validator.run, running.applied_to, running.writer.is_behind
@@ -319,6 +334,28 @@ class Generation:
                 units.cancel_scope.cancel()
             await self._flush(running.writer)
             tasks.cancel_scope.cancel()
+
+    def _own_status(self, running: RunningTask) -> TaskStatus:
+        """What a reconciliation must know: positions, open locks, and the parts that wait."""
+        background = self.copy.background if self.copy else None
+        copied = background.targets if background else frozenset[TableName]()
+        waiting = dict.fromkeys(copied, "its copy")
+        waiting |= {t: f"the end of {self.reason_of(t)}" for t in self.blocked.targets}
+        return TaskStatus(
+            self._task.name,
+            "running",
+            running.since,
+            os.getpid(),
+            sources=source_statuses(running, self.counts),
+            locks=lock_statuses(self._task.name, running),
+            blocked=(
+                *(
+                    BlockedPart("target", shown(t), running.since, None, waiting[t])
+                    for t in waiting
+                ),
+                *(BlockedPart("source", source, running.since) for source in running.stopped),
+            ),
+        )
 
     async def _until(self, wait: Callable[[], Awaitable[None]], scope: anyio.CancelScope) -> None:
         await wait()

@@ -1,7 +1,4 @@
-"""The status of a task, assembled from the state of its actors.
-
-The lag of a source: the age of its oldest row that is not on the target.
-"""
+"""The status of a task, assembled from the state of its actors."""
 
 from __future__ import annotations
 
@@ -13,50 +10,23 @@ from datetime import datetime
 
 import anyio
 
-from actors.counts import SourceCounts, TargetCounts, TaskCounts
+from actors.counts import TargetCounts, TaskCounts
 from actors.messages import DdlItem
 from actors.task.generation import Generation
 from actors.task.operator.blocked_parts import BlockedParts, blocked_statuses
-from actors.task.operator.lock_report import binlog_distance, differing_targets, lock_statuses
+from actors.task.operator.lock_report import differing_targets, lock_statuses
+from actors.task.source_report import shown_lag, source_statuses
 from actors.task.wiring.wiring import RunningTask
 from actors.validating.operator_answers import validation_status
 from replicator.mysql.names import TableName
 from replicator.status import (
     Fault,
-    SourceStatus,
     TargetStatus,
     TaskState,
     TaskStatus,
     Trend,
     WriterStatus,
 )
-
-
-def lag_of(running: RunningTask, source: str, counts: SourceCounts) -> float | None:
-    """Seconds, by both clocks; None while nothing was read.
-
-    Counted are rows that are queued, held by a lock, or of a blocked target; of a source that is
-    not read for now all since it was.
-    """
-    if source not in running.units:
-        return max(0.0, time.time() - counts.read_until) if counts.read_until else None
-    lag = running.units[source].reader.progress.lag()
-    oldest = oldest_waiting(running, source)
-    if not oldest:
-        return lag
-    return max(lag or 0.0, time.time() - oldest)
-
-
-def oldest_waiting(running: RunningTask, source: str) -> int:
-    """When the oldest row of a source that is followed was written which is not on the target: it
-    is queued, held by a lock, or of a blocked target. 0 where there is none."""
-    waiting = [
-        running.writer.tracker(source).oldest,
-        running.units[source].reader.held.oldest_row,
-        *(lock.holding.get(source, 0) for lock in running.open_locks()),
-    ]
-    return min(filter(None, waiting), default=0)
-
 
 WINDOW = 5.0
 """Seconds that a rate is an average of."""
@@ -138,7 +108,7 @@ def task_status(
         since=since,
         pid=pid,
         error=fault,
-        sources=_sources(running, counts) if running else (),
+        sources=source_statuses(running, counts) if running else (),
         targets=_targets(running, counts, rates) if running else (),
         writer=_writer(running, counts, rates),
         locks=lock_statuses(name, running) if running else (),
@@ -148,6 +118,8 @@ def task_status(
         validation=validation_status(counts.validation),
         trend=rates.trend(),
         unreadable=counts.unreadable.status(),
+        reconciling=tuple(counts.reconciling.entries.values()),
+        rows_corrected=counts.reconciling.corrected,
     )
 
 
@@ -171,7 +143,7 @@ def lag_of_all(generation: Generation | None, counts: TaskCounts) -> float | Non
     running = generation.running if generation else None
     if running is None:
         return None
-    lags = [_lag(running, s, counts.sources[s]) for s in {*running.units, *running.stopped}]
+    lags = [shown_lag(running, s, counts.sources[s]) for s in {*running.units, *running.stopped}]
     known = [lag for lag in lags if lag is not None]
     return max(known) if known and len(known) == len(lags) else None
 
@@ -199,52 +171,6 @@ def _state(jobs: str, waiting: Iterable[str]) -> str:
     """What the writer does, or if it does nothing, what a schema change waits for."""
     trouble = min(waiting, default="") if jobs == "idle" else ""
     return f"retrying: {trouble}" if trouble else jobs
-
-
-def _sources(running: RunningTask, counts: TaskCounts) -> tuple[SourceStatus, ...]:
-    every = sorted({*running.units, *running.stopped})
-    return tuple(_source(running, source, counts.sources[source]) for source in every)
-
-
-def _source(running: RunningTask, source: str, counts: SourceCounts) -> SourceStatus:
-    told = _followed if source in running.units else _stopped
-    return replace(
-        told(running, source),
-        lag_seconds=_lag(running, source, counts),
-        rows=counts.rows,
-        bytes=counts.bytes,
-        reconnects=counts.reconnects,
-        distance=binlog_distance(running, source),
-        transactions=counts.applied.number,
-    )
-
-
-def _stopped(running: RunningTask, source: str) -> SourceStatus:
-    stopped = running.stopped[source]
-    return SourceStatus(
-        source=source,
-        state=f"reconnecting: {stopped.away}" if stopped.away else "blocked",
-        saved_position=str(stopped.saved) if stopped.saved else "",
-    )
-
-
-def _followed(running: RunningTask, source: str) -> SourceStatus:
-    progress = running.units[source].reader.progress
-    applied = running.writer.applied(source)
-    return SourceStatus(
-        source=source,
-        state=progress.state if not progress.error else f"{progress.state}: {progress.error}",
-        position=str(progress.position.binlog) if progress.position else "",
-        gtid=progress.position.gtid if progress.position else "",
-        prepared=tuple(map(str, progress.position.prepared)) if progress.position else (),
-        applied_position=str(applied.binlog) if applied else "",
-        saved_position=running.writer.checkpoints.saved.get(source, ""),
-    )
-
-
-def _lag(running: RunningTask, source: str, counts: SourceCounts) -> float | None:
-    lag = lag_of(running, source, counts)
-    return None if lag is None else round(lag, 1)
 
 
 def _targets(

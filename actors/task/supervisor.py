@@ -153,6 +153,7 @@ class TaskSupervisor:
             lambda: self._phase.state,
             lambda: list(self._blocks),
             self._still,
+            self._counts.reconciling,
         )
         self._log = structlog.get_logger().bind(task=task.name)
 
@@ -500,7 +501,7 @@ class TaskSupervisor:
             return await answer_validation(
                 self._task, self._lease, self._counts.validation, request.arguments
             )
-        if request.command in ("binlog", "schema"):
+        if request.command in ("binlog", "schema", "reconcile"):
             return await self._answers.take(request)
         try:
             if request.command == "recopy":

@@ -15,7 +15,7 @@ from attrs import define
 from actors.control.arguments import Until
 from actors.counts import TaskCounts
 from actors.task.generation import Generation
-from actors.task.status_report import oldest_waiting
+from actors.task.source_report import oldest_waiting
 from actors.task.wiring.wiring import RunningTask
 from actors.task_setup import SourceSetup
 from config.values import parse_moment

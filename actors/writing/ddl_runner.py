@@ -26,11 +26,10 @@ from actors.schema_tracker import SchemaTracker
 from actors.task_setup import ColumnsOf
 from actors.writing.refused_statements import ways
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.analysis.column_defaults import converts_times, fixes_the_time
+from replicator.ddl.analysis.column_defaults import converts_times, shard_only_columns
 from replicator.ddl.analysis.generated_columns import computed_columns
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import TableRole
-from replicator.ddl.rewrite.normalise import normalise
 from replicator.ddl.rewrite.target_table import Collations, target_table
 from replicator.downstream.ddl.ddl_execution import (
     DdlExecution,
@@ -92,6 +91,8 @@ class DdlRunner:
     rules: StatementRules
     _others: Others
     _show_values: bool
+    _queued: Callable[[], None]
+    """Called when the rows of a target are queued to be reconciled."""
     under_way: set[TableName] = field(factory=set, init=False)
     """The targets of which a statement is being executed."""
     waiting: dict[TableName, str] = field(factory=dict, init=False)
@@ -184,6 +185,10 @@ class DdlRunner:
             context=statement.context,
             instead=item.event.instead,
             before=None if number is None else self._registry.held(number, at).certain,
+            shard_only=shard_only_columns(
+                classify_in(statement.context, item.statements[0], default_schema=target.schema),
+                explicit=statement.context.explicit_timestamp_defaults,
+            ),
         )
 
         async def attempt() -> None:
@@ -229,19 +234,7 @@ class DdlRunner:
             execution = await self.rules.ruled(item, change, execution)
             if execution.record is None:
                 refuse_computed(self._registry, execution, item.statement, agreed=False)
-        self._report_moment(item)
         await self._run(execution, item.version, item.statement)
-
-    def _report_moment(self, item: DdlItem) -> None:
-        effect = item.effect
-        if fixes_the_time(normalise(effect.statement)) and not effect.skipped:
-            self._log.warning(
-                "ddl.time-dependent",
-                target=str(effect.target),
-                version=item.version,
-                statement=effect.sql[:2000],
-                reason="existing rows get the value of the first shard that makes this change",
-            )
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
         zone = ddl.context.time_zone
@@ -337,6 +330,8 @@ class DdlRunner:
             self.under_way.discard(ddl.target)
         if text:
             log.info("ddl.executed" if ran else "ddl.was-executed")
+        if ddl.shard_only:
+            self._queued()
 
     def _shown(self, error: DdlRefusedError) -> str:
         text = error.message if self._show_values else without_values(error.message, error.code)
@@ -455,5 +450,11 @@ def _execution(
         recorded=item.recorded,
         instead=item.effect.instead,
         own=item.effect.own,
+        shard_only=()
+        if item.effect.skipped
+        else shard_only_columns(
+            item.effect.statement,
+            explicit=item.statement.context.explicit_timestamp_defaults,
+        ),
         before=None if change is None else change.before,
     )

@@ -189,6 +189,11 @@ def _validation(
     return StatusMetric(f"replicator_validation_{name}", kind, meaning, (), samples)
 
 
+def _reconciling(status: TaskStatus) -> Samples:
+    states = [entry.state for entry in status.reconciling]
+    return [((state,), states.count(state)) for state in dict.fromkeys(states)]
+
+
 STATUS_METRICS: tuple[StatusMetric, ...] = (
     StatusMetric("replicator_state", "gauge", "1 for the state of the task.", ("state",), _states),
     _task(
@@ -343,6 +348,20 @@ STATUS_METRICS: tuple[StatusMetric, ...] = (
     ),
     _validation("suspect_rows", "gauge", "Rows that differ and are looked at again.", "suspects"),
     _validation("error_rows", "gauge", "Rows that stayed different.", "errors"),
+    StatusMetric(
+        "replicator_reconciling_targets",
+        "gauge",
+        "Targets whose rows are compared with their shards and corrected, by state.",
+        ("state",),
+        _reconciling,
+    ),
+    StatusMetric(
+        "replicator_reconciled_rows",
+        "counter",
+        "Rows corrected by that.",
+        (),
+        lambda status: [((), status.rows_corrected)],
+    ),
 )
 """All that is read from the status, in the order of the page."""
 

@@ -59,6 +59,10 @@ def status_page(status: TaskStatus) -> str:
         box = ET.SubElement(body, "section")
         add_text(box, "h2", f"{shard.source}: {shard.shard} can't be read")
         add_text(box, "p", str(shard))
+    for entry in status.reconciling:
+        box = ET.SubElement(body, "section")
+        add_text(box, "h2", f"reconciling {entry.target}")
+        add_text(box, "p", str(entry))
     _trend(body, status.trend)
     _writer(body, status)
     if status.copy:

@@ -18,6 +18,7 @@ from replicator.status import (
     BlockedPart,
     Fault,
     LockStatus,
+    Reconciling,
     SourceStatus,
     TargetStatus,
     TaskStatus,
@@ -183,6 +184,12 @@ def _needs_operator(status: TaskStatus, elsewhere: str = "") -> Iterator[Rendera
     yield from map(differences_list, status.differing)
     for shard in status.unreadable:
         yield Text(shown_line(f"{shard}"), "yellow")
+    for entry in status.reconciling:
+        yield Text(shown_line(f"{entry}"), _color(entry))
+
+
+def _color(entry: Reconciling) -> str:
+    return "red" if entry.state == "failed" else "cyan"
 
 
 def _worst_first(locks: Sequence[LockStatus]) -> list[LockStatus]:
@@ -198,6 +205,7 @@ def _briefly(status: TaskStatus) -> tuple[list[RenderableType], list[Text]]:
         *(blocked_line(part) for part in status.blocked[0 if of_task else 1 :]),
         *map(lock_line, locks if faults else locks[1:]),
         *(one_line((shown_line(f"{shard}"), "yellow")) for shard in status.unreadable),
+        *(one_line((shown_line(f"{entry}"), _color(entry))) for entry in status.reconciling),
     ]
     first = faults[:1] or [lock_panel(lock, whole_status(status)) for lock in locks[:1]]
     return first, _at_most(others, "")

@@ -385,9 +385,12 @@ class OptimisticWorld:
         ddl, before, after, verdict, entry = self.steps_of[key]
         own, carried = verdict.own, {}
         for given in verdict.given:
-            move_values(given, self.kept.rows.values())
+            if given.adds:
+                carried[given.new] = given.old
+            else:
+                move_values(given, self.kept.rows.values())
         if own and ddl.renamed is not None:
-            carried = {ddl.renamed[1]: ddl.renamed[0]}
+            carried[ddl.renamed[1]] = ddl.renamed[0]
         assert self.kept.shape is not None
         new = after.columns.keys() - before.columns.keys()
         gone = before.columns.keys() - after.columns.keys()

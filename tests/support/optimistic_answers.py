@@ -33,9 +33,12 @@ def bring(
     action: Action | None = None,
     **touched: str,
 ) -> JoinVerdict[str]:
-    """A member's statement that leaves it with these columns: answered, and taken in."""
+    """A member's statement that leaves it with these columns: answered, and taken in.
+
+    ``touched``: columns of each kind (`Touched`), with spaces in between.
+    """
     standing = found.state.members[member]
-    parts = {name: {column_part(column)} for name, column in touched.items()}
+    parts = {name: set(map(column_part, names.split())) for name, names in touched.items()}
     text = f"{touched} {columns}"
     before = standing.taken
     after: Table = table(columns)

@@ -450,7 +450,7 @@ class OptimisticAnswers:
         try:
             first = await self.steps.between(target, verdict.before, before, present, members)
             run = await self.steps.between(
-                target, before, verdict.after, present, members, verdict.converted, index
+                target, before, verdict.after, present, members, verdict.converted, index, first
             )
         except NoAlterError as error:
             if makes:

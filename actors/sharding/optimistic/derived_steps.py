@@ -72,10 +72,12 @@ class DerivedSteps:
         members: Iterable[Table | None],
         converted: frozenset[str] = frozenset(),
         index: Sequence[str] = (),
+        earlier: Sequence[str] = (),
     ) -> tuple[str, ...]:
         """The ALTER from one shape of a target to another, if it takes one. Raises NoAlterError.
 
-        ``index``: an action that goes with it (`stand_in_index`).
+        ``index``: an action that goes with it (`stand_in_index`). ``earlier``: the statements that
+        the target executes before it.
         """
         known = [table for table in members if table is not None]
         actions = [*derived_alter(before, after, present, known, converted), *index]
@@ -86,7 +88,8 @@ class DerivedSteps:
         actions = [with_available(action, available) for action in actions]
         alter = alter_table(target, actions)
         tried = alter_table(target, tried_on_a_copy(actions))
-        parsed = [classify(tried, default_schema=target.schema)] if tried else []
+        texts = [*earlier, tried] if tried else []
+        parsed = [classify(text, default_schema=target.schema) for text in texts]
         if await self._refused(target, parsed):
             raise NoAlterError(f"the target refuses the change that would make it fit: {alter}")
         return (alter,)

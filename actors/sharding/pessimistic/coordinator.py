@@ -22,7 +22,6 @@ from actors.sharding.pessimistic.shown_items import note_shown
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from replicator.binlog.segments.row_events import merged
-from replicator.ddl.analysis.column_defaults import fixes_the_time
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import TableRole
 from replicator.downstream.ddl.ddl_execution import DdlRefusedError
@@ -315,14 +314,6 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             unlocked=resolution.resolved.unlocked,
             skipped=resolution.resolved.skipped,
         )
-        if fixes_the_time(resolution.item.text) and not resolution.resolved.skipped:
-            self._log.warning(
-                "ddl.time-dependent",
-                target=str(name),
-                version=resolution.version,
-                statement=resolution.item.statements[0][:2000],
-                reason="rows that were there get the owner's value in the target, for all shards",
-            )
 
     def _before(self, resolution: Resolution[TableName, ShardStatement]) -> Table | None:
         """The structure of an item's shard before its statement; None if it is uncertain."""

@@ -6,7 +6,7 @@ Their rows are written by the path of their columns (`replicator.schema.effects.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from attrs import define
@@ -97,13 +97,22 @@ class LateMembers:
         return LateStatement(fits, drops if new else (), left_out)
 
     async def _is_at(self, member: TableName, version: int, own: Table) -> bool:
-        """Whether a member's structure is that of the target at a version."""
+        """Whether a member's structure is that of the target at a version, or of a shard that has
+        made the item of a version that is still open."""
         there = await self._target_at(version)
         if there is None:
-            return False
+            return any(not differences(table, own) for table in self._after_open(version))
         rules = self._columns(self._registry.member(self._numbers[member]))
         mapped = rules.mapped.name if rules.mapped else None
         return not differences(as_shards_have_it(there, rules.extracted_names, mapped, own), own)
+
+    def _after_open(self, version: int) -> Iterator[Table]:
+        """Yield the certain structures of the members after the open item of a version."""
+        for item in self._group.items.get(version, ()):
+            number = self._numbers.get(item.member)
+            held = number is not None and self._registry.held(number, item.at.transaction).certain
+            if held:
+                yield held
 
     def earliest(
         self, fitting: Iterable[Template[TableName]], chosen: Template[TableName], own: Table | None

@@ -1,4 +1,5 @@
-"""The operator's answers to what blocks a task: overrides for statements, structures for rows."""
+"""The operator's requests that a running task saves: overrides for statements, structures for rows,
+targets to reconcile."""
 
 from __future__ import annotations
 
@@ -10,9 +11,11 @@ from attrs import define
 from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply, Request
+from actors.counts import ReconciliationCounts
 from actors.faults import DdlEvent, UnreadRows
 from actors.task.operator import operator_commands, structure_commands
 from actors.task.operator.blocked_parts import Block
+from actors.task.operator.reconcile_command import reconcile
 from actors.task.wiring.wiring import RunningTask
 from config.models import Task
 from replicator.downstream.fence import FencedError
@@ -23,7 +26,7 @@ from replicator.status import TaskState
 
 @define(eq=False)
 class FaultAnswers:
-    """Takes the answers; ``running``: what follows the sources, or did until the task paused.
+    """Takes the requests; ``running``: what follows the sources, or did until the task paused.
 
     ``still`` is held while something is saved that the next run must find, ``state`` gives the
     state of the task, ``blocks`` what blocks it or parts of it.
@@ -35,11 +38,22 @@ class FaultAnswers:
     _state: Callable[[], TaskState]
     _blocks: Callable[[], Collection[Block]]
     _still: anyio.Lock
+    _counts: ReconciliationCounts
 
     async def take(self, request: Request) -> Reply:
-        """Answer a command of `replicator binlog` or `replicator schema`."""
-        take = self._binlog if request.command == "binlog" else self._schema
-        return await take(request.arguments)
+        """Answer `replicator binlog`, `replicator schema` or `replicator reconcile`."""
+        takes = {"binlog": self._binlog, "schema": self._schema, "reconcile": self._reconcile}
+        return await takes[request.command](request.arguments)
+
+    async def _reconcile(self, arguments: Mapping[str, Any]) -> Reply:
+        try:
+            return await reconcile(
+                self._task, self._lease, self._running(), self._counts, arguments
+            )
+        except (FencedError, LeaseLostError) as error:
+            return Reply(ok=False, error=f"nothing was saved: {error}")
+        except (DatabaseUnavailableError, MySQLError) as error:
+            return Reply(ok=False, error=f"the target can't be read or written to: {error}")
 
     async def _binlog(self, arguments: Mapping[str, Any]) -> Reply:
         try:

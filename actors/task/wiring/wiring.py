@@ -66,6 +66,7 @@ from replicator.downstream.ddl.target_renames import TargetRenames
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.ddl_overrides import DdlOverrideStore
+from replicator.downstream.meta.decisions import DecisionStore
 from replicator.downstream.meta.late_cascades import LATE_CASCADE_TABLE, forget_late_sql
 from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
 from replicator.downstream.meta.row_owners import RowOwnerStore
@@ -74,7 +75,7 @@ from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.failpoints import Failpoint, reach
 from replicator.memory import batch_bytes
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.apply.batch import ApplySettings
 from replicator.schema.registry.registry import SchemaRegistry
@@ -165,7 +166,8 @@ async def wire(
     runner = _runner(resources, executor, rules)
     coordination: Coordination
     renames = TargetRenames(resources.ddl, meta)
-    moved = MovedShards(await renames.load(), resources.counts.awaited)
+    executed = await _executed_later(meta, starts)
+    moved = MovedShards(await renames.load(), resources.counts.awaited, executed)
 
     def open_items(source: str) -> Collection[Place]:
         # The writer and the coordination need each other: it is asked when both are there.
@@ -258,6 +260,7 @@ def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> 
         rules.statements,
         resources.has_others,
         resources.task.show_row_values,
+        resources.counts.reconciling.changed,
     )
 
 
@@ -290,6 +293,16 @@ async def _forget_late(meta: MetaStore, starts: Mapping[str, SourceStart]) -> No
     for source, start in starts.items():
         if start.resume is not None:
             await meta.connection.execute(sql, (source, start.resume.binlog.key))
+
+
+async def _executed_later(
+    meta: MetaStore, starts: Mapping[str, SourceStart]
+) -> set[tuple[Member, int]]:
+    """The statements with a record that are read again, by shard and place."""
+    store, found = DecisionStore(meta), set()
+    for source, start in starts.items():
+        found |= await store.recorded(source, start.resume.binlog.key if start.resume else 0)
+    return found
 
 
 async def _load_overrides(meta: MetaStore, starts: Mapping[str, SourceStart]) -> DdlOverrides:

@@ -31,7 +31,7 @@ _WORDS = frozenset({"CURRENT_USER", "CURRENT_ROLE", "NEXT", "PREVIOUS"})
 def nondeterministic_defaults(statement: ParsedStatement) -> str:
     """What gives the rows that are there a value of its own in a new column; empty: nothing.
 
-    No two executions give the same values. What depends on the moment alone: `fixes_the_time`.
+    No two executions give the same values. What depends on the moment alone: `shard_only_columns`.
     """
     if statement.kind is StatementKind.ALTER_TABLE:
         for action in alter_actions(statement):
@@ -158,9 +158,9 @@ def _digits_given(definition: Sequence[Token]) -> int:
 
 
 _MOMENTS = frozenset(
-    {"now", "current_timestamp", "localtime", "localtimestamp", "current_date", "current_time"}
-    | {"curdate", "curtime", "sysdate", "utc_timestamp", "utc_date", "utc_time"}
-    | {"unix_timestamp"}
+    {"NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE", "CURRENT_TIME"}
+    | {"CURDATE", "CURTIME", "SYSDATE", "UTC_TIMESTAMP", "UTC_DATE", "UTC_TIME"}
+    | {"UNIX_TIMESTAMP"}
 )
 _TIMES = frozenset(found.name for found in SQL_TYPES.values() if found.literal is Literal.QUOTED)
 
@@ -174,23 +174,40 @@ def converts_times(sql: str) -> bool:
     return not words.isdisjoint(("modify", "change")) and not words.isdisjoint(_TIMES)
 
 
-def fixes_the_time(text: str) -> bool:
-    """Whether a normalised statement adds a column whose default depends on the moment.
+def shard_only_columns(statement: ParsedStatement, *, explicit: bool | None) -> tuple[str, ...]:
+    """Return the columns in which existing rows get values that only the shard knows.
 
-    The rows that are there already get that value: the target's need not be those of the shards.
-    What is another value at each execution is not meant (`nondeterministic_defaults`).
+    These are columns whose values depend on the moment of the statement: an added one by its
+    default, and a TIMESTAMP that becomes NOT NULL, since servers may store the moment for NULL.
+
+    Args:
+        statement: the statement of the shard.
+        explicit: its explicit_defaults_for_timestamp; None if that is not known.
     """
-    words = text.split()
-    return "add" in words and any(not _MOMENTS.isdisjoint(found) for found in _defaults(words))
+    implicit = () if explicit else implicit_timestamps(statement)
+    found = []
+    for action, name, definition in defined_columns(statement):
+        if name.keyword in _KEYS:
+            continue
+        if _existing(action, name):
+            words = [token.keyword for token in outside_brackets(definition)]
+            pairs = tuple(pairwise(words))
+            moment = words[:1] == ["TIMESTAMP"] and ("NOT", "NULL") in pairs
+        else:
+            moment = any(not _MOMENTS.isdisjoint(words) for words in _defaults(definition))
+        if moment or name.name in implicit:
+            found.append(name.name)
+    return tuple(dict.fromkeys(found))
 
 
-def _defaults(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """What stands behind DEFAULT: a word, and what is in parentheses behind it or around it."""
-    for first in (place + 1 for place, word in enumerate(words) if word == "default"):
-        depth, last = 0, first
+def _defaults(definition: Sequence[Token]) -> Iterator[set[str]]:
+    """The words after each DEFAULT: one, or those in the parentheses that follow."""
+    words = [token.keyword for token in definition]
+    for first in (place + 1 for place, word in enumerate(words) if word == "DEFAULT"):
+        depth = 0
         for last in range(first, len(words)):
-            depth += (words[last] == "(") - (words[last] == ")")
-            opens = last == first and words[last + 1 : last + 2] == ["("]
-            if depth <= 0 and not opens:
+            depth += (definition[last].text == "(") - (definition[last].text == ")")
+            called = last == first and [t.text for t in definition[last + 1 : last + 2]] == ["("]
+            if depth <= 0 and not called:
+                yield set(words[first : last + 1])
                 break
-        yield words[first : last + 1]

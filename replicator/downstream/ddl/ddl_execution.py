@@ -10,8 +10,6 @@ What a target refuses as one statement whatever its rows, and takes as single ch
 `replicator.ddl.rewrite.single_changes`), is executed as these, each with the fingerprint before it
 in the record. Where one of them is refused, because of the rows, the record keeps what was
 executed.
-
-How long a schema change waits for the sessions that use its table.
 """
 
 from __future__ import annotations
@@ -34,6 +32,7 @@ from replicator.ddl.rewrite.storage import REPLACED
 from replicator.downstream.ddl.cluster_wide import reach_all_nodes
 from replicator.downstream.ddl.database_drop import drop_database
 from replicator.downstream.ddl.left_out_indexes import without_refused
+from replicator.downstream.ddl.lock_limit import lock_limit
 from replicator.downstream.ddl.rebuilding import changed_table, rebuild
 from replicator.downstream.ddl.record_progress import (
     DONE,
@@ -54,13 +53,16 @@ from replicator.downstream.ddl.value_safeguards import (
 )
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DDL_TABLE, DECIDED
+from replicator.downstream.meta.reconciliations import (
+    RECONCILIATION_TABLE,
+    queue_reconciliation,
+)
 from replicator.downstream.scratch_names import scratch_table
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.connection.asyncio_connection import Connection, Transaction
 from replicator.mysql.context.sql_modes import UnknownModeError
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.context.statement_session import (
-    LOCK_TIMEOUT,
     StatementSessions,
     set_up_session,
 )
@@ -78,23 +80,6 @@ from replicator.schema.effects.removed_rows import NO_ROWS, removed_rows
 from replicator.schema.scratch.scratch_table import with_stored_times
 from replicator.schema.structure.inspection import database_collation, read_fingerprint, read_table
 from replicator.schema.structure.structure import Table
-
-WITHOUT_LIMIT = 7 * 24 * 3600
-
-
-def lock_limit(session: Connection, seconds: int | None, *, again: bool) -> int | None:
-    """How long the session's next statement waits for sessions that use its table, in seconds;
-    None: as the server has it.
-
-    What the task file says goes before ``seconds``. ``again``: an earlier process may have begun
-    the statement, and what uses the table may be just that. It is waited for: given up, and its
-    record taken back, the statement would look like a new one when its former run has come to its
-    end.
-    """
-    if again:
-        return WITHOUT_LIMIT
-    return None if LOCK_TIMEOUT in dict(session.address.session) else seconds
-
 
 DDL_PATIENCE = 7 * 24 * 3600.0
 """Seconds that an ALTER of a large table may take before the connection is given up."""
@@ -140,7 +125,8 @@ class DdlExecution:
     that is known. ``lock_seconds``: how long it may wait
     for sessions that use the target; None: as long as the server lets it. ``unused``: the targets
     without members. ``record``: what its write-ahead record says, None if it has none, provided
-    that it was ``looked_up`` (`DdlExecutor.with_record`)."""
+    that it was ``looked_up`` (`DdlExecutor.with_record`). ``shard_only``: the columns in which only
+    the shard knows the values of existing rows; the record queues them to be reconciled."""
 
     target: TableName
     member: Member
@@ -158,6 +144,7 @@ class DdlExecution:
     unused: frozenset[TableName] = frozenset()
     record: DdlRecord | None = None
     looked_up: bool = False
+    shard_only: tuple[str, ...] = ()
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -394,7 +381,15 @@ class DdlExecutor:
                     ddl.entry,
                 ),
             )
+            if state == DONE:
+                await self._queue_rows(transaction, ddl)
         return version
+
+    async def _queue_rows(self, transaction: Transaction, ddl: DdlExecution) -> None:
+        """Queue the rows of a target, together with the record that its statement is executed."""
+        if ddl.shard_only:
+            table = self._meta.table(RECONCILIATION_TABLE)
+            await queue_reconciliation(transaction, table, ddl.target, ddl.shard_only)
 
     async def _begin(self, ddl: DdlExecution, version: int, progress: Progress) -> None:
         """Record that a statement is about to run, or is refused behind others."""
@@ -415,10 +410,12 @@ class DdlExecutor:
             )
 
     async def _finish(self, ddl: DdlExecution, version: int) -> None:
-        await self._meta.write(
-            f"UPDATE {self._meta.table(DDL_TABLE)} SET state = '{DONE}' WHERE {_RECORD}",
-            (*ddl.target, version),
-        )
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"UPDATE {self._meta.table(DDL_TABLE)} SET state = '{DONE}' WHERE {_RECORD}",
+                (*ddl.target, version),
+            )
+            await self._queue_rows(transaction, ddl)
 
     async def _fingerprint(self, ddl: DdlExecution) -> str:
         target = ddl.target

@@ -27,6 +27,7 @@ from replicator.downstream.meta.late_cascades import LATE_CASCADE_TABLE
 from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.downstream.meta.moved_shards import MOVED_SHARD_TABLE
 from replicator.downstream.meta.online_ddl_records import ONLINE_DDL_TABLE
+from replicator.downstream.meta.reconciliations import RECONCILIATION_TABLE
 from replicator.downstream.meta.row_owners import ROW_OWNER_TABLE
 from replicator.downstream.meta.rule_texts import RULES_TABLE
 from replicator.downstream.meta.statement_gtids import STATEMENT_GTID_TABLE
@@ -65,6 +66,7 @@ META_TABLES = (
     HELD_TABLE,
     ROW_OWNER_TABLE,
     MOVED_SHARD_TABLE,
+    RECONCILIATION_TABLE,
 )
 """Every declaration there is; a test holds this against the modules of this package."""
 
@@ -116,7 +118,12 @@ The lease, the watermarks and the chunks are read before the additions: they get
 """
 
 ADDED_TABLES: frozenset[str] = frozenset(
-    {ROW_OWNER_TABLE.suffix, LATE_CASCADE_TABLE.suffix, MOVED_SHARD_TABLE.suffix}
+    {
+        ROW_OWNER_TABLE.suffix,
+        LATE_CASCADE_TABLE.suffix,
+        MOVED_SHARD_TABLE.suffix,
+        RECONCILIATION_TABLE.suffix,
+    }
 )
 """The suffixes of the tables that an earlier release does not have."""
 

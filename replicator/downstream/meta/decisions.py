@@ -114,6 +114,15 @@ class DecisionStore:
         )
         return bool(rows)
 
+    async def recorded(self, source: str, place: int) -> set[tuple[Member, int]]:
+        """The statements after a place (key) of a source that have a record, by shard and place."""
+        rows = await self.meta.connection.fetch(
+            "SELECT schema_name, table_name, transaction_key"
+            f" FROM {self.meta.table(DDL_TABLE)} WHERE owner = %s AND transaction_key > %s",
+            (source, place),
+        )
+        return {(Member(source, TableName(schema, table)), key) for schema, table, key in rows}
+
     async def begin_anew(self) -> None:
         """Forget all items and groups: versions count from 0, by the mode of this task. Nothing may
         be open, or left to be read again."""

@@ -23,7 +23,7 @@ from replicator.pipeline.compare.compare_queries import rows_query
 from replicator.pipeline.compare.compare_rows import CompareServers, Sessions
 from replicator.pipeline.compare.doubts import RowDifference, RowGroup, differences_of
 from replicator.pipeline.spark.python_job import sealed, unsealed
-from replicator.pipeline.workers.worker_pool import release_slots
+from replicator.pipeline.workers.worker_pool import make_room
 
 PAGE_ROWS = 10_000
 """Rows that differ, as they come to the driver."""
@@ -173,7 +173,7 @@ class DigestComparer:
 
     def _read(self, tasks: int) -> tuple[tuple[int, ...], DataFrame]:
         """How many rows each table has, and what differs."""
-        release_slots(self._spark)
+        make_room(self._spark)
         tables = 1 + len(self._comparison.shards)
         # The target has as many rows as all shards together.
         others = max(1, tasks - 1)

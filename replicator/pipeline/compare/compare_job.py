@@ -22,7 +22,7 @@ from replicator.pipeline.compare.compare_rows import (
 from replicator.pipeline.compare.doubts import Doubt
 from replicator.pipeline.spark.json_results import from_json, to_json
 from replicator.pipeline.spark.python_job import run_in_tasks
-from replicator.pipeline.workers.worker_pool import release_slots
+from replicator.pipeline.workers.worker_pool import make_room
 
 _FirstWork = tuple[ComparisonPlan, tuple[Look, ...], CompareServers, int, bool, int]
 _FurtherWork = tuple[ComparisonPlan, tuple[Doubt, ...], CompareServers, int, bool, HeldShards]
@@ -72,7 +72,7 @@ def _run(
     tasks: int,
     kind: type[_Answer],
 ) -> list[_Answer]:
-    release_slots(spark)
+    make_room(spark)
     answers = run_in_tasks(spark, tasks, function, work)
     order = [number for task in range(tasks) for number in range(task, count, tasks)]
     found = dict(zip(order, (from_json(kind, answer) for answer in answers), strict=True))

@@ -303,7 +303,7 @@ def _left_out(
     for column in target.columns:
         lacking = [shard for shard in shards if not _has(shard, column)]
         if len(lacking) == len(shards):
-            found.append(ColumnLeftOut(column.name, "no shard has it", harmless=True))
+            found.append(ColumnLeftOut(column.name, "no shard has it", harmless=True, absent=True))
         elif lacking and folded(column.name) not in filled:
             more = f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
             why = f"{lacking[0].member}{more} does not have it"
@@ -322,7 +322,8 @@ def _left_out(
         for its in shard.structure.columns:
             if folded(its.name) not in known and not its.generated:
                 known.add(folded(its.name))
-                found.append(ColumnLeftOut(its.name, f"{shard.member} has it, the target does not"))
+                why = f"{shard.member} has it, the target does not"
+                found.append(ColumnLeftOut(its.name, why, absent=True))
     return tuple(found)
 
 

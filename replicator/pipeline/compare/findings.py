@@ -10,11 +10,12 @@ from replicator.mysql.names import TableName
 @dataclass(frozen=True, slots=True)
 class ColumnLeftOut:
     """A column that is not compared, and why. ``harmless``: no row of a shard has a value of it, or
-    a schema change waits that may explain it."""
+    a schema change waits that may explain it. ``absent``: the target lacks it, or all shards do."""
 
     column: str
     why: str
     harmless: bool = False
+    absent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,9 @@ class TargetComparison:
     ``structure``: how the target's columns and indexes differ from those of its shards, so that it
     does not store all of their rows; ``notes``: other differences of structure.
     ``left_out``: columns that are not compared; ``failure``: why the target can't be compared.
-    ``repaired``: rows that were made right, of those that differ. ``retired``: rows of the target
+    ``repaired``: rows that were made right, of those that differ; ``untouched``: those that no
+    repair may change; ``refused``: a repair failed, and ``failure`` is the server's error.
+    ``retired``: rows of the target
     that are, or may be, those of shards that do not exist any more; ``unowned``: rows that only the
     target has, and that may be those of a shard that the account can't see, or that is gone and of
     which nothing is saved. ``remarks``: sentences
@@ -81,6 +84,8 @@ class TargetComparison:
     held_events: int | None = None
     unsettled: int = 0
     repaired: int = 0
+    untouched: int = 0
+    refused: bool = False
     blocked: str = ""
     retired: int = 0
     unowned: int = 0

@@ -33,6 +33,7 @@ from replicator.downstream.rows.literals import NULL_FIELD
 from replicator.downstream.rows.transaction import until_done
 from replicator.downstream.rows.watermark_table import lock_all_buckets
 from replicator.downstream.rows.write_session import MARIADB_SETTINGS, setting_sql
+from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.blocking_connection import Answer
 from replicator.mysql.connection.session_settings import set_session
@@ -214,6 +215,7 @@ def _repaired(
         wrong.rows = changed
         otherwise = (_unlike if comparison.key else _uncounted)(comparison, wrong, session, servers)
         if not otherwise:
+            reach(Failpoint.CORRECTION_OPEN)
             session.commit()
         return Repaired(sum(found.times for found in wrong.rows), otherwise)
 

@@ -461,6 +461,12 @@ def share_slots(spark: SparkContext) -> None:
             _end_pools(spark)
 
 
+def make_room(spark: SparkContext) -> None:
+    """As `share_slots` on a cluster. A local Spark has slots besides those of the worker pool."""
+    if not is_local(spark.master or ""):
+        share_slots(spark)
+
+
 def _end_pools(spark: SparkContext) -> None:
     job = _living.pop(spark, None)
     if job is not None:

@@ -339,7 +339,7 @@ def _executed(
         fills[one.new] = fill if one.alike else fills[one.new]
     fills = {**_kept(fills, before, together)}
     ceding = objections.types if change.action is Action.EXEC else frozenset()
-    moved = tuple(one for one in given if one.fill is not None)
+    moved = tuple(one for one in given if one.moves)
     return JoinVerdict(
         StatementAnswer.TAKEN,
         standing,

@@ -4,6 +4,8 @@ A member may be created before others rename a column, or after that with the ne
 the target has both columns. In rows of members with the one, the other has its fill. If both fills
 are the same value, the rows themselves tell which of the two columns has a row's value.
 
+A statement may also make the column narrower: the target changes the values as the shard did.
+
 If the members with the new name have left, only their rows need the column: every row that has the
 fill in it gets the value of the old one.
 """
@@ -16,7 +18,8 @@ from dataclasses import dataclass, replace
 
 from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.effects.touched_parts import Touched, name_of_column
-from replicator.schema.structure.structure import Column, Table
+from replicator.schema.structure.shown_values import converts_unchanged
+from replicator.schema.structure.structure import Column, Table, numbers_of
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.column_order import joined_column, loses, loses_nulls, takes
 from replicator.sharding.optimistic.fills import Fill
@@ -38,8 +41,11 @@ class GivenName:
         fill: the value of the new column in rows of members without it, if the target has both.
         alike: whether the fill of the old column is the same value, so that rows with it are those
             of other members.
-        widens: whether the new column does not take all values of the old one yet.
+        widens: whether the new column does not take the values of the renaming members yet.
         former: the new column as members that have left need it, if no member has it.
+        adds: whether the target gets the new column before its values, since the statement does
+            more than rename.
+        narrower: the new column in the members, if their servers have changed values for it.
     """
 
     old: str
@@ -48,6 +54,13 @@ class GivenName:
     alike: bool = True
     widens: bool = False
     former: ShapeColumn | None = None
+    adds: bool = False
+    narrower: Column | None = None
+
+    @property
+    def moves(self) -> bool:
+        """Whether the target has both columns at some moment, so that values move."""
+        return self.adds or self.fill is not None
 
 
 def given_names(
@@ -82,6 +95,7 @@ def given_names(
     if any(gone & _known(standing) for standing in others):
         return ()
     found, fills = [], state.fills
+    plain = touched.all == touched.renamed | touched.named
     for old, new in sorted(touched.pairs):
         column = after.column(new)
         if column is None or old not in before.columns:
@@ -92,27 +106,63 @@ def given_names(
             return ()
         if not moves and new in fills:
             there = _former(new, state)
-        narrows = strict and there is not None
-        if not all(_may_rename(s, column, old, new, narrows=narrows) for s in renaming):
+        # A statement that only renames is executed as it is.
+        converts = plain and there is None
+        if not all(
+            _may_rename(s, column, old, new, strict=strict, converts=converts) for s in renaming
+        ):
             return ()
         if there is not None:
-            one = _moved(old, new, column, there, before, fills, narrows=narrows, alone=not others)
+            one = _moved(old, new, column, there, before, fills, strict=strict, alone=not others)
             found.append(one if moves or one is None else replace(one, former=there))
         else:
-            found.append(_renamed(old, new, before, fills, answered=answered))
+            found.append(_renamed(old, new, column, before, fills, answered=answered))
     given = tuple(one for one in found if one is not None)
-    alone = [one for one in given if one.fill is None]
-    if len(given) < len(found) or (alone and len(alone) < len(given)):
+    if len(given) < len(found):
         return ()
-    return given if not alone or touched.all == touched.renamed | touched.named else ()
+    if plain and not any(one.moves for one in given):
+        return given
+    return _added(given, before, after, strict=strict)
+
+
+def _added(
+    given: Iterable[GivenName], before: Shape, after: Table, *, strict: bool
+) -> tuple[GivenName, ...]:
+    """The names of a statement that the target does not execute as it is."""
+    found = []
+    for one in given:
+        column = after.column(one.new)
+        assert column is not None
+        if not one.moves and not _fits(before.columns[one.old].column, column, strict=strict):
+            return ()
+        found.append(one if one.moves else replace(one, adds=True))
+    return tuple(found)
 
 
 def _renamed(
-    old: str, new: str, before: Shape, fills: Mapping[str, Fill], *, answered: bool
+    old: str,
+    new: str,
+    column: Column,
+    before: Shape,
+    fills: Mapping[str, Fill],
+    *,
+    answered: bool,
 ) -> GivenName | None:
     """The new name of a column of which no other member has either name."""
-    exact = _is_exact(old, new, before, fills)
-    return GivenName(old, new) if (exact or answered) and new not in fills else None
+    mine, fill = before.columns[old].column, fills.get(old)
+    if new in fills or not (answered or _is_exact(old, new, before, fills)):
+        return None
+    wider = takes(column, mine) and column.nullable >= mine.nullable
+    if not wider and (fill is None or not _stays(fill, mine, column)):
+        return None
+    return GivenName(old, new, narrower=_narrower(mine, column))
+
+
+def _stays(fill: Fill, old: Column, new: Column) -> bool:
+    """Whether the fill of a column is the same value in another one."""
+    if fill.null:
+        return new.nullable
+    return fill.constant and converts_unchanged(fill.sql, old, new)
 
 
 def _former(name: str, state: TargetState[Name]) -> ShapeColumn | None:
@@ -133,7 +183,7 @@ def _moved(
     before: Shape,
     fills: Mapping[str, Fill],
     *,
-    narrows: bool,
+    strict: bool,
     alone: bool,
 ) -> GivenName | None:
     """The new name of a column that the target has by it already.
@@ -145,15 +195,16 @@ def _moved(
     wide = joined_column([there, column])
     if wide is None or there.generated or fill is None or not _compares(there, fill):
         return None
-    if before.identifying & {old, new} or not _fits(mine, wide, narrows=narrows):
+    if before.identifying & {old, new} or not _fits(mine, column, strict=strict):
         return None
-    if mine.nullable > wide.nullable and (not narrows or loses_nulls(mine, wide, strict=True)):
+    if mine.nullable > wide.nullable and (not strict or loses_nulls(mine, wide, strict=True)):
         return None
     alike = _is_exact(old, new, before, fills) and fills[old].text == fill.text
     if not (alike or alone):
         return None
-    widens = wide.nullable > there.nullable or not _fits(mine, there, narrows=narrows)
-    return GivenName(old, new, fill, alike=alike, widens=widens)
+    widens = wide.nullable > there.nullable or not takes(there, column)
+    narrower = _narrower(mine, column)
+    return GivenName(old, new, fill, alike=alike, widens=widens, narrower=narrower)
 
 
 def with_former(shape: Shape, given: Iterable[GivenName]) -> Shape:
@@ -171,9 +222,12 @@ def with_former(shape: Shape, given: Iterable[GivenName]) -> Shape:
 def widened(before: Shape, after: Shape, given: Iterable[GivenName]) -> Shape:
     """The shape of a target before its values move: its columns take them."""
     wide = {
-        one.new: replace(before.columns[one.new], column=after.columns[one.new].column)
+        one.new: replace(
+            before.columns.get(one.new, after.columns[one.new]),
+            column=after.columns[one.new].column,
+        )
         for one in given
-        if one.widens
+        if one.widens or one.adds
     }
     return replace(before, columns={**before.columns, **wide})
 
@@ -186,19 +240,48 @@ def _is_exact(old: str, new: str, before: Shape, fills: Mapping[str, Fill]) -> b
     return found and not before.identifying & {old, new}
 
 
-def _fits(old: Column, new: Column, *, narrows: bool) -> bool:
-    """Whether the values of one column are the same in another one, or a server refuses them."""
+def _fits(old: Column, new: Column, *, strict: bool) -> bool:
+    """Whether the values of one column are the same in another one, or SQL tells how a strict
+    server changes them, or the server refuses them."""
+    if takes(new, old):
+        return True
     alike = old.sql_type.family == new.sql_type.family
-    return takes(new, old) or (narrows and alike and not loses(old, new, strict=True))
+    kept = not loses(old, new, strict=True)
+    return strict and alike and (kept or _narrowed(new, quote(old.name)) is not None)
 
 
-def _may_rename(standing: Standing, column: Column, old: str, new: str, *, narrows: bool) -> bool:
-    """Whether rows of a member have their values in the old column alone, and keep them."""
+def _narrower(old: Column, new: Column) -> Column | None:
+    return new if loses(old, new, strict=True) else None
+
+
+def _narrowed(column: Column, value: str) -> str | None:
+    """A value that a strict server accepts in a narrower column of its family, as it is there.
+
+    The server drops spaces at the end, and rounds. None if that is not known.
+    """
+    match column.base_type:
+        case "varchar" | "char":
+            return f"LEFT({value}, {numbers_of(column)[0]})"
+        case "decimal":
+            return f"ROUND({value}, {(*numbers_of(column), 0)[1]})"
+    return None
+
+
+def _may_rename(
+    standing: Standing, column: Column, old: str, new: str, *, strict: bool, converts: bool
+) -> bool:
+    """Whether rows of a member have their values in the old column alone, and keep them, or the
+    target ``converts`` them by the statement."""
     former = standing.taken.column(old) if standing.taken is not None else None
     if former is None or former.generated or column.generated or old in standing.rounded:
         return False
-    kept = _fits(former, column, narrows=narrows) and not column.auto_increment
-    return kept and new not in _known(standing) and old not in standing.ceded
+    kept = converts or _fits(former, column, strict=strict)
+    return (
+        kept
+        and not column.auto_increment
+        and new not in _known(standing)
+        and old not in standing.ceded
+    )
 
 
 def _known(standing: Standing) -> frozenset[str]:
@@ -222,10 +305,9 @@ def moved_values(target: TableName, given: GivenName, present: Table) -> str:
 
     Args:
         target: the table's name.
-        given: the name, with a fill.
+        given: the name, with a fill or added.
         present: the target's structure.
     """
-    assert given.fill is not None
     old, new = quote(given.old), quote(given.new)
     columns = {folded(column.name): column for column in present.columns}
     # The times of the rows' last changes stay as they are.
@@ -234,7 +316,10 @@ def moved_values(target: TableName, given: GivenName, present: Table) -> str:
         for column in present.columns
         if (found := present.defined(column.name)) is not None and found.on_update
     ]
-    values = ", ".join([f"{new} = {old}", *(f"{name} = {name}" for name in timed)])
+    value = old if given.narrower is None else _narrowed(given.narrower, old) or old
+    values = ", ".join([f"{new} = {value}", *(f"{name} = {name}" for name in timed)])
+    if given.fill is None:
+        return f"UPDATE {target.quoted} SET {values}"
     unset = f"{new} IS NULL"
     if not given.fill.null:
         unset = _is_fill(columns[given.new], new, given.fill.sql)

@@ -248,8 +248,8 @@ class Group(Generic[Name, Event]):
         The one with the same text, else the first granted one that was executed: every shard should
         get that change, in whatever spelling. A skipped or optional one may never arrive.
         """
-        given = [(version, self._history[version - 1]) for version in state.awaited]
-        executed = (version for version, resolved in given if not resolved.skipped)
+        given = ((version, self.resolved(version)) for version in state.awaited)
+        executed = (version for version, resolved in given if resolved and not resolved.skipped)
         owned = sorted({*state.awaited, *state.optional})
         same = (version for version in owned if item.text in self._texts(version))
         return next(same, None) or next(executed, None)

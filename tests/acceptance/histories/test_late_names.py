@@ -16,6 +16,10 @@ CREATE = "CREATE TABLE {t} (id INT PRIMARY KEY, c VARCHAR(9) DEFAULT 'x')"
 VALUES = "INSERT INTO {t} VALUES ({k}, 'x'), ({k}, 'X'), ({k}, NULL), ({k}, 'y{k}')"
 RENAME = "ALTER TABLE {t} CHANGE c d VARCHAR(9) DEFAULT 'x'"
 LESS = "ALTER TABLE {t} CHANGE c d VARCHAR(5) DEFAULT 'x'"
+LESS_AND_MORE = f"{LESS}, ADD n INT NOT NULL DEFAULT 7, ADD KEY (n)"
+SPACES = "INSERT INTO {t} VALUES ({k}, 'y   '), ({k}, '     ')"
+ANOTHER = "INSERT INTO {t} VALUES ({k}, {k}), ({k}, 0)"
+WITHOUT = ("ALTER TABLE {t} DROP COLUMN d", "INSERT INTO {t} (id) VALUES ({k})")
 GO = ("DELETE FROM {t}", "DROP TABLE {t}")
 OLD = (CREATE, VALUES)
 NEW = (RENAME, VALUES)
@@ -70,9 +74,25 @@ STORIES: dict[str, Story] = {
     ),
     "with-less-values": (
         ("uA1", (*OLD, LESS, VALUES)),
-        ("uB1", OLD),
+        ("uB1", (*OLD, SPACES)),
         ("uA1", GO),
         ("uB1", (LESS, VALUES)),
+    ),
+    "with-less-values-than-the-others": (
+        ("uA1", (*OLD, LESS, VALUES, "ALTER TABLE {t} MODIFY d VARCHAR(20) DEFAULT 'x'")),
+        ("uB1", (*OLD, SPACES)),
+        ("uB1", (LESS, VALUES, "ALTER TABLE {t} MODIFY d VARCHAR(20) DEFAULT 'x'")),
+    ),
+    "the-others-have-dropped-it": (
+        ("uA1", (*OLD, LESS, *WITHOUT)),
+        ("uB1", (*OLD, SPACES)),
+        ("uB1", (LESS, VALUES, *WITHOUT)),
+    ),
+    "the-others-have-dropped-it-and-have-another": (
+        ("uA1", (*OLD, LESS_AND_MORE, "ALTER TABLE {t} DROP COLUMN d", ANOTHER)),
+        ("uB1", (*OLD, SPACES)),
+        ("uB1", (LESS_AND_MORE, "INSERT INTO {t} VALUES ({k}, 'x', {k})")),
+        ("uB1", ("ALTER TABLE {t} DROP COLUMN d", ANOTHER)),
     ),
     "with-another-column": (
         ("uA1", (*OLD, *MORE)),

@@ -6,7 +6,7 @@ import pytest
 
 from replicator.mysql.names import TableName
 from tests.support.tasks.running import copied
-from tests.support.tasks.shard_ddl import ShardedEstate
+from tests.support.tasks.shard_ddl import SHARD, ShardedEstate
 
 slow = pytest.mark.slow
 MODES = ["pessimistic", "optimistic", ""]
@@ -370,4 +370,63 @@ async def test_a_created_shard_waits_for_the_target_that_gets_its_name(
             estate.put(shard, "{}")
             estate.ddl(shard, "ADD c INT NULL")
         estate.shards = ["uA1", "uB1", "uA'1"]
+        await estate.settled()
+
+
+async def test_a_late_shard_of_a_rebuild_script_that_is_read_again(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    """Its first table joined a target of which no shard is left when it is read again."""
+    estate = mariadb_estate
+    estate.mode = ""
+    estate.create("A'1", "B1", "uA'1", "uB1")
+    async with estate.merging():
+        estate.run("A'1", "DROP TABLE {t}")
+        _rename_back(estate, "A'1")
+        estate.run("A1", f"CREATE TABLE {{t}} {SHARD}")
+        estate.run("uA1", f"CREATE TABLE {{t}} {SHARD}")
+        estate.put("uA1", "{}")
+        estate.put("uB1", "{}")
+        await estate.caught_up()
+        estate.run("B1", "DROP TABLE {t}")
+        await estate.caught_up()
+    async with estate.merging():
+        estate.run("A1", "DROP TABLE {t}")
+        for shard in ("A1", "B1"):
+            _rename_back(estate, shard)
+            estate.put(shard, "{}")
+        estate.put("A'1", "{}")
+        estate.shards = list(SHARDS)
+        await estate.settled()
+
+
+def _rename_back(estate: ShardedEstate, shard: str) -> None:
+    sql = f"RENAME TABLE {estate.name(_new(shard))} TO {{t}}"
+    estate.run(shard, sql)
+
+
+@pytest.mark.parametrize(
+    "mode", ["optimistic", *(pytest.param(mode, marks=slow) for mode in ("pessimistic", ""))]
+)
+async def test_a_created_shard_waits_for_the_targets_of_another_source(
+    mariadb_estate: ShardedEstate, mode: str
+) -> None:
+    """Its own source has nothing else that waits."""
+    estate = mariadb_estate
+    estate.mode = mode
+    estate.create("A1", "A'1")
+    async with estate.merging():
+        _rename(estate, "A1")
+        estate.put("uA1", "{}")
+        await estate.caught_up()
+        estate.run("uB1", "CREATE TABLE {t} (id INT PRIMARY KEY)")
+        estate.ddl("uB1", "ADD c INT NULL")
+        estate.put("uB1", "{}, 1")
+        estate.server("B1").execute(f"CREATE TABLE {estate.db}.other (id INT)")
+        await estate.caught_up()
+        _rename(estate, "A'1")
+        for shard in ("uA1", "uA'1"):
+            estate.put(shard, "{}")
+            estate.ddl(shard, "ADD c INT NULL")
+        estate.shards = ["uA1", "uA'1", "uB1"]
         await estate.settled()

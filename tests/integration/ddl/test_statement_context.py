@@ -302,19 +302,6 @@ async def test_names_of_months_are_in_the_language_of_the_session(
     assert all(both[0][number] == both[1][number] for number in known)
 
 
-async def test_a_column_with_the_moment_is_reported(
-    merging_from: MergingFrom, mariadb_source: DatabaseServer
-) -> None:
-    merging = merging_from(mariadb_source)
-    merging.create("t", "(id INT PRIMARY KEY)")
-    with capture_logs() as logs:
-        async with merging.running() as generation:
-            merging.do("ALTER TABLE t_1 ADD d DATETIME DEFAULT now()", "ALTER TABLE t_1 ADD e INT")
-            await merging.caught_up(generation)
-    [event] = [entry for entry in logs if entry["event"] == "ddl.time-dependent"]
-    assert "now()" in event["statement"]
-
-
 async def test_rows_never_get_values_that_their_shards_have_not(
     merging_from: MergingFrom, mariadb_source: DatabaseServer
 ) -> None:

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from actors.counts import SourceCounts
 from actors.faults import Parts, of_source, of_target
 from actors.reading import purge_watch
-from actors.task.status_report import lag_of
+from actors.task.source_report import lag_of
 from replicator.mysql.names import TableName
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer

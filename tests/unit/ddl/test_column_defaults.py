@@ -8,41 +8,48 @@ from replicator.ddl.analysis.column_defaults import (
     DefinedColumn,
     converts_times,
     defined_times,
-    fixes_the_time,
     implicit_timestamps,
     nondeterministic_defaults,
+    shard_only_columns,
     truncated_times,
 )
 from replicator.ddl.parser.classify import classify
-from replicator.ddl.rewrite.normalise import normalise
 from replicator.ddl.rewrite.retarget import splice
 
 
 @pytest.mark.parametrize(
     ("action", "expected"),
     [
-        ("ADD d DATETIME DEFAULT NOW()", True),
-        ("ADD COLUMN d TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP(3)", True),
-        ("ADD d DATETIME DEFAULT (now() + INTERVAL 1 DAY)", True),
-        ("ADD u VARCHAR(60) DEFAULT (upper(concat('a', now())))", True),
-        ("ADD u CHAR(36) DEFAULT uuid()", False),
-        ("ADD u VARCHAR(60) DEFAULT concat('a', uuid())", False),
-        ("ADD u VARCHAR(60) DEFAULT (upper(concat('a', rand())))", False),
-        ("ADD u INT, ADD v BIGINT DEFAULT connection_id()", False),
-        ("ADD v BIGINT DEFAULT (NEXT VALUE FOR s)", False),
-        ("ADD v BIGINT DEFAULT nextval(s)", False),
-        ("ADD v INT DEFAULT (1 + 2), ADD `user` INT", False),
-        ("ADD v INT DEFAULT 1 ON UPDATE CURRENT_TIMESTAMP", False),
-        ("ADD d DATETIME", False),
-        ("ADD d DATETIME NULL ON UPDATE CURRENT_TIMESTAMP", False),
-        ("ADD s VARCHAR(30) DEFAULT 'not now'", False),
-        ("MODIFY d DATETIME DEFAULT NOW()", False),
-        ("ADD `now` INT", False),
+        ("ADD d DATETIME DEFAULT NOW()", "d"),
+        ("ADD COLUMN d TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP(3)", "d"),
+        ("ADD d DATETIME DEFAULT (now() + INTERVAL 1 DAY)", "d"),
+        ("ADD u VARCHAR(60) DEFAULT (upper(concat('a', now())))", "u"),
+        ("ADD u VARCHAR(60) DEFAULT concat('a', now())", "u"),
+        ("ADD (a INT DEFAULT 1, b DATE DEFAULT (curdate())), ADD c TIME DEFAULT now()", "b c"),
+        ("ADD COLUMN IF NOT EXISTS d DATETIME DEFAULT localtime FIRST", "d"),
+        ("ADD u CHAR(36) DEFAULT uuid()", ""),
+        ("ADD v INT DEFAULT (1 + 2), ADD `user` INT", ""),
+        ("ADD v INT DEFAULT 1 ON UPDATE CURRENT_TIMESTAMP", ""),
+        ("ADD d DATETIME", ""),
+        ("ADD d DATETIME NULL ON UPDATE CURRENT_TIMESTAMP", ""),
+        ("ADD s VARCHAR(30) DEFAULT 'not now'", ""),
+        ("MODIFY d DATETIME DEFAULT NOW()", ""),
+        ("MODIFY d DATETIME NOT NULL", ""),
+        ("MODIFY d TIMESTAMP NOT NULL DEFAULT '2020-01-01'", "d"),
+        ("CHANGE d e TIMESTAMP(3) NOT NULL DEFAULT NOW(3)", "e"),
+        ("MODIFY d TIMESTAMP NULL DEFAULT NULL", ""),
+        ("ADD `now` INT, ADD KEY now (id)", ""),
     ],
 )
-def test_fills_in_moment(action: str, expected: bool) -> None:
+def test_values_that_depend_on_the_moment(action: str, expected: str) -> None:
     statement = classify(f"ALTER TABLE t {action}", default_schema="s")
-    assert fixes_the_time(normalise(statement)) is expected
+    assert " ".join(shard_only_columns(statement, explicit=True)) == expected
+
+
+@pytest.mark.parametrize(("explicit", "expected"), [(True, ()), (False, ("d",)), (None, ("d",))])
+def test_timestamps_without_a_default(explicit: bool | None, expected: tuple[str, ...]) -> None:
+    statement = classify("ALTER TABLE t ADD d TIMESTAMP, ADD e DATETIME", default_schema="s")
+    assert shard_only_columns(statement, explicit=explicit) == expected
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,18 @@ def test_a_created_table_does_not_take_the_name_that_a_target_is_about_to_get() 
     assert bench.waiting("x1", "y1", "y2", "z2", "z3") == {"x1", "y1", "y2", "z2"}
 
 
+def test_a_table_that_has_joined_its_target_does_not_wait_when_it_is_read_again() -> None:
+    """Since then other shards have left, or another target is about to get the name."""
+    bench, again = Bench(), Bench()
+    assert bench.read("CREATE TABLE y2 (a INT)", 4) == [(EffectKind.CREATE, "y2", False)]
+    again.shards = again.moving._shards = bench.shards
+    bench.shards.restart("a")
+    assert again.read("RENAME TABLE x1 TO y1", 3) == [(EffectKind.MOVE_OUT, "x1", True)]
+    assert again.read("CREATE TABLE y2 (a INT)", 4) == [(EffectKind.CREATE, "y2", False)]
+    assert again.read("CREATE TABLE y3 (a INT)", 6) == []
+    assert again.waiting("y1", "y2", "y3") == {"y1", "y3"}
+
+
 def test_another_shard_of_the_target_may_take_the_former_name() -> None:
     bench = Bench()
     bench.read("RENAME TABLE x1 TO y1", 5)

@@ -8,6 +8,7 @@ from replicator.sharding.items import (
     HistoryError,
     Item,
     MemberState,
+    Recorded,
     ResolvedItem,
     RowDecision,
     Template,
@@ -156,6 +157,21 @@ def test_an_item_that_a_structure_does_not_show_may_come_or_not() -> None:
     assert found.members["a2"] == MemberState(2, Place(2, 0))
     ddl(found, "a3", "d3", 3)
     assert found.members["a3"] == MemberState(3, Place(3, 0))
+
+
+def test_a_created_table_may_lack_items_that_are_still_open() -> None:
+    """It was created like a member that is ahead, and has made only the first of its items."""
+    found = group("a1")
+    for number in (1, 2, 3):
+        ddl(found, "a1", f"d{number}", number)
+    found.join("a2", Place(4, 0), Template(3, "a1"), [Template(3, "a1"), Template(0)], earliest=0)
+    first = Item("d1", ("d1",), "a2", Place(5, 0), None)
+    assert found.ddl(first, fits={1}) == Recorded(1, awaited=True)
+    assert found.members["a2"].awaited == (2, 3)
+    assert found.row("a2", Place(6, 1)) is HOLD
+    assert ddl(found, "a2", "d2", 7) == 2
+    assert ddl(found, "a2", "d3", 8) == 3
+    assert found.members["a2"] == MemberState(3, Place(8, 0))
 
 
 def test_what_a_later_version_shows_is_tried_last() -> None:

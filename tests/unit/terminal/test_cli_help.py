@@ -17,7 +17,16 @@ __all__ = ["private_runtime", "task"]
 COMMANDS = [
     *("run", "check", "status", "pause", "resume", "stop", "show-ddl-locks", "unlock-ddl-lock"),
     *("remove", "encrypt", "demo", "binlog skip", "binlog replace", "binlog inject", "binlog list"),
-    *("schema list", "schema set", "compare", "validation", "recopy", "report", "service"),
+    *(
+        "schema list",
+        "schema set",
+        "compare",
+        "validation",
+        "recopy",
+        "reconcile",
+        "report",
+        "service",
+    ),
 ]
 
 

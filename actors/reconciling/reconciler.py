@@ -1,0 +1,241 @@
+"""Reconciles the targets in the queue while a task runs.
+
+A pass compares all rows of a target with its shards, corrects those that differ and reads them
+again, as `replicator compare --repair-now` does it (`actors.comparing`). Its Spark jobs run beside
+the pipeline. The entry of a target stays in the queue until a pass has found it equal to its
+shards. A start continues the pass of a killed process at the last saved range.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import anyio
+import structlog
+from attrs import define, field
+from pymysql.err import MySQLError
+from pyspark import SparkContext
+
+from actors.comparing.comparing import CompareOptions, TargetComparer
+from actors.comparing.source_load import LoadLimit
+from actors.comparing.target_run import ComparisonView
+from actors.comparing.task_progress import TaskProgress
+from actors.counts import ReconciliationCounts
+from actors.reconciling.kept_pass import KeptPass
+from actors.spark_jobs import SPARK_FAILED
+from config.models import Task
+from replicator.downstream.meta.held_shards import HeldShards
+from replicator.downstream.meta.reconciliations import Reconciliation, ReconciliationStore
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
+from replicator.mysql.errors import error_text
+from replicator.mysql.names import TableName
+from replicator.pipeline.compare.findings import TargetComparison
+from replicator.pipeline.compare.reconciled import (
+    LONGEST_PAUSE,
+    Attempts,
+    Outcome,
+    Verdict,
+    verdict_of,
+)
+from replicator.pipeline.spark.cluster import is_local
+from replicator.pipeline.workers.worker_pool import free_slots, reserve_slots
+from replicator.routing.routes import RouteError
+from replicator.status import Reconciling, ReconcilingState, TaskStatus
+
+MAX_LOAD = (LoadLimit("Threads_running", 25),)
+"""A pass pauses while a server is busier, as `replicator compare` does by default."""
+
+LOOK_SECONDS = 2.0
+"""Seconds between two checks whether rows of a target still wait."""
+
+log = structlog.get_logger()
+
+
+@define(eq=False)
+class Reconciler:
+    """Works off the queue of a task; `run` it beside the writer."""
+
+    _task: Task
+    _store: ReconciliationStore
+    _spark: SparkContext
+    _counts: ReconciliationCounts
+    _attempts: dict[tuple[str, ...], Attempts] = field(factory=dict, init=False)
+
+    async def run(self, status: Callable[[], TaskStatus]) -> None:
+        """Reconcile until cancelled; ``status``: returns what the task does now.
+
+        Raises FencedError, LeaseLostError and the target's error if the queue can't be saved,
+        SparkFailedError if Spark is gone.
+        """
+        progress = TaskProgress(self._task, status)
+        while True:
+            queued = self._counts.queued
+            try:
+                pause = await self._work(progress)
+            except DatabaseUnavailableError:
+                # The writer reports it, and waits for the target, too.
+                pause = LOOK_SECONDS
+            with anyio.move_on_after(pause):
+                await queued.wait()
+
+    async def _work(self, progress: TaskProgress) -> float:
+        """Make the passes that are due; return the seconds until the next one."""
+        entries = await self._entries()
+        for entry in entries:
+            if not await self._must_wait(entry, progress):
+                await self._pass(entry, progress)
+        due = [self._attempts[entry.place].due for entry in entries]
+        return max(0.0, min(due) - time.monotonic()) if due else LONGEST_PAUSE
+
+    async def _entries(self) -> list[Reconciliation]:
+        entries = await self._store.load()
+        known, self._attempts = self._attempts, {}
+        for entry in entries:
+            found = known.get(entry.place)
+            same = found is not None and found.asked == entry.asked
+            self._attempts[entry.place] = found if found and same else Attempts(entry.asked)
+            if entry.place not in self._counts.entries:
+                self._show(entry, "queued")
+        for gone in self._counts.entries.keys() - self._attempts.keys():
+            del self._counts.entries[gone]
+        return entries
+
+    async def _must_wait(self, entry: Reconciliation, progress: TaskProgress) -> bool:
+        """Whether the next pass is not due, or would find again that rows wait."""
+        attempts = self._attempts[entry.place]
+        if attempts.due > time.monotonic():
+            return True
+        held = await progress.held(entry.target)
+        if not held.all_of and not (held.some and attempts.waits):
+            return False
+        self._show(entry, "waiting", _reason(held))
+        self._attempts[entry.place] = replace(attempts, due=time.monotonic() + LOOK_SECONDS)
+        return True
+
+    async def _pass(self, entry: Reconciliation, progress: TaskProgress) -> None:
+        """Make one pass over the rows of an entry, and decide what follows."""
+        attempts = self._attempts[entry.place]
+        if entry.begun != entry.asked:
+            await self._store.begin(entry)
+            entry = replace(entry, begun=entry.asked, progress="")
+        reach(Failpoint.PASS_BEGUN)
+        if not attempts.passes:
+            log.info(
+                "reconcile.started",
+                target=str(entry.target),
+                columns=sorted(entry.columns),
+                where=entry.where,
+                resumed=bool(entry.progress),
+            )
+        kept = KeptPass(self._store, entry)
+        verdict, result = await self._compared(entry, kept, progress)
+        reach(Failpoint.PASS_ENDED)
+        self._counts.corrected += kept.newly_corrected(result)
+        if verdict.outcome is not Outcome.UNREAD:
+            # The next pass begins at the first row; one that could not read on continues.
+            await self._store.save(entry, "", kept.corrected(result))
+        if verdict.outcome is Outcome.DONE:
+            if await self._store.finish(entry):
+                _log_end(entry, result, kept.corrected(result))
+            return
+        after = attempts.after(verdict, time.monotonic())
+        self._attempts[entry.place] = after
+        self._show(entry, "failed" if after.failed else "waiting", verdict.reason)
+        if after.failed and not (attempts.failed and attempts.last == verdict):
+            log.warning("reconcile.failed", target=str(entry.target), reason=verdict.reason)
+
+    async def _compared(
+        self, entry: Reconciliation, kept: KeptPass, progress: TaskProgress
+    ) -> tuple[Verdict, TargetComparison]:
+        options = CompareOptions(
+            targets=(entry.target,),
+            columns=tuple(sorted(entry.columns)),
+            where=entry.where,
+            max_load=MAX_LOAD,
+            repair_now=True,
+            resume=True,
+        )
+        view = _PassView(self, entry, kept)
+        comparer = TargetComparer(self._task, options, self._context, view, progress, kept)
+        try:
+            results = await comparer.run()
+            held = await progress.held(entry.target)
+        except (DatabaseUnavailableError, MySQLError, RouteError, *SPARK_FAILED) as error:
+            text = error_text(error) if isinstance(error, MySQLError) else str(error)
+            result = TargetComparison(entry.target, failure=text[:1000])
+            return Verdict(Outcome.UNREAD, result.failure), result
+        if not results:
+            # The task does not write the target any more.
+            return Verdict(Outcome.DONE), TargetComparison(entry.target)
+        return verdict_of(results[0], entry.columns, held=_reason(held)), results[0]
+
+    async def _context(self) -> SparkContext:
+        if not is_local(self._spark.master or ""):
+            reserve_slots(self._spark, free_slots(self._spark))
+        return self._spark
+
+    def _show(self, entry: Reconciliation, state: ReconcilingState, reason: str = "") -> None:
+        since = datetime.fromtimestamp(entry.queued_at, UTC)
+        shown = self._counts.entries.get(entry.place) or Reconciling(
+            str(entry.target), state, since, corrected=entry.corrected, where=entry.where
+        )
+        columns = tuple(sorted(entry.columns))
+        shown = replace(shown, state=state, columns=columns, reason=reason)
+        self._counts.entries[entry.place] = shown
+
+    def show_progress(
+        self, entry: Reconciliation, rows: int, expected: int, corrected: int, reason: str
+    ) -> None:
+        """Show how far a pass is; ``reason``: why it pauses."""
+        self._show(entry, "comparing", reason)
+        percent = round(min(100.0, 100 * rows / expected), 1) if expected else None
+        self._counts.entries[entry.place] = replace(
+            self._counts.entries[entry.place], rows=rows, percent=percent, corrected=corrected
+        )
+
+
+@define(eq=False)
+class _PassView(ComparisonView):
+    """Shows a pass in the status."""
+
+    _reconciler: Reconciler
+    _entry: Reconciliation
+    _kept: KeptPass
+    _expected: int = field(default=0, init=False)
+    _rows: int = field(default=0, init=False)
+    _corrected: int = field(default=0, init=False)
+
+    def begun(self, target: TableName, rows_expected: int) -> None:
+        self._expected, self._corrected = rows_expected, self._entry.corrected
+        self.paused("")
+
+    def went_on(self, result: TargetComparison, doubted: int) -> None:
+        self._rows, self._corrected = result.rows, self._kept.corrected(result)
+        self.paused("")
+
+    def paused(self, why: str) -> None:
+        self._reconciler.show_progress(
+            self._entry, self._rows, self._expected, self._corrected, why
+        )
+
+
+def _reason(held: HeldShards) -> str:
+    """Why rows wait; empty if none waits."""
+    return (held.reason or "a schema change of the target waits") if held.some else ""
+
+
+def _log_end(entry: Reconciliation, result: TargetComparison, corrected: int) -> None:
+    log.info(
+        "reconcile.finished",
+        target=str(entry.target),
+        columns=sorted(entry.columns),
+        where=entry.where,
+        rows=result.rows,
+        corrected=corrected,
+        left_out=[f"{out.column}: {out.why}" for out in result.left_out if not out.harmless],
+        remarks=result.remarks,
+    )

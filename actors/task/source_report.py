@@ -1,0 +1,88 @@
+"""The status of the sources of a running task.
+
+The lag of a source: the age of its oldest row that is not on the target.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from actors.counts import SourceCounts, TaskCounts
+from actors.task.operator.lock_report import binlog_distance
+from actors.task.wiring.wiring import RunningTask
+from replicator.status import SourceStatus
+
+
+def lag_of(running: RunningTask, source: str, counts: SourceCounts) -> float | None:
+    """Seconds, by both clocks; None while nothing was read.
+
+    Counted are rows that are queued, held by a lock, or of a blocked target; of a source that is
+    not read for now all since it was.
+    """
+    if source not in running.units:
+        return max(0.0, time.time() - counts.read_until) if counts.read_until else None
+    lag = running.units[source].reader.progress.lag()
+    oldest = oldest_waiting(running, source)
+    if not oldest:
+        return lag
+    return max(lag or 0.0, time.time() - oldest)
+
+
+def oldest_waiting(running: RunningTask, source: str) -> int:
+    """When the oldest row of a source that is followed was written which is not on the target: it
+    is queued, held by a lock, or of a blocked target. 0 where there is none."""
+    waiting = [
+        running.writer.tracker(source).oldest,
+        running.units[source].reader.held.oldest_row,
+        *(lock.holding.get(source, 0) for lock in running.open_locks()),
+    ]
+    return min(filter(None, waiting), default=0)
+
+
+def source_statuses(running: RunningTask, counts: TaskCounts) -> tuple[SourceStatus, ...]:
+    """The status of each source."""
+    every = sorted({*running.units, *running.stopped})
+    return tuple(_source(running, source, counts.sources[source]) for source in every)
+
+
+def _source(running: RunningTask, source: str, counts: SourceCounts) -> SourceStatus:
+    told = _followed if source in running.units else _stopped
+    return replace(
+        told(running, source),
+        lag_seconds=shown_lag(running, source, counts),
+        rows=counts.rows,
+        bytes=counts.bytes,
+        reconnects=counts.reconnects,
+        distance=binlog_distance(running, source),
+        transactions=counts.applied.number,
+    )
+
+
+def _stopped(running: RunningTask, source: str) -> SourceStatus:
+    stopped = running.stopped[source]
+    return SourceStatus(
+        source=source,
+        state=f"reconnecting: {stopped.away}" if stopped.away else "blocked",
+        saved_position=str(stopped.saved) if stopped.saved else "",
+    )
+
+
+def _followed(running: RunningTask, source: str) -> SourceStatus:
+    progress = running.units[source].reader.progress
+    applied = running.writer.applied(source)
+    return SourceStatus(
+        source=source,
+        state=progress.state if not progress.error else f"{progress.state}: {progress.error}",
+        position=str(progress.position.binlog) if progress.position else "",
+        gtid=progress.position.gtid if progress.position else "",
+        prepared=tuple(map(str, progress.position.prepared)) if progress.position else (),
+        applied_position=str(applied.binlog) if applied else "",
+        saved_position=running.writer.checkpoints.saved.get(source, ""),
+    )
+
+
+def shown_lag(running: RunningTask, source: str, counts: SourceCounts) -> float | None:
+    """As `lag_of`, rounded."""
+    lag = lag_of(running, source, counts)
+    return None if lag is None else round(lag, 1)

@@ -1,0 +1,157 @@
+"""The queue of targets whose rows must be compared with those of their shards and corrected.
+
+An entry is a target and the condition of its rows. If an entry is asked for again, the two become
+one, and another pass follows the one that is being made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta_table import MetaTable
+from replicator.mysql.connection.asyncio_connection import Transaction
+from replicator.mysql.names import TableName
+
+RECONCILIATION_TABLE = MetaTable(
+    "reconciliation",
+    "target_schema VARCHAR(64) NOT NULL, target_table VARCHAR(64) NOT NULL,"
+    " condition_digest CHAR(64) NOT NULL, row_condition LONGTEXT NOT NULL,"
+    " column_names LONGTEXT NOT NULL, asked BIGINT NOT NULL, begun BIGINT NOT NULL,"
+    " corrected BIGINT NOT NULL, progress LONGTEXT NOT NULL, queued_at BIGINT NOT NULL,"
+    " PRIMARY KEY (target_schema, target_table, condition_digest)",
+)
+
+_PLACE = "target_schema = %s AND target_table = %s AND condition_digest = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """An entry of the queue.
+
+    Attributes:
+        target: the table to correct.
+        where: the condition of its rows, as SQL; empty for all rows.
+        columns: the columns that must be compared; empty for all that can be compared.
+        asked: how often the entry was asked for.
+        begun: the value of ``asked`` when the current pass began; 0 before the first pass.
+        corrected: rows corrected so far.
+        progress: the saved comparison of the current pass; empty at its beginning.
+        queued_at: seconds since 1970.
+    """
+
+    target: TableName
+    where: str
+    columns: frozenset[str]
+    asked: int
+    begun: int
+    corrected: int
+    progress: str
+    queued_at: int
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """The key of its row."""
+        return (*self.target, _digest(self.where))
+
+
+def _digest(where: str) -> str:
+    return hashlib.sha256(where.encode()).hexdigest()
+
+
+async def queue_reconciliation(
+    transaction: Transaction,
+    table: str,
+    target: TableName,
+    columns: Collection[str] = (),
+    where: str = "",
+) -> None:
+    """Ask for a reconciliation; ``table``: the quoted name of the meta table.
+
+    Raises DatabaseUnavailableError and the server's error.
+    """
+    # Each line has the columns of one request. One without columns asks for all of them.
+    line = json.dumps(sorted(columns), ensure_ascii=False) + "\n"
+    await transaction.fetch(
+        f"INSERT INTO {table} (target_schema, target_table, condition_digest, row_condition,"
+        " column_names, asked, begun, corrected, progress, queued_at)"
+        " VALUES (%s, %s, %s, %s, %s, 1, 0, 0, '', %s)"
+        " ON DUPLICATE KEY UPDATE asked = asked + 1, column_names = CONCAT(column_names, %s)",
+        (*target, _digest(where), where, line, int(time.time()), line),
+    )
+
+
+class ReconciliationStore:
+    """Reads and writes the queue of a task."""
+
+    def __init__(self, meta: MetaStore) -> None:
+        self._meta = meta
+        self._table = meta.table(RECONCILIATION_TABLE)
+
+    async def queue(self, targets: Iterable[TableName], where: str = "") -> None:
+        """Ask for all columns of these targets."""
+        async with self._meta.saving() as transaction:
+            for target in targets:
+                await queue_reconciliation(transaction, self._table, target, where=where)
+
+    async def load(self) -> list[Reconciliation]:
+        """Return the entries, the oldest first."""
+        rows = await self._meta.connection.fetch(
+            "SELECT target_schema, target_table, row_condition, column_names, asked, begun,"
+            f" corrected, progress, queued_at FROM {self._table}"
+            " ORDER BY queued_at, target_schema, target_table, condition_digest"
+        )
+        return [
+            Reconciliation(
+                TableName(schema, table),
+                where,
+                _columns(names),
+                int(asked),
+                int(begun),
+                int(corrected),
+                progress,
+                int(queued_at),
+            )
+            for schema, table, where, names, asked, begun, corrected, progress, queued_at in rows
+        ]
+
+    async def begin(self, entry: Reconciliation) -> None:
+        """Begin a pass over the rows of an entry."""
+        await self._meta.write(
+            f"UPDATE {self._table} SET begun = %s, progress = '' WHERE {_PLACE}",
+            (entry.asked, *entry.place),
+        )
+
+    async def save(self, entry: Reconciliation, progress: str, corrected: int) -> None:
+        """Save how far the pass of an entry is."""
+        await self._meta.write(
+            f"UPDATE {self._table} SET progress = %s, corrected = %s WHERE {_PLACE}",
+            (progress, corrected, *entry.place),
+        )
+
+    async def finish(self, entry: Reconciliation) -> bool:
+        """Remove an entry, unless it was asked for again since its pass began; return whether."""
+        async with self._meta.saving() as transaction:
+            rows = await transaction.execute(
+                f"DELETE FROM {self._table} WHERE {_PLACE} AND asked = %s",
+                (*entry.place, entry.begun),
+            )
+        return bool(rows)
+
+    async def cancel(self, targets: Collection[TableName]) -> None:
+        """Remove all entries of these targets."""
+        async with self._meta.saving() as transaction:
+            for target in targets:
+                await transaction.fetch(
+                    f"DELETE FROM {self._table} WHERE target_schema = %s AND target_table = %s",
+                    tuple(target),
+                )
+
+
+def _columns(lines: str) -> frozenset[str]:
+    requests = [json.loads(line) for line in lines.splitlines()]
+    return frozenset(name for names in requests for name in names) if all(requests) else frozenset()

@@ -1,0 +1,114 @@
+"""What follows from a pass of a reconciliation: a comparison that corrects rows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+
+from replicator.mysql.names import folded
+from replicator.pipeline.compare.findings import TargetComparison
+
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 600.0
+"""Seconds between two passes over the same rows."""
+
+FAILED_SECONDS = 600.0
+"""Seconds for which servers can't be read until that counts as a failure."""
+
+FAILED_PASSES = 3
+"""Passes in a row after which rows that still differ count as a failure."""
+
+
+class Outcome(StrEnum):
+    """The outcome of a pass."""
+
+    DONE = "done"
+    UNREAD = "unread"
+    """A server could not be read; the next pass continues."""
+    WAITS = "waits"
+    """Something else must end first, such as a schema change; then another pass begins."""
+    AGAIN = "again"
+    """Rows differ that nothing holds; another pass begins."""
+    REFUSED = "refused"
+    """The target does not take rows of its shards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of a pass, with its reason."""
+
+    outcome: Outcome
+    reason: str = ""
+
+
+def verdict_of(result: TargetComparison, columns: Collection[str], *, held: str) -> Verdict:
+    """Evaluate a pass.
+
+    Args:
+        result: what it has found and corrected.
+        columns: the columns that had to be compared; empty for all that can be compared.
+        held: why rows of the target wait now; empty if none waits.
+    """
+    if result.failure:
+        return Verdict(Outcome.REFUSED if result.refused else Outcome.UNREAD, result.failure)
+    waits = result.blocked or held or _uncompared(result, columns)
+    if not waits and (rows := result.held + result.unsettled):
+        waits = f"{rows:,} rows are still to be applied"
+    if waits:
+        return Verdict(Outcome.WAITS, waits)
+    if (left := result.differing - result.repaired - result.untouched) > 0:
+        return Verdict(Outcome.AGAIN, "; ".join([f"{left:,} rows differ", *result.remarks]))
+    return Verdict(Outcome.DONE)
+
+
+def _uncompared(result: TargetComparison, columns: Collection[str]) -> str:
+    """Why a column could not be compared that both sides have; empty if each was compared."""
+    names = {folded(column) for column in columns}
+    for out in result.left_out:
+        if folded(out.column) in names and not out.absent:
+            return f"{out.column} can't be compared: {out.why}"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """The passes over the rows of an entry that have not ended it.
+
+    Attributes:
+        asked: the request that they were made for.
+        last: the verdict on the last pass; None before the first one.
+        passes: how many passes in a row had this outcome.
+        since: when the first of these ended, in seconds.
+        due: when the next pass may begin.
+    """
+
+    asked: int
+    last: Verdict | None = None
+    passes: int = 0
+    since: float = 0.0
+    due: float = 0.0
+
+    def after(self, verdict: Verdict, moment: float) -> Attempts:
+        """Return the attempts after another pass, which ended at a moment."""
+        same = self.last is not None and self.last.outcome is verdict.outcome
+        passes = self.passes + 1 if same else 1
+        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(passes - 1, 16))
+        since = self.since if same else moment
+        return Attempts(self.asked, verdict, passes, since, moment + pause)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the operator must look at it."""
+        match self.last:
+            case Verdict(Outcome.REFUSED):
+                return True
+            case Verdict(Outcome.UNREAD):
+                return self.due - self.since > FAILED_SECONDS
+            case Verdict(Outcome.AGAIN):
+                return self.passes >= FAILED_PASSES
+        return False
+
+    @property
+    def waits(self) -> bool:
+        """Whether the last pass has found that rows wait."""
+        return self.last is not None and self.last.outcome is Outcome.WAITS

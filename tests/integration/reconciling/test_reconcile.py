@@ -1,0 +1,135 @@
+"""Reconciling a target while its task runs: its rows become those of the shards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import pytest
+from structlog.testing import capture_logs
+
+from actors.task.generation import Generation
+from actors.task.operator.reconcile_command import reconcile
+from replicator.sandbox.server import DatabaseServer
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import PATIENCE, settles
+
+MergingFrom = Callable[..., Merging]
+X = "(id INT PRIMARY KEY, v INT, s VARCHAR(40))"
+
+
+async def asked(merging: Merging, generation: Generation, **arguments: object) -> list[str]:
+    """Ask as `replicator reconcile` does; the names of the targets."""
+    counts = generation.counts.reconciling
+    reply = await reconcile(merging.task, generation.lease, generation.running, counts, arguments)
+    assert reply.ok, reply.error
+    return list(reply.body["targets"])
+
+
+async def until_reconciled(merging: Merging, generation: Generation) -> None:
+    """Wait until the queue is empty, and the log says so."""
+    table = f"{merging.task.meta_schema}.`{merging.task.name}_reconciliation`"
+    with anyio.fail_after(PATIENCE):
+        while generation.counts.reconciling.entries or merging.target.execute(
+            f"SELECT 1 FROM {table}"
+        ):
+            await anyio.sleep(0.05)
+
+
+async def test_rows_that_somebody_has_changed_are_corrected(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mysql_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source, mysql_source)
+    merging.mode = "all"
+    merging.create("x", X, shards=2)
+    for number, server in enumerate(merging.sources.values()):
+        rows = ",".join(f"({10_000 * number + n}, {n}, 'old')" for n in range(200))
+        merging.on(server, f"INSERT INTO x_1 VALUES {rows}")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.on(
+            merging.target,
+            "UPDATE x SET v = -1 WHERE id % 50 = 0",
+            "DELETE FROM x WHERE id = 7",
+            "INSERT INTO x VALUES (999999, 1, 'alone')",
+        )
+        with capture_logs() as logs:
+            assert await asked(merging, generation) == [f"{merging.database}.x"]
+            await until_reconciled(merging, generation)
+            await merging.check(generation)
+    events = [entry for entry in logs if entry["event"].startswith("reconcile.")]
+    assert [entry["event"] for entry in events] == ["reconcile.started", "reconcile.finished"]
+    assert events[1]["corrected"] == 10
+    assert generation.counts.reconciling.corrected == 10
+
+
+@pytest.mark.also_tidb
+@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+async def test_existing_rows_get_the_moment_of_their_shards(
+    merging_from: MergingFrom,
+    mariadb_source: DatabaseServer,
+    mysql_source: DatabaseServer,
+    mode: str,
+) -> None:
+    merging = merging_from(mariadb_source, mysql_source)
+    merging.mode, merging.more["shard-mode"] = "all", mode
+    merging.create("x", "(id INT PRIMARY KEY, v INT)", shards=2)
+    shards = [(s, f"x_{number}") for s in merging.sources.values() for number in (1, 2)]
+    for at, (server, shard) in enumerate(shards):
+        rows = ",".join(f"({1000 * at + n}, {n})" for n in range(50))
+        merging.on(server, f"INSERT INTO {shard} VALUES {rows}")
+    added = "ADD c DATETIME DEFAULT now(), ADD d DATETIME(6) NOT NULL DEFAULT now(6)"
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        with capture_logs() as logs:
+            for at, (server, shard) in enumerate(shards):
+                merging.on(
+                    server,
+                    f"UPDATE {shard} SET v = -1 WHERE id = {1000 * at}",
+                    f"SET timestamp = {1_700_000_000 + at}.{at}5",
+                    f"ALTER TABLE {shard} {added}",
+                    f"UPDATE {shard} SET v = -2 WHERE id = {1000 * at + 1}",
+                    f"INSERT INTO {shard} (id, v) VALUES ({1000 * at + 500}, 0)",
+                )
+            await settles(merging.differences, {})
+            await until_reconciled(merging, generation)
+            await merging.check(generation)
+    events = [entry for entry in logs if entry["event"] == "reconcile.finished"]
+    assert events
+    assert all(entry["columns"] == ["c", "d"] for entry in events)
+
+
+@pytest.mark.parametrize("mode", ["all", "incremental"])
+async def test_rows_without_a_key_are_exchanged_but_never_doubled(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.mode = mode
+    merging.create("x", "(v INT)", shards=2)
+    async with merging.running() as generation:
+        if mode == "all":
+            await merging.copied(generation)
+        for number in (1, 2):
+            merging.do(f"INSERT INTO x_{number} VALUES (1), (1), ({number})")
+        await merging.caught_up(generation)
+        with capture_logs() as logs:
+            for number in (1, 2):
+                merging.do(
+                    f"SET timestamp = {1_700_000_000 + number}",
+                    f"ALTER TABLE x_{number} ADD c DATETIME DEFAULT now()",
+                )
+            await merging.caught_up(generation)
+            if mode == "all":
+                await until_reconciled(merging, generation)
+                await merging.check(generation)
+                return
+            # Nobody knows whether the target's rows are all those of the shards.
+            with anyio.fail_after(PATIENCE):
+                while not any(entry["event"] == "reconcile.failed" for entry in logs):
+                    await anyio.sleep(0.05)
+            [entry] = generation.counts.reconciling.entries.values()
+            assert entry.state == "failed"
+            assert "missing rows are not inserted" in entry.reason
+            assert merging.differences({"x": "v"}) == {}
+            await asked(merging, generation, cancel=True)
+            await until_reconciled(merging, generation)
