@@ -7,7 +7,9 @@ import pytest
 from tests.support.tasks.shard_ddl import ShardedEstate
 
 
-@pytest.mark.parametrize("mode", ["pessimistic", pytest.param("optimistic", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "mode", ["pessimistic", pytest.param("optimistic", marks=pytest.mark.slow)]
+)
 async def test_the_new_table_has_the_columns_of_the_shard(
     mariadb_estate: ShardedEstate, mode: str
 ) -> None:
