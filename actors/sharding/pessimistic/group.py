@@ -338,6 +338,7 @@ class PessimisticGroup(GroupActor):
                 member, effect.target, function, effect.sql, statement
             )
         if recorded.awaited:
+            self._late.warn_of_own_values(effect, statement)
             there = await self._target_at(recorded.version)
             now = min(self.group.base, self._lock.version)
             later = await self._target_at(now) if now > recorded.version else None

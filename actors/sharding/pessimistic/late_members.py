@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+import structlog
 from attrs import define
 
 from actors.faults import COPY_AGAIN, SKIP_OR_REPLACE, DdlEvent, FatalError, of_target
@@ -18,6 +19,7 @@ from actors.sharding.pessimistic.lock_messages import TableAhead
 from actors.task_setup import ColumnsOf
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
+from replicator.ddl.analysis.column_defaults import shard_only_columns
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -67,6 +69,18 @@ class LateMembers:
     _unlike: UnlikeTarget
     _target_at: StructureAt
     _columns: ColumnsOf
+
+    def warn_of_own_values(self, effect: Effect, statement: Statement) -> None:
+        """Tell that existing rows of a shard get values that the target has not got with the same
+        change, if they do."""
+        explicit = statement.context.explicit_timestamp_defaults
+        if shard_only_columns(effect.statement, explicit=explicit):
+            structlog.get_logger().warning(
+                "ddl.late-values",
+                source=self._group.source,
+                target=str(effect.target),
+                statement=effect.sql[:2000],
+            )
 
     async def statement(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from actors.faults import FatalError
 from replicator.schema.effects.overridden_effects import OverrideAction
@@ -70,6 +71,19 @@ async def test_a_shard_whose_rows_differ_is_a_fault(
     assert found.event == event
     assert found.scope is not None
     assert [str(name) for name in found.scope.targets] == [f"{estate.db}.t"]
+
+
+async def test_it_is_told_that_rows_of_a_late_shard_have_moments_of_their_own(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    estate = mariadb_estate
+    await unlocked(estate, "ADD c DATETIME DEFAULT now()")
+    with capture_logs() as logs:
+        async with estate.merging():
+            estate.ddl("B1", "ADD c DATETIME DEFAULT now()")
+            await estate.caught_up()
+    told = [entry for entry in logs if entry["event"] == "ddl.late-values"]
+    assert {entry["target"] for entry in told} == {f"{estate.db}.t"}
 
 
 async def test_rows_go_without_a_column_that_others_have_dropped_and_added_again(
