@@ -337,7 +337,10 @@ class TargetComparer:
         scope = members.scope(watermarks) if self._options.repair_now else None
         confirm = partial(members.confirm, self._servers.target)
         changed = set(map(folded, self._options.columns))
-        splits = not comparison.key or not changed.isdisjoint(comparison.key_names)
+        # Only a schema change gives all rows other values; an operator has seen what is missing.
+        splits = bool(self._options.targets) and (
+            not comparison.key or not changed.isdisjoint(comparison.key_names)
+        )
         return DifferingRows(comparison, result, self._file, self._servers, scope, confirm, splits)
 
     async def _count_retired(self, comparison: ComparisonPlan, result: TargetComparison) -> None:
