@@ -122,7 +122,14 @@ def given_names(
         return ()
     if plain and not any(one.moves for one in given):
         return given
+    if any(one.narrower is not None and _has_left(one.old, state) for one in given):
+        # The UPDATE would shorten the values of rows that no shard has any more, and not tell.
+        return ()
     return _added(given, before, after, strict=strict)
+
+
+def _has_left(column: str, state: TargetState[Name]) -> bool:
+    return any(table.column(column) is not None for table in state.left.values())
 
 
 def _added(

@@ -138,3 +138,22 @@ async def test_a_column_gets_a_name_that_the_target_has(
                 estate.shards.remove(shard)
             await estate.caught_up()
         await estate.settled()
+
+
+async def test_values_of_a_dropped_shard_are_not_shortened(mariadb_estate: ShardedEstate) -> None:
+    """Its rows stay on the target, and the statement of the last shard stays open."""
+    estate = mariadb_estate
+    estate.mode = "optimistic"
+    estate.create("A1", "B1")
+    async with estate.merging():
+        for statement in (CREATE, LESS, "INSERT INTO {t} VALUES (1, 'short')"):
+            estate.run("uA1", statement)
+        await estate.caught_up()
+        for statement in (CREATE, "INSERT INTO {t} VALUES (2, 'too long')", "DROP TABLE {t}"):
+            estate.run("uA2", statement)
+        estate.run("uB1", CREATE)
+        await estate.caught_up()
+        estate.run("uB1", LESS)
+        await estate.caught_up()
+        assert estate.rows("c", target="u")[b"too long",] == 1
+        assert [str(view.target) for view in estate.views()] == [f"{estate.db}.u"]
