@@ -28,8 +28,9 @@ from actors.writing.refused_statements import ways
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import converts_times, shard_only_columns
 from replicator.ddl.analysis.generated_columns import computed_columns
-from replicator.ddl.parser.classify import classify_in
+from replicator.ddl.parser.classify import classify, classify_in
 from replicator.ddl.parser.statement import TableRole
+from replicator.ddl.rewrite.constraint_names import without_check_names
 from replicator.ddl.rewrite.target_table import Collations, target_table
 from replicator.downstream.ddl.ddl_execution import (
     DdlExecution,
@@ -210,8 +211,8 @@ class DdlRunner:
         """A CREATE TABLE … LIKE as one that lists the columns of the shard.
 
         The target of its pattern may lack changes of the shard's pattern that wait for others. It
-        keeps the LIKE if the pattern has not changed since the copy, so that the server decides how
-        its charsets are called, and if the target has columns of the task's own.
+        keeps the LIKE if the pattern has not changed since the copy, as its text is that of another
+        server, if the target has columns of the task's own, and if somebody has named a CHECK.
         """
         effect, made = item.effect, change.after
         if effect.instead is not None or made is None or not is_like(effect.statement):
@@ -220,12 +221,13 @@ class DdlRunner:
         (named,) = effect.statement.named(TableRole.LIKE)
         number = self._registry.number(Member(item.source, TableName(named.schema, named.table)))
         at, rules = item.statement.transaction - 1, self._columns(member)
-        changed = number is not None and self._registry.held(number, at).provenance
-        if changed is not Provenance.LEARNED or rules.mapped or rules.extracted:
+        origin = None if number is None else self._registry.held(number, at).provenance
+        if origin is not Provenance.LEARNED or rules.mapped or rules.extracted:
             return item
         target = effect.target
         sql = target_table(made.create_sql, target.schema, target.table, Collations()).sql
-        return replace(item, effect=replace(effect, sql=sql))
+        listed = without_check_names(classify(sql, default_schema=target.schema))
+        return item if listed is None else replace(item, effect=replace(effect, sql=listed))
 
     async def _execute(self, item: DdlItem, change: MemberChange) -> None:
         execution = _execution(self._registry, item, change)

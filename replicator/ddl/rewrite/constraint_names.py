@@ -23,6 +23,8 @@ from replicator.mysql.names import TableName, folded, quote
 Keys = Sequence[ForeignKeyDefinition]
 
 _GIVEN = re.compile(r".*(_(?:ibfk|chk)_\d+)")
+_MADE = re.compile(r"constraint_\d+|.*_chk_\d+")
+"""The name of a CHECK that MariaDB or MySQL has made."""
 _DEFINING = (StatementKind.ALTER_TABLE, StatementKind.CREATE_TABLE)
 _FOREIGN_KEY = ["FOREIGN", "KEY"]
 _DROPS = (["DROP", "FOREIGN", "KEY"], ["DROP", "CONSTRAINT"])
@@ -44,6 +46,23 @@ def foreign_key_names(statement: ParsedStatement) -> list[tuple[Span, str]]:
         for at, word in enumerate(words)
         if word == "CONSTRAINT" and words[at + 2 : at + 4] == _FOREIGN_KEY
     ]
+
+
+def without_check_names(statement: ParsedStatement) -> str | None:
+    """Return a CREATE TABLE without the names that servers have made for its CHECK constraints.
+
+    None if somebody has named one: MySQL has each name once in a schema, and the statement may be
+    about a second table with it.
+    """
+    tokens = statement.tokens
+    edits = []
+    for at, token in enumerate(tokens):
+        if token.keyword != "CHECK" or at < 2 or tokens[at - 2].keyword != "CONSTRAINT":
+            continue
+        if _MADE.fullmatch(folded(tokens[at - 1].name)) is None:
+            return None
+        edits.append((Span(tokens[at - 2].start, tokens[at - 1].end), ""))
+    return splice(statement.sql, edits)
 
 
 def _ignored_names(statement: ParsedStatement) -> list[tuple[Span, str]]:

@@ -7,7 +7,11 @@ import pytest
 from replicator.ddl.model.table import ForeignKeyDefinition
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.table_text import table_definition
-from replicator.ddl.rewrite.constraint_names import constraint_edits, present_keys
+from replicator.ddl.rewrite.constraint_names import (
+    constraint_edits,
+    present_keys,
+    without_check_names,
+)
 from replicator.ddl.rewrite.retarget import splice
 from replicator.mysql.names import TableName
 
@@ -75,3 +79,19 @@ def test_a_key_is_dropped_by_the_name_that_the_target_has(
     statement = classify(f"ALTER TABLE m.t {actions}", default_schema="m")
     found = present_keys(statement, keys(*OWN), keys(*there))
     assert found == (f"ALTER TABLE m.t {wanted}" if wanted else "")
+
+
+@pytest.mark.parametrize(
+    ("check", "wanted"),
+    [
+        ("CONSTRAINT `CONSTRAINT_1` CHECK (a > 0)", " CHECK (a > 0)"),
+        ("CONSTRAINT `u_chk_2` CHECK (a > 0)", " CHECK (a > 0)"),
+        ("CHECK (a > 0)", "CHECK (a > 0)"),
+        ("CONSTRAINT `positive` CHECK (a > 0)", None),
+    ],
+)
+def test_names_of_checks_that_servers_have_made_are_left_out(
+    check: str, wanted: str | None
+) -> None:
+    found = without_check_names(classify(f"CREATE TABLE t (a INT, {check})"))
+    assert found == (None if wanted is None else f"CREATE TABLE t (a INT, {wanted})")
