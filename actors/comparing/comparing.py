@@ -73,10 +73,16 @@ CHUNK_ROWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """What is asked for. ``tables``: patterns of targets, as schema.table; ``targets``:
-    names of targets, if only these are compared; ``columns``: those that may
-    differ in all rows; ``repair``: where the SQL goes that makes them equal; ``repair_now``: rows
-    are made right as they are found.
+    """What is asked for.
+
+    Attributes:
+        tables: patterns of targets, as schema.table.
+        targets: names of targets, if only these are compared.
+        columns: those that may differ in all rows.
+        repair: the file for the SQL that corrects the targets.
+        repair_now: whether rows are corrected as they are found.
+        pairs_only: whether missing rows stay missing if they may be changed rows of the target,
+            which no key tells. Otherwise, a changed row that the target must keep is there twice.
     """
 
     tables: tuple[str, ...] = ()
@@ -88,6 +94,7 @@ class CompareOptions:
     max_load: tuple[LoadLimit, ...] = ()
     repair: Path | None = None
     repair_now: bool = False
+    pairs_only: bool = False
     resume: bool = False
     exact_structure: bool = False
 
@@ -337,10 +344,8 @@ class TargetComparer:
         scope = members.scope(watermarks) if self._options.repair_now else None
         confirm = partial(members.confirm, self._servers.target)
         changed = set(map(folded, self._options.columns))
-        # Only a schema change gives all rows other values; an operator has seen what is missing.
-        splits = bool(self._options.targets) and (
-            not comparison.key or not changed.isdisjoint(comparison.key_names)
-        )
+        keyless = not comparison.key or not changed.isdisjoint(comparison.key_names)
+        splits = self._options.pairs_only and keyless
         return DifferingRows(comparison, result, self._file, self._servers, scope, confirm, splits)
 
     async def _count_retired(self, comparison: ComparisonPlan, result: TargetComparison) -> None:

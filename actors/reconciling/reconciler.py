@@ -157,6 +157,7 @@ class Reconciler:
             where=entry.where,
             max_load=MAX_LOAD,
             repair_now=True,
+            pairs_only=True,
             resume=True,
         )
         view = _PassView(self, entry, kept)
