@@ -164,3 +164,37 @@ async def test_shards_exchange_their_names_by_that_of_another_target(merging: Me
         await merging.copied(generation)
         merging.do("UPDATE x_1 SET a = 9", "UPDATE x_2 SET b = 9")
         await merging.check(generation, {"x": "id, a, b"})
+
+
+async def test_a_renamed_target_is_read_again_from_before_its_creation(merging: Merging) -> None:
+    """Rows of another target that waits keep the saved position there."""
+    merging.create("w", X, shards=0, with_target=False)
+    merging.create("u", X, shards=0, with_target=False)
+    await copied(merging)
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        # The other shards of x do not make the change, so these rows wait.
+        merging.do("ALTER TABLE x_1 DROP b", "INSERT INTO x_1 VALUES (50, 5)")
+        for n in (1, 2):
+            merging.do(
+                f"CREATE TABLE w_{n} (id INT PRIMARY KEY, a INT)",
+                f"INSERT INTO w_{n} VALUES ({n}, 1)",
+                f"ALTER TABLE w_{n} ADD c INT",
+                f"ALTER TABLE w_{n} CHANGE a f BIGINT",
+                f"INSERT INTO w_{n} VALUES ({n + 10}, 1, 1)",
+                f"RENAME TABLE w_{n} TO u_{n}",
+                f"INSERT INTO u_{n} VALUES ({n + 20}, 1, 1)",
+            )
+        await settles(lambda: tables(merging), {"u", "x", "y"})
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do("ALTER TABLE u_1 ADD d INT", "ALTER TABLE u_2 ADD d INT")
+        merging.do("UPDATE u_1 SET f = 7, d = 8")
+        expected = [(1, 7, None, 8), (2, 1, None, None), (11, 7, 1, 8), (12, 1, 1, None)]
+        await settles(lambda: rows(merging, "u", "*"), [*expected, (21, 7, 1, 8), (22, 1, 1, None)])
+        await merging.caught_up(generation)
+    assert tables(merging) == {"u", "x", "y"}
+
+
+def tables(merging: Merging) -> set[object]:
+    return {name for (name,) in merging.on(merging.target, "SHOW TABLES")}
