@@ -106,15 +106,15 @@ class Failpoint(StrEnum):
     are not saved."""
     TARGET_EMPTIED = "target-emptied"
     """A target is emptied to be copied anew, which is not noted."""
-    PASS_BEGUN = "pass-begun"
+    RECONCILING_BEGUN = "reconciling-begun"
     """A pass over the rows of a target that is reconciled is saved as begun, nothing is read."""
     CORRECTION_OPEN = "correction-open"
     """Rows of a target are corrected, the transaction is not committed."""
     ROWS_CORRECTED = "rows-corrected"
     """Rows of a target are corrected and committed, the progress of the pass is older."""
-    PASS_SAVED = "pass-saved"
+    RECONCILING_SAVED = "reconciling-saved"
     """The progress of a pass is saved."""
-    PASS_ENDED = "pass-ended"
+    RECONCILING_ENDED = "reconciling-ended"
     """All rows of a target are compared, and the queue still has the entry."""
 
 

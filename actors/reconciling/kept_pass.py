@@ -37,7 +37,7 @@ class KeptPass:
         current = replace(kept.current, result=result)
         text = as_text(KeptComparison(kept.asked, current=current))
         await self._store.save(self._entry, text, self.corrected(result))
-        reach(Failpoint.PASS_SAVED)
+        reach(Failpoint.RECONCILING_SAVED)
 
     async def remove(self) -> None:
         """Do nothing: the entry is removed when the pass is evaluated."""

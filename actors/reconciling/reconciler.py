@@ -122,7 +122,7 @@ class Reconciler:
         if entry.begun != entry.asked:
             await self._store.begin(entry)
             entry = replace(entry, begun=entry.asked, progress="")
-        reach(Failpoint.PASS_BEGUN)
+        reach(Failpoint.RECONCILING_BEGUN)
         if not attempts.passes:
             log.info(
                 "reconcile.started",
@@ -133,7 +133,7 @@ class Reconciler:
             )
         kept = KeptPass(self._store, entry)
         verdict, result = await self._compared(entry, kept, progress)
-        reach(Failpoint.PASS_ENDED)
+        reach(Failpoint.RECONCILING_ENDED)
         self._counts.corrected += kept.newly_corrected(result)
         if verdict.outcome is not Outcome.UNREAD:
             # The next pass begins at the first row; one that could not read on continues.

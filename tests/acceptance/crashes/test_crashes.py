@@ -65,11 +65,16 @@ ELSEWHERE = {
     Failpoint.KEYS_FORGOTTEN,
     Failpoint.FAILOVER_OPEN,
     Failpoint.FAILOVER_SAVED,
+    Failpoint.RECONCILING_BEGUN,
+    Failpoint.CORRECTION_OPEN,
+    Failpoint.ROWS_CORRECTED,
+    Failpoint.RECONCILING_SAVED,
+    Failpoint.RECONCILING_ENDED,
 }
 """Steps of the full copy, of coordinated DDL, of online schema changes, of rows that move and of
 another server that takes over: `test_copy_crashes`, `test_copy_ddl_crashes`,
-`test_shard_ddl_crashes`, `test_optimistic`, `test_online_ddl_crashes`, `test_moved_rows_crashes`
-and `test_failover_crashes` die at them."""
+`test_shard_ddl_crashes`, `test_optimistic`, `test_online_ddl_crashes`,
+`test_moved_rows_crashes`, `test_failover_crashes` and `test_reconcile` die at them."""
 
 
 def test_every_step_is_hit() -> None:

@@ -16,11 +16,11 @@ from tests.support.tasks.task_files import write_task
 STEPS = (
     Failpoint.DDL_EXECUTED,
     Failpoint.DDL_FINISHED,
-    Failpoint.PASS_BEGUN,
+    Failpoint.RECONCILING_BEGUN,
     Failpoint.CORRECTION_OPEN,
     Failpoint.ROWS_CORRECTED,
-    Failpoint.PASS_SAVED,
-    Failpoint.PASS_ENDED,
+    Failpoint.RECONCILING_SAVED,
+    Failpoint.RECONCILING_ENDED,
 )
 
 
