@@ -93,10 +93,9 @@ class DdlRunner:
     rules: StatementRules
     _others: Others
     _show_values: bool
-    _reconciles: bool
-    """Whether rows whose values only the shards know are reconciled; otherwise they are a fault."""
-    _queued: Callable[[], None]
-    """Called when the rows of a target are queued to be reconciled."""
+    _queued: Callable[[], None] | None
+    """Called when the rows of a target are queued to be reconciled; None if a statement after which
+    only the shards know their values is a fault."""
     under_way: set[TableName] = field(factory=set, init=False)
     """The targets of which a statement is being executed."""
     waiting: dict[TableName, str] = field(factory=dict, init=False)
@@ -257,7 +256,7 @@ class DdlRunner:
         if not ddl.shard_only:
             return
         why = "the task file has `on-unproven-change: stop`"
-        if self._reconciles:
+        if self._queued is not None:
             present = await self._executor.present(ddl.target)
             keyed = keyed_values(ddl.shard_only, ddl.before, after, present)
             why = f"the task finds rows by their key, which {', '.join(keyed)} is part of"
@@ -265,7 +264,7 @@ class DdlRunner:
                 return
         known = ddl if ddl.looked_up else await self._executor.with_record(ddl)
         if known.record is None or known.record.state == DECIDED:
-            raise _unproven(ddl, statement, why, stops=not self._reconciles)
+            raise _unproven(ddl, statement, why, stops=self._queued is None)
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
         zone = ddl.context.time_zone
@@ -361,7 +360,7 @@ class DdlRunner:
             self.under_way.discard(ddl.target)
         if text:
             log.info("ddl.executed" if ran else "ddl.was-executed")
-        if ddl.shard_only:
+        if ddl.shard_only and self._queued is not None:
             self._queued()
 
     def _shown(self, error: DdlRefusedError) -> str:
