@@ -77,8 +77,11 @@ class TargetVersions:
 
         Call it before the item that ends the version is saved. Raises DatabaseUnavailableError.
         """
+        if shard is not None:
+            # Before anything is awaited: `at` may be asked at the same time.
+            self._expected[name, version] = shard
         there = await read_again(self._target, name)
-        text = dump_structure(there or shard or self._expected.get((name, version)))
+        text = dump_structure(there or self._expected.get((name, version)))
         self._saved[name, version] = text
         return text
 
@@ -95,7 +98,7 @@ class TargetVersions:
             # Meanwhile an item may have been decided, and its execution begun.
             saved = self._saved.get((name, version))
             if saved is None:
-                return present
+                return present or self._expected.get((name, version))
         if saved is None:
             raise UnknownVersionError(f"what {name} was at version {version} is not known")
         if (name, version) not in self._known:
