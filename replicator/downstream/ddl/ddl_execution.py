@@ -206,9 +206,9 @@ class DdlExecutor:
                     await self._run(ddl, sql)
                 except DdlRefusedError as error:
                     await self._tolerate(ddl, error)
-            async with self._meta.saving():
-                # Nothing but its number, so that its loss would be noticed.
-                pass
+            # If nothing is queued, nothing but its number, so that its loss would be noticed.
+            async with self._meta.saving() as transaction:
+                await self._queue_rows(transaction, ddl)
             return True
         record = ddl.record if ddl.looked_up else await self._record(ddl)
         if record is None and not ddl.statements:
@@ -347,6 +347,10 @@ class DdlExecutor:
         Valid until the event is executed: only this task writes records.
         """
         return replace(ddl, record=await self._record(ddl), looked_up=True)
+
+    async def present(self, target: TableName) -> Table | None:
+        """Return the structure of a target, None if it does not exist."""
+        return await read_table(self._connection, target)
 
     async def _record(self, ddl: DdlExecution) -> DdlRecord | None:
         rows = await self._connection.fetch(
