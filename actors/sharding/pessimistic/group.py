@@ -341,8 +341,7 @@ class PessimisticGroup(GroupActor):
             made = Member(pending.owner, pending.item.member)
             return self._made_by(made, pending.item.at)
         try:
-            name = self.registry.target_name(self.target)
-            return await self._tools.versions.at(self._lock, name, version)
+            return await self._tools.versions.at(self._lock, version)
         except UnknownVersionError:
             return None
 
@@ -442,7 +441,7 @@ class PessimisticGroup(GroupActor):
         if former is None or effect.instead is not None or held.certain is None or ruled:
             return False
         try:
-            before = await self._tools.versions.at(self._lock, effect.target, former.version)
+            before = await self._tools.versions.at(self._lock, former.version)
         except UnknownVersionError as error:
             # If the dropped table had the next item, this one never lacks it: the item goes on.
             waits = former.version <= self.group.known
@@ -496,6 +495,8 @@ class PessimisticGroup(GroupActor):
                 unlike = await self._unlike_target(number, template.version, held, floor)
                 if template.version == max(self.group.base, floor):
                     found = unlike
+                    if not unlike:
+                        self._tools.versions.claim(self._lock, template.version, held.certain)
             if not unlike:
                 fitting.append(template)
         if bounds.end is not None:
@@ -511,8 +512,7 @@ class PessimisticGroup(GroupActor):
     ) -> list[str]:
         """The differences of a created table from a former structure of the target."""
         try:
-            name = self.registry.target_name(self.target)
-            target = await self._tools.versions.at(self._lock, name, version)
+            target = await self._tools.versions.at(self._lock, version)
         except UnknownVersionError as error:
             return [str(error)]
         if target is None and version == max(self.group.base, floor):
