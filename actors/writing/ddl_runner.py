@@ -256,9 +256,11 @@ class DdlRunner:
         why = "the task file has `on-unproven-change: stop`"
         if self._queued is not None:
             present = await self._executor.present(ddl.target)
+            if present is None:
+                return
             keyed = keyed_values(ddl.shard_only, ddl.before, after, present)
             why = f"the task finds rows by their key, which {', '.join(keyed)} is part of"
-            if not keyed:
+            if not keyed or not await self._executor.has_rows(ddl.target):
                 return
         known = ddl if ddl.looked_up else await self._executor.with_record(ddl)
         if known.record is None or known.record.state == DECIDED:

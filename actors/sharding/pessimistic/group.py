@@ -34,14 +34,15 @@ from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from actors.task_setup import ColumnsOf
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
+from replicator.ddl.analysis.column_defaults import shard_only_columns
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.ddl.rewrite.spelling import plain_spelling
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.names import Member, TableName
+from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_path import ColumnPath
-from replicator.schema.effects.column_values import other_values
+from replicator.schema.effects.column_values import is_alike, other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
 from replicator.schema.effects.idle_changes import may_change_nothing
 from replicator.schema.effects.overridden_effects import OverrideAction
@@ -240,7 +241,9 @@ class PessimisticGroup(GroupActor):
         had_rows = self.group.members[name].had_rows
         if not had_rows or effect.kind is not EffectKind.ALTER or effect.instead is not None:
             return None
-        columns = self._own_values(effect, MemberChange(before, after.certain), recorded, item)
+        columns = await self._own_values(
+            effect, MemberChange(before, after.certain), recorded, item
+        )
         if not columns:
             return None
         return replace(self.unrecorded(effect, statement), reconciled=columns)
@@ -309,7 +312,7 @@ class PessimisticGroup(GroupActor):
         self.group.join(name, at, None)
         self.numbers[name] = number
 
-    def _own_values(
+    async def _own_values(
         self,
         effect: Effect,
         change: MemberChange,
@@ -320,8 +323,18 @@ class PessimisticGroup(GroupActor):
         target's rows after the same item."""
         touched = touched_parts(effect.statement, change)
         if recorded.awaited:
-            # The target made it without the shard, and may have changed the column again since.
-            return tuple(sorted(map(name_of_column, touched.added | touched.converted)))
+            # Rows that came without a column got the target's default, which may have changed.
+            versions = recorded.version, min(self.group.base, self._lock.version)
+            tables = [await self._target_at(version) for version in versions]
+            explicit = item.event.statement.context.explicit_timestamp_defaults
+            own = set(map(folded, shard_only_columns(effect.statement, explicit=explicit)))
+            alike = {
+                part
+                for part in touched.added - touched.named
+                if (name := name_of_column(part)) not in own
+                and all(is_alike(change.after, table, name) for table in tables)
+            }
+            return tuple(sorted(map(name_of_column, (touched.added | touched.converted) - alike)))
         there = self._structure_of_others(recorded.version, item)
         if change.after is None or there is None:
             return ()

@@ -351,6 +351,10 @@ class DdlExecutor:
         """Return the structure of a target, None if it does not exist."""
         return await read_table(self._connection, target)
 
+    async def has_rows(self, target: TableName) -> bool:
+        """Whether a target that exists has rows."""
+        return bool(await self._connection.fetch(f"SELECT 1 FROM {target.quoted} LIMIT 1"))
+
     async def _record(self, ddl: DdlExecution) -> DdlRecord | None:
         rows = await self._connection.fetch(
             f"SELECT version, state, fingerprint, entry FROM {self._meta.table(DDL_TABLE)}"

@@ -55,11 +55,14 @@ def keyed_values(
         for name in columns
         if folded(name) in keyed and (before is None or before.column(name) is None)
     ]
-    return tuple(name for name in new if not _is_alike(after, target, name))
+    return tuple(name for name in new if not is_alike(after, target, name))
 
 
-def _is_alike(shard: Table | None, target: Table | None, name: str) -> bool:
-    """Whether both have a column with the same values for older rows."""
+def is_alike(shard: Table | None, target: Table | None, name: str) -> bool:
+    """Whether both have a column that gives older rows the same values.
+
+    A default that is another value at each moment or execution counts as the same.
+    """
     if shard is None or target is None or target.column(name) is None:
         return False
     return not other_values(shard, target, [name])

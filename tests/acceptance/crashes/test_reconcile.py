@@ -10,7 +10,8 @@ from replicator.failpoints import Failpoint
 from tests.acceptance.crashes.test_crashes import stop
 from tests.acceptance.crashes.test_moved_rows import is_equal
 from tests.support.tasks.processes import TaskProcess, killed_at, task_process
-from tests.support.tasks.shards import Shards
+from tests.support.tasks.shards import KEYED, Shards
+from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import write_task
 
 STEPS = (
@@ -50,6 +51,52 @@ def test_killed_while_a_target_is_reconciled(
         running.until(lambda: is_equal(shards), "equal rows")
         running.until(lambda: is_done(running, database_name), "an empty queue")
         shards.assert_equal()
+        stop(running, database_name)
+
+
+@pytest.mark.slow
+def test_killed_while_a_late_shard_is_reconciled(
+    shards: Shards, database_name: str, tmp_path: Path
+) -> None:
+    """Each kill is followed by another shard that makes the changes after its target has them."""
+    path = write_task(tmp_path, shards.task(**{"shard-mode": "pessimistic"}))
+    late: list[str] = []
+
+    def is_merged() -> bool:
+        db = shards.database
+        tables = [(server, f"{db}.t{n}") for server in shards.servers for n in (1, 2)]
+        tables += [(shards.servers[0], f"{db}.{name}") for name in late]
+        return rows_of(shards.target, f"{db}.t") == union_of(tables)
+
+    with task_process(path, tmp_path) as running:
+        running.until_applied(database_name, shards.sources)
+        alter(shards, 0)
+        alter(shards, 1)
+        running.until_applied(database_name, shards.sources)
+        running.until(is_merged, "equal rows")
+        running.until(lambda: is_done(running, database_name), "an empty queue")
+        stop(running, database_name)
+    for step, point in enumerate(STEPS[2:]):
+        with killed_at(point, path, tmp_path):
+            late.append(f"t{3 + step}")
+            first = 100_000 * (step + 1)
+            shards.servers[0].execute(
+                f"CREATE TABLE {late[-1]} {KEYED}",
+                f"INSERT INTO {late[-1]} SELECT seq, 'row', 0 FROM seq_{first}_to_{first + 700}",
+                f"SET timestamp = {1_600_000_000 + step}",
+                f"ALTER TABLE {late[-1]} ADD c0 DATETIME(6) DEFAULT now(6)",
+                f"UPDATE {late[-1]} SET n = n + 1 WHERE id % 7 = {step}",
+                f"ALTER TABLE {late[-1]} ADD c1 DATETIME(6) DEFAULT now(6)",
+                f"UPDATE {late[-1]} SET c1 = NULL WHERE id % 11 = {step}",
+                f"DELETE FROM {late[-1]} WHERE id % 100 = {step}",
+                database=shards.database,
+            )
+        change(shards, 0)
+    with task_process(path, tmp_path) as running:
+        running.until_applied(database_name, shards.sources)
+        running.until(is_merged, "equal rows")
+        running.until(lambda: is_done(running, database_name), "an empty queue")
+        assert is_merged()
         stop(running, database_name)
 
 

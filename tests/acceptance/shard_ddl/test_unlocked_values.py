@@ -98,6 +98,17 @@ async def test_a_task_stops_at_rows_of_a_late_shard(mariadb_estate: ShardedEstat
     await reconciled(estate, "c")
 
 
+async def test_a_late_shard_with_the_same_values_is_no_fault(mariadb_estate: ShardedEstate) -> None:
+    """Nothing has to be reconciled either."""
+    estate = mariadb_estate
+    changes = "ADD c INT DEFAULT 1", "ADD d VARCHAR(9) NOT NULL"
+    await unlocked(estate, *changes)
+    estate.ddl("B1", *changes)
+    estate.task["on-unproven-change"] = "stop"
+    async with estate.merging():
+        await estate.settled()
+
+
 async def test_a_late_shard_with_other_values_in_a_key(mariadb_estate: ShardedEstate) -> None:
     """The target's rows are found by them, so nothing but a fault is safe."""
     estate = mariadb_estate
