@@ -18,7 +18,6 @@ from actors.faults import (
     SKIP,
     DdlEvent,
     FatalError,
-    copy_target_again,
     of_target,
 )
 from actors.lock_state import ShardStatement
@@ -39,7 +38,6 @@ from replicator.downstream.ddl.ddl_execution import (
     DdlExecutor,
     DdlRefusedError,
     HalfExecutedError,
-    NondeterministicDefaultError,
     RenumberingError,
     TargetLockedError,
 )
@@ -363,10 +361,6 @@ class DdlRunner:
                 scope=of_target(ddl.target),
                 about=_event(ddl, statement),
             ) from error
-        except NondeterministicDefaultError as error:
-            raise nondeterministic_defaults_fault(
-                ddl.member, ddl.target, error.function, text, statement
-            ) from error
         except DdlRefusedError as error:
             raise FatalError(
                 "ddl.refused",
@@ -439,32 +433,6 @@ def _computed_fault(
         where=f"{ddl.member}, target {ddl.target}",
         scope=of_target(ddl.target),
         about=DdlEvent(ddl.member.source, statement.position, SKIP),
-    )
-
-
-def nondeterministic_defaults_fault(
-    member: Member, target: TableName, function: str, sql: str, statement: Statement
-) -> FatalError:
-    """The fault that ``function`` is the default of a column that ``sql`` adds to ``target``.
-
-    ``statement`` is the event.
-    """
-    return FatalError(
-        "ddl.nondeterministic-default",
-        f"a statement adds a column whose default differs at each execution ({function}). The"
-        " rows on the target would get other values than in their shards\n"
-        f"  statement: {sql[:2000]}",
-        "add the column to the target by hand, nullable and without this default; set it in"
-        " the target's rows to the values that they have in their shards; then `replicator"
-        " binlog skip`. A target without a key does not let you find rows that a shard has"
-        " changed since: use the next remedy there",
-        "give the target the same statement without the default (a column that allows NULL):"
-        " `replicator binlog replace`; or, if the target already has the column: `replicator binlog"
-        " skip`. Then `replicator resume`. When no schema change of the target is open any more,"
-        f" {copy_target_again(target)}",
-        where=f"{member}, target {target}",
-        scope=of_target(target),
-        about=DdlEvent(member.source, statement.position, tuple(OverrideAction)),
     )
 
 

@@ -66,6 +66,7 @@ OWN = {
     "default": (["ADD c INT DEFAULT 1"], ["ADD c INT DEFAULT 2"]),
     "none": (["ADD c INT DEFAULT 1"], ["ADD c INT"]),
     "moment": (["ADD c DATETIME DEFAULT now()"],) * 2,
+    "random": (["ADD c VARCHAR(40) DEFAULT (uuid())"],) * 2,
     "since": (
         ["ADD c INT DEFAULT 1", "DROP c", "ADD c INT DEFAULT 3"],
         ["ADD c INT DEFAULT 1", "DROP c", "ADD c INT DEFAULT 4"],
