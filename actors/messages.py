@@ -48,7 +48,9 @@ class DdlItem:
     """A DDL event of a member as it is to be executed on the target.
 
     The position of the statement, source and member identify the item for ever. An item that is not
-    ``recorded`` may be executed again without harm.
+    ``recorded`` may be executed again without harm. ``reconciled``: the columns in which only the
+    shard knows the values of its rows, after a statement that the target makes or has made by
+    another item. Then nothing is executed, and these columns are queued to be reconciled.
     """
 
     source: str
@@ -57,6 +59,7 @@ class DdlItem:
     effect: Effect
     statement: Statement
     recorded: bool = True
+    reconciled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

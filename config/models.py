@@ -239,6 +239,10 @@ class Task(Section):
     strict_optimistic_shard_mode: Flag = False
     """With `shard-mode: optimistic` or `""`: a statement that cannot be applied at once pauses the
     task, instead of waiting with the rows of its shard."""
+    on_unproven_change: Literal["reconcile", "stop"] = "reconcile"
+    """What happens to a statement after which only a shard knows the values of existing rows, such
+    as `ADD c DATETIME DEFAULT now()`. `reconcile`: the target executes it, and the task reads the
+    values from the shards. `stop`: the target is blocked until its operator answers."""
     collation_compatible: Annotated[str, Field(alias="collation_compatible")] = ""
     """Whether DM writes the collations of the shards into CREATE TABLE (`strict`) or not
     (`loose`)."""

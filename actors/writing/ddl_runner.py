@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Protocol
 
+import anyio
 import structlog
 from attrs import define, field
 
@@ -13,10 +16,8 @@ from actors.backoff import until_done
 from actors.faults import (
     COPY_AGAIN,
     SKIP,
-    SKIP_OR_REPLACE,
     DdlEvent,
     FatalError,
-    copy_target_again,
     of_target,
 )
 from actors.lock_state import ShardStatement
@@ -37,15 +38,16 @@ from replicator.downstream.ddl.ddl_execution import (
     DdlExecutor,
     DdlRefusedError,
     HalfExecutedError,
-    NondeterministicDefaultError,
     RenumberingError,
     TargetLockedError,
 )
+from replicator.downstream.meta.decisions import DECIDED
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.context.statement_context import SYSTEM
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.row_values import without_values
 from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.column_values import keyed_values
 from replicator.schema.effects.ddl_effects import EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.registry.registry import Provenance, SchemaRegistry
@@ -92,10 +94,14 @@ class DdlRunner:
     rules: StatementRules
     _others: Others
     _show_values: bool
-    _queued: Callable[[], None]
-    """Called when the rows of a target are queued to be reconciled."""
+    _queued: Callable[[], None] | None
+    """Called when the rows of a target are queued to be reconciled; None if a statement after which
+    only the shards know their values is a fault."""
     under_way: set[TableName] = field(factory=set, init=False)
     """The targets of which a statement is being executed."""
+    _altering: defaultdict[TableName, anyio.Lock] = field(
+        factory=lambda: defaultdict(anyio.Lock), init=False
+    )
     waiting: dict[TableName, str] = field(factory=dict, init=False)
     """By target, why a statement can't be executed now."""
 
@@ -128,11 +134,12 @@ class DdlRunner:
         target."""
 
         async def attempt() -> None:
-            try:
-                self.under_way.add(target)
-                await step()
-            finally:
-                self.under_way.discard(target)
+            async with self._altering[target]:
+                try:
+                    self.under_way.add(target)
+                    await step()
+                finally:
+                    self.under_way.discard(target)
 
         await self._until_there(target, attempt)
 
@@ -176,6 +183,7 @@ class DdlRunner:
         member = Member(owner, item.member)
         number = self._registry.number(member)
         at = item.at.transaction - 1
+        after = None if number is None else self._registry.held(number, at + 1).certain
         execution = DdlExecution(
             target=target,
             member=member,
@@ -193,6 +201,8 @@ class DdlRunner:
         )
 
         async def attempt() -> None:
+            if item.event.instead is None:
+                await self._refuse_unproven(execution, statement, after)
             refuse_computed(self._registry, execution, statement, agreed=True)
             await self._run(execution, version, statement)
 
@@ -236,7 +246,30 @@ class DdlRunner:
             execution = await self.rules.ruled(item, change, execution)
             if execution.record is None:
                 refuse_computed(self._registry, execution, item.statement, agreed=False)
+        if item.effect.instead is None:
+            await self._refuse_unproven(execution, item.statement, change.after)
         await self._run(execution, item.version, item.statement)
+
+    async def _refuse_unproven(
+        self, ddl: DdlExecution, statement: Statement, after: Table | None
+    ) -> None:
+        """Raise FatalError for values that only a shard knows if the target's rows are found by
+        them, or if the task is to stop then, unless the execution has begun.
+
+        ``after``: the structure of the shard after the statement.
+        """
+        if not ddl.shard_only:
+            return
+        why = "the task file has `on-unproven-change: stop`"
+        if self._queued is not None:
+            present = await self._executor.present(ddl.target)
+            keyed = keyed_values(ddl.shard_only, ddl.before, after, present)
+            why = f"the task finds rows by their key, which {', '.join(keyed)} is part of"
+            if not keyed:
+                return
+        known = ddl if ddl.looked_up else await self._executor.with_record(ddl)
+        if known.record is None or known.record.state == DECIDED:
+            raise _unproven(ddl, statement, why, stops=self._queued is None)
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
         zone = ddl.context.time_zone
@@ -266,6 +299,27 @@ class DdlRunner:
         targets = frozenset(name for _, name in self._registry.targets())
         return targets - self._registry.targets_in_use
 
+    async def _alone(self, ddl: DdlExecution) -> bool:
+        """Execute a statement while none runs on its target, nor on parents of its foreign keys.
+
+        A server that is altering a table may refuse foreign keys that refer to it.
+        """
+        parsed = (
+            classify_in(ddl.context, sql, default_schema=ddl.target.schema)
+            for sql in ddl.statements
+        )
+        named = (one for found in parsed for one in found.named(TableRole.REFERENCED))
+        tables = {ddl.target, *(TableName(one.schema, one.table) for one in named)}
+        async with AsyncExitStack() as alone:
+            # In one order, so that no two statements wait for each other.
+            for table in sorted(tables):
+                await alone.enter_async_context(self._altering[table])
+            alone.callback(self.under_way.discard, ddl.target)
+            self.under_way.add(ddl.target)
+            return await self._executor.execute(
+                replace(ddl, lock_seconds=self._lock_seconds(ddl), unused=self._unused())
+            )
+
     async def _run(self, ddl: DdlExecution, version: int, statement: Statement) -> None:
         self._refuse_unknown_zone(ddl, statement)
         log = self._log.bind(source=ddl.member.source, target=str(ddl.target), version=version)
@@ -273,10 +327,7 @@ class DdlRunner:
         if text:
             log.info("ddl.started", statement=text[:2000], member=str(ddl.member.name))
         try:
-            self.under_way.add(ddl.target)
-            ran = await self._executor.execute(
-                replace(ddl, lock_seconds=self._lock_seconds(ddl), unused=self._unused())
-            )
+            ran = await self._alone(ddl)
         except RenumberingError as error:
             raise FatalError(
                 "ddl.renumbers",
@@ -310,10 +361,6 @@ class DdlRunner:
                 scope=of_target(ddl.target),
                 about=_event(ddl, statement),
             ) from error
-        except NondeterministicDefaultError as error:
-            raise nondeterministic_defaults_fault(
-                ddl.member, ddl.target, error.function, text, statement
-            ) from error
         except DdlRefusedError as error:
             raise FatalError(
                 "ddl.refused",
@@ -328,11 +375,9 @@ class DdlRunner:
                 scope=of_target(ddl.target),
                 about=_event(ddl, statement),
             ) from error
-        finally:
-            self.under_way.discard(ddl.target)
         if text:
             log.info("ddl.executed" if ran else "ddl.was-executed")
-        if ddl.shard_only:
+        if ddl.shard_only and self._queued is not None:
             self._queued()
 
     def _shown(self, error: DdlRefusedError) -> str:
@@ -391,49 +436,26 @@ def _computed_fault(
     )
 
 
-def nondeterministic_defaults_fault(
-    member: Member, target: TableName, function: str, sql: str, statement: Statement
-) -> FatalError:
-    """The fault that ``function`` is the default of a column that ``sql`` adds to ``target``.
-
-    ``statement`` is the event.
-    """
-    return FatalError(
-        "ddl.nondeterministic-default",
-        f"a statement adds a column whose default differs at each execution ({function}). The"
-        " rows on the target would get other values than in their shards\n"
-        f"  statement: {sql[:2000]}",
-        "add the column to the target by hand, nullable and without this default; set it in"
-        " the target's rows to the values that they have in their shards; then `replicator"
-        " binlog skip`. A target without a key does not let you find rows that a shard has"
-        " changed since: use the next remedy there",
-        "give the target the same statement without the default (a column that allows NULL):"
-        " `replicator binlog replace`; or, if the target already has the column: `replicator binlog"
-        " skip`. Then `replicator resume`. When no schema change of the target is open any more,"
-        f" {copy_target_again(target)}",
-        where=f"{member}, target {target}",
-        scope=of_target(target),
-        about=DdlEvent(member.source, statement.position, tuple(OverrideAction)),
+def _unproven(ddl: DdlExecution, statement: Statement, why: str, *, stops: bool) -> FatalError:
+    """The fault that only a shard knows the values of its rows after a statement."""
+    by_hand = (
+        "make the change by hand on the target if it lacks it, set these columns in the rows of"
+        " the target to the values that they have in their shards, then `replicator binlog skip`"
     )
-
-
-def other_values_fault(
-    member: Member, target: TableName, difference: str, sql: str, statement: Statement
-) -> FatalError:
-    """The fault that ``sql``, which the target already has in some form, gives the rows of
-    ``member`` other values. ``statement`` is the event."""
+    option = (
+        "set `on-unproven-change: reconcile` in the task file, then `replicator stop`, `replicator"
+        " run`: the task executes the statement, and reads the values from the shards"
+    )
     return FatalError(
         "ddl.other-values",
-        "a statement adds, renames, converts or computes a column that the target already has, and"
-        f" the shard's values in it differ from those on the target: {difference}\n"
-        f"  statement: {sql[:2000]}",
-        "set the column in this shard's rows on the target to the values that they have in"
-        " the shard, then `replicator binlog skip`",
-        "if it is a generated column: the target can have only one formula. Change the"
-        " formula in the shard, or leave the column out of the target",
-        where=f"{member}, target {target}",
-        scope=of_target(target),
-        about=DdlEvent(member.source, statement.position, SKIP_OR_REPLACE),
+        "after a statement, only its shard knows the values of the existing rows in the columns"
+        f" {', '.join(ddl.shard_only)}, and {why}\n"
+        f"  statement: {ddl.sql[:2000]}",
+        *((option,) if stops else ()),
+        by_hand,
+        where=f"{ddl.member}, target {ddl.target}",
+        scope=of_target(ddl.target),
+        about=_event(ddl, statement),
     )
 
 
@@ -450,11 +472,12 @@ def _execution(
         timestamp=item.statement.timestamp,
         context=item.statement.context,
         recorded=item.recorded,
-        instead=item.effect.instead,
+        instead=() if item.reconciled else item.effect.instead,
         own=item.effect.own,
         shard_only=()
         if item.effect.skipped
-        else shard_only_columns(
+        else item.reconciled
+        or shard_only_columns(
             item.effect.statement,
             explicit=item.statement.context.explicit_timestamp_defaults,
         ),

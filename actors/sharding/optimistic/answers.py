@@ -20,7 +20,6 @@ from actors.sharding.moved_shards import MovedShards
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry, load_entry
 from actors.sharding.optimistic.derived_steps import DerivedSteps, refused_entry
 from actors.sharding.optimistic.open_locks import listed
-from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import TableReference
 from replicator.ddl.rewrite.default_collations import with_column_charsets
@@ -374,7 +373,7 @@ class OptimisticAnswers:
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
         entry = entry_of(put.member, verdict, run)
         if verdict.answer is StatementAnswer.TAKEN:
-            self._warn(put, effect, state.fills, verdict.given, executed=bool(run))
+            self._warn(put, effect, state.fills, verdict.given)
         if run:
             return replace(entry, timestamp=execution.timestamp, context=context)
         return entry
@@ -385,14 +384,9 @@ class OptimisticAnswers:
         effect: Effect,
         fills: Mapping[str, Fill],
         given: Collection[GivenName],
-        *,
-        executed: bool,
     ) -> None:
-        parsed = classify(put.sql, default_schema=effect.target.schema)
         reason = ""
-        if executed and (function := nondeterministic_defaults(parsed)):
-            reason = f"{function} is another value at each execution"
-        elif put.leaves_out or (effect.exchanged and may_exclude_rows(put.before, put.after)):
+        if put.leaves_out or (effect.exchanged and may_exclude_rows(put.before, put.after)):
             reason = (
                 "rows that break its unique key, CHECK or partitions are gone from the shard"
                 " (INSERT IGNORE of the online DDL tool, or ALTER IGNORE), and stay on the target"

@@ -18,7 +18,6 @@ from actors.sharding.pessimistic.late_members import (
     LateMembers,
     LateStatement,
     create_differs,
-    names_since,
 )
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead
 from actors.sharding.pessimistic.members_without_rows import creates_without_rows, note_rows
@@ -33,15 +32,12 @@ from actors.sharding.pessimistic.target_versions import (
 from actors.sharding.pessimistic.truncations import awaited_truncation, counts_truncation
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from actors.task_setup import ColumnsOf
-from actors.writing.ddl_runner import nondeterministic_defaults_fault, other_values_fault
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.ddl.rewrite.spelling import plain_spelling
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_path import ColumnPath
@@ -51,13 +47,7 @@ from replicator.schema.effects.idle_changes import may_change_nothing
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.recreated_tables import altering
 from replicator.schema.effects.session_settings import compared_text
-from replicator.schema.effects.touched_parts import (
-    column_part,
-    computed_anew,
-    converted_again,
-    former_values,
-    touched_parts,
-)
+from replicator.schema.effects.touched_parts import column_part, name_of_column, touched_parts
 from replicator.schema.registry.registry import (
     GONE,
     KnownStructure,
@@ -206,8 +196,7 @@ class PessimisticGroup(GroupActor):
                 await self._tools.learner.learn(self.source, effect, statement)
                 return None
             case EffectKind.ALTER:
-                await self._record(effect, statement, at)
-                return None
+                return await self._record(effect, statement, at)
             case EffectKind.TRUNCATE if counts_truncation(effect, at, group, self._lock):
                 await self._record(effect, statement, at)
                 if reason := awaited_truncation(name, group, self._lock):
@@ -229,7 +218,8 @@ class PessimisticGroup(GroupActor):
         self.log_not_executed(effect, statement)
         return None
 
-    async def _record(self, effect: Effect, statement: Statement, at: Place) -> None:
+    async def _record(self, effect: Effect, statement: Statement, at: Place) -> DdlItem | None:
+        """Record an item; returns what queues its shard's rows if only the shard knows them."""
         name = effect.table
         self._add_unrecorded(effect, at)
         before = self.registry.held(self.numbers[name], at.transaction - 1).certain
@@ -239,18 +229,21 @@ class PessimisticGroup(GroupActor):
         if await self._changes_nothing(effect, statement, before, text):
             self.group.idle(name, text, at)
             self.log.info("ddl.idle", statement=statement.sql[:200])
-            return
+            return None
         # First, since other sources compare theirs with it as soon as the item is there.
         after = await self._tools.learner.learn(self.source, effect, statement)
         least = await least_number(self.group, self._lock, item, before, self._target_at)
         late = await self._late.statement(item, before, after.certain)
         recorded = self._add_item(effect, statement, item, least, late)
         self._reshaped |= recorded.awaited
-        had_rows = self.group.members[name].had_rows
-        if had_rows and effect.kind is EffectKind.ALTER and effect.instead is None:
-            change = MemberChange(before, after.certain)
-            await self._refuse_other_values(effect, statement, change, recorded, item, late)
         self._log_item(effect, statement, recorded)
+        had_rows = self.group.members[name].had_rows
+        if not had_rows or effect.kind is not EffectKind.ALTER or effect.instead is not None:
+            return None
+        columns = self._own_values(effect, MemberChange(before, after.certain), recorded, item)
+        if not columns:
+            return None
+        return replace(self.unrecorded(effect, statement), reconciled=columns)
 
     def _text(self, change: ParsedStatement, before: Table | None, statement: Statement) -> str:
         """The text by which shards compare a change of the target."""
@@ -316,51 +309,24 @@ class PessimisticGroup(GroupActor):
         self.group.join(name, at, None)
         self.numbers[name] = number
 
-    async def _refuse_other_values(
+    def _own_values(
         self,
         effect: Effect,
-        statement: Statement,
         change: MemberChange,
         recorded: Recorded,
         item: Item[TableName, ShardStatement],
-        late: LateStatement,
-    ) -> None:
-        """Raise FatalError where rows of a shard have other values after its statement than the
+    ) -> tuple[str, ...]:
+        """The columns in which rows of a shard may have other values after its statement than the
         target's rows after the same item."""
         touched = touched_parts(effect.statement, change)
-        anew = computed_anew(change, touched)
-        if change.after is None or not (touched.added | touched.taken or anew):
-            return
-        member = Member(self.source, item.member)
-        function = nondeterministic_defaults(effect.statement) if recorded.awaited else ""
-        if function:
-            raise nondeterministic_defaults_fault(
-                member, effect.target, function, effect.sql, statement
-            )
         if recorded.awaited:
-            self._late.warn_of_own_values(effect, statement)
-            there = await self._target_at(recorded.version)
-            now = min(self.group.base, self._lock.version)
-            later = await self._target_at(now) if now > recorded.version else None
-            strict = bool((statement.context.sql_mode or 0) & STRICT)
-            # Rows were written by the new name of a column that others have renamed.
-            dropped = set() if late.left_out else touched.dropped
-            by_name = replace(touched, renamed=set(), dropped=dropped)
-            difference = former_values(change, there, later, by_name) or converted_again(
-                change, later, touched, strict=strict
-            )
-        else:
-            there, later, difference = self._structure_of_others(recorded.version, item), None, None
+            # The target made it without the shard, and may have changed the column again since.
+            return tuple(sorted(map(name_of_column, touched.added | touched.converted)))
+        there = self._structure_of_others(recorded.version, item)
+        if change.after is None or there is None:
+            return ()
         added = [c.name for c in change.after.columns if column_part(c.name) in touched.added]
-        if difference is None and there is not None:
-            difference = other_values(change.after, there, added)
-        if difference is None and later is not None:
-            # Rows of the shard that came without a column got the default of the target then.
-            new = [name for name in added if column_part(name) not in touched.named]
-            names = names_since(self.group, recorded.version, now, new)
-            difference = other_values(change.after, later, [*names, *anew], names)
-        if difference is not None:
-            raise other_values_fault(member, effect.target, difference, effect.sql, statement)
+        return other_values(change.after, there, added)
 
     async def _target_at(self, version: int) -> Table | None:
         """The target's structure at a version; if its statement is not executed yet, that of the
@@ -375,8 +341,7 @@ class PessimisticGroup(GroupActor):
             made = Member(pending.owner, pending.item.member)
             return self._made_by(made, pending.item.at)
         try:
-            name = self.registry.target_name(self.target)
-            return await self._tools.versions.at(self._lock, name, version)
+            return await self._tools.versions.at(self._lock, version)
         except UnknownVersionError:
             return None
 
@@ -476,7 +441,7 @@ class PessimisticGroup(GroupActor):
         if former is None or effect.instead is not None or held.certain is None or ruled:
             return False
         try:
-            before = await self._tools.versions.at(self._lock, effect.target, former.version)
+            before = await self._tools.versions.at(self._lock, former.version)
         except UnknownVersionError as error:
             # If the dropped table had the next item, this one never lacks it: the item goes on.
             waits = former.version <= self.group.known
@@ -530,6 +495,8 @@ class PessimisticGroup(GroupActor):
                 unlike = await self._unlike_target(number, template.version, held, floor)
                 if template.version == max(self.group.base, floor):
                     found = unlike
+                    if not unlike:
+                        self._tools.versions.claim(self._lock, template.version, held.certain)
             if not unlike:
                 fitting.append(template)
         if bounds.end is not None:
@@ -545,8 +512,7 @@ class PessimisticGroup(GroupActor):
     ) -> list[str]:
         """The differences of a created table from a former structure of the target."""
         try:
-            name = self.registry.target_name(self.target)
-            target = await self._tools.versions.at(self._lock, name, version)
+            target = await self._tools.versions.at(self._lock, version)
         except UnknownVersionError as error:
             return [str(error)]
         if target is None and version == max(self.group.base, floor):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-import structlog
 from attrs import define
 
 from actors.faults import COPY_AGAIN, SKIP_OR_REPLACE, DdlEvent, FatalError, of_target
@@ -19,7 +18,6 @@ from actors.sharding.pessimistic.lock_messages import TableAhead
 from actors.task_setup import ColumnsOf
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.analysis.column_defaults import shard_only_columns
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -27,7 +25,6 @@ from replicator.downstream.meta.moved_shards import MovedShardStore
 from replicator.mysql.names import TableName, folded
 from replicator.schema.effects.column_path import ColumnPath, column_path, dropped_by
 from replicator.schema.effects.ddl_effects import Effect
-from replicator.schema.effects.touched_parts import followed_column
 from replicator.schema.registry.registry import GONE, UNSEEN, KnownStructure, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.structure import Table, differences
@@ -48,12 +45,10 @@ class LateStatement:
         fits: the versions up to the member's own whose structure it has after the statement; None
             if they are not asked for.
         drops: if the statement may be a new one as well, the items that drop what it adds.
-        left_out: whether earlier rows were written without the columns that the statement drops.
     """
 
     fits: Collection[int] | None = None
     drops: Collection[int] = field(default=())
-    left_out: bool = False
 
 
 NOT_LATE = LateStatement()
@@ -69,18 +64,6 @@ class LateMembers:
     _unlike: UnlikeTarget
     _target_at: StructureAt
     _columns: ColumnsOf
-
-    def warn_of_own_values(self, effect: Effect, statement: Statement) -> None:
-        """Tell that existing rows of a shard get values that the target has not got with the same
-        change, if they do."""
-        explicit = statement.context.explicit_timestamp_defaults
-        if shard_only_columns(effect.statement, explicit=explicit):
-            structlog.get_logger().warning(
-                "ddl.late-values",
-                source=self._group.source,
-                target=str(effect.target),
-                statement=effect.sql[:2000],
-            )
 
     async def statement(
         self,
@@ -107,8 +90,7 @@ class LateMembers:
         dropped = dropped_by(added, [statement_of(done) for _, done in later])
         drops = {later[place][0] for place in dropped.values()}
         new = drops and await self._is_at(name, state.version, before)
-        left_out = matched in state.awaited and await self._is_at(name, matched - 1, before)
-        return LateStatement(fits, drops if new else (), left_out)
+        return LateStatement(fits, drops if new else ())
 
     async def _is_at(self, member: TableName, version: int, own: Table) -> bool:
         """Whether a member's structure is that of the target at a version, or of a shard that has
@@ -206,21 +188,6 @@ class LateMembers:
             return [] if before is GONE or before is UNSEEN else list(versions)
         unlike = [await self._unlike(number, version, before) for version in versions]
         return [version for version, found in zip(versions, unlike, strict=True) if not found]
-
-
-def names_since(
-    group: Group[TableName, ShardStatement], version: int, now: int, columns: Iterable[str]
-) -> dict[str, str]:
-    """Return the names that columns which item ``version`` added have in the target by now.
-
-    Without those that it has dropped since, or whose names it has exchanged for others'.
-    """
-    if group.resolved(version) is None:
-        return {}
-    later = [group.resolved(number) for number in range(version + 1, now + 1)]
-    statements = [statement_of(done) for done in later if done is not None and not done.skipped]
-    found = {name: followed_column(name, statements) for name in columns}
-    return {name: other for name, other in found.items() if other is not None}
 
 
 async def note_ahead(

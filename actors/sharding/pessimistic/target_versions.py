@@ -69,6 +69,14 @@ class TargetVersions:
         """Note the structure of a target whose CREATE is read, and may not be executed yet."""
         self._expected[name, version] = structure
 
+    def claim(
+        self, lock: TargetLock[TableName, ShardStatement], version: int, structure: Table | None
+    ) -> None:
+        """Note the structure of a shard that has joined at a version, and makes the target if that
+        is missing: until it is made, all other shards are compared with this one."""
+        if structure is not None:
+            self._expected.setdefault((lock.target, version), structure)
+
     async def end(self, name: TableName, version: int, shard: Table | None) -> str:
         """Keep the target's structure as that of its present version, and return it as text.
 
@@ -85,13 +93,12 @@ class TargetVersions:
         self._saved[name, version] = text
         return text
 
-    async def at(
-        self, lock: TargetLock[TableName, ShardStatement], name: TableName, version: int
-    ) -> Table | None:
+    async def at(self, lock: TargetLock[TableName, ShardStatement], version: int) -> Table | None:
         """The structure of a lock's target at a version; None where there was no table.
 
         Raises UnknownVersionError, DatabaseUnavailableError.
         """
+        name = lock.target
         saved = self._saved.get((name, version))
         if saved is None and version == lock.version:
             present = await read_again(self._target, name)
@@ -115,7 +122,7 @@ class TargetVersions:
         found = []
         for version in range(self.moved.last_end(name), lock.version + 1):
             try:
-                then = await self.at(lock, name, version)
+                then = await self.at(lock, version)
             except UnknownVersionError:
                 continue
             if then is not None and not differences(then, own):

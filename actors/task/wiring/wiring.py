@@ -260,7 +260,9 @@ def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> 
         rules.statements,
         resources.has_others,
         resources.task.show_row_values,
-        resources.counts.reconciling.changed,
+        resources.counts.reconciling.changed
+        if resources.task.on_unproven_change == "reconcile"
+        else None,
     )
 
 

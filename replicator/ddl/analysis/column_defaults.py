@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
-from replicator.ddl.parser.alter_actions import alter_actions, defined_columns, outside_brackets
-from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind
+from replicator.ddl.parser.alter_actions import defined_columns, outside_brackets
+from replicator.ddl.parser.statement import ParsedStatement, Span
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
 from replicator.mysql.column_types import FRACTIONAL, SQL_TYPES, Literal
 
@@ -26,33 +26,6 @@ _FUNCTIONS = frozenset(
 )
 _WORDS = frozenset({"CURRENT_USER", "CURRENT_ROLE", "NEXT", "PREVIOUS"})
 """What needs no parentheses."""
-
-
-def nondeterministic_defaults(statement: ParsedStatement) -> str:
-    """What gives the rows that are there a value of its own in a new column; empty: nothing.
-
-    No two executions give the same values. What depends on the moment alone: `shard_only_columns`.
-    """
-    if statement.kind is StatementKind.ALTER_TABLE:
-        for action in alter_actions(statement):
-            if action[0].keyword == "ADD" and (found := _in_defaults(action)):
-                return found
-    return ""
-
-
-def _in_defaults(action: Sequence[Token]) -> str:
-    for first, token in enumerate(action):
-        if token.keyword == "DEFAULT":
-            depth = 0
-            for number in range(first + 1, len(action)):
-                word, following = action[number], action[number + 1 : number + 2]
-                called = bool(following) and following[0].text == "("
-                if word.keyword in _WORDS or (called and word.keyword in _FUNCTIONS):
-                    return f"{word.text}()" if called else word.text
-                depth += {"(": 1, ")": -1}.get(word.text, 0)
-                if depth < 0 or (depth == 0 and not called):
-                    break
-    return ""
 
 
 _DECIDED = frozenset({"DEFAULT", "AS"})
@@ -177,8 +150,9 @@ def converts_times(sql: str) -> bool:
 def shard_only_columns(statement: ParsedStatement, *, explicit: bool | None) -> tuple[str, ...]:
     """Return the columns in which existing rows get values that only the shard knows.
 
-    These are columns whose values depend on the moment of the statement: an added one by its
-    default, and a TIMESTAMP that becomes NOT NULL, since servers may store the moment for NULL.
+    These are an added column whose default depends on the moment or the session, or is another
+    value at each execution, and a TIMESTAMP that becomes NOT NULL, since servers may store the
+    moment for NULL.
 
     Args:
         statement: the statement of the shard.
@@ -192,22 +166,44 @@ def shard_only_columns(statement: ParsedStatement, *, explicit: bool | None) -> 
         if _existing(action, name):
             words = [token.keyword for token in outside_brackets(definition)]
             pairs = tuple(pairwise(words))
-            moment = words[:1] == ["TIMESTAMP"] and ("NOT", "NULL") in pairs
+            own = words[:1] == ["TIMESTAMP"] and ("NOT", "NULL") in pairs
         else:
-            moment = any(not _MOMENTS.isdisjoint(words) for words in _defaults(definition))
-        if moment or name.name in implicit:
+            own = any(map(_differs, _defaults(definition)))
+        if own or name.name in implicit:
             found.append(name.name)
     return tuple(dict.fromkeys(found))
 
 
-def _defaults(definition: Sequence[Token]) -> Iterator[set[str]]:
+def replaced_default(definition: Sequence[Token]) -> tuple[Sequence[Token], str] | None:
+    """Return a definition without a default that MySQL and TiDB refuse in ADD COLUMN, and this
+    default in brackets; None if it has no such default.
+
+    They refuse values that differ at each execution, but take them in SET DEFAULT.
+    """
+    for default in _defaults(definition):
+        if _differs(default):
+            place = next(n for n, token in enumerate(definition) if token is default[0])
+            text = " ".join(token.text for token in default)
+            left = (*definition[: place - 1], *definition[place + len(default) :])
+            return left, text if default[0].text == "(" else f"({text})"
+    return None
+
+
+def _differs(default: Sequence[Token]) -> bool:
+    return any(
+        token.keyword in _MOMENTS | _WORDS
+        or (token.keyword in _FUNCTIONS and following is not None and following.text == "(")
+        for token, following in zip_longest(default, default[1:])
+    )
+
+
+def _defaults(definition: Sequence[Token]) -> Iterator[Sequence[Token]]:
     """The words after each DEFAULT: one, or those in the parentheses that follow."""
-    words = [token.keyword for token in definition]
-    for first in (place + 1 for place, word in enumerate(words) if word == "DEFAULT"):
+    for first in (n + 1 for n, token in enumerate(definition) if token.keyword == "DEFAULT"):
         depth = 0
-        for last in range(first, len(words)):
+        for last in range(first, len(definition)):
             depth += (definition[last].text == "(") - (definition[last].text == ")")
             called = last == first and [t.text for t in definition[last + 1 : last + 2]] == ["("]
             if depth <= 0 and not called:
-                yield set(words[first : last + 1])
+                yield definition[first : last + 1]
                 break

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from replicator.ddl.analysis.column_defaults import replaced_default
 from replicator.ddl.parser.alter_actions import alter_actions, split_at_commas
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
-from replicator.ddl.parser.tokens import Token
+from replicator.ddl.parser.tokens import Token, tokenise
 from replicator.mysql.names import folded
 
 Action = tuple[Token, ...]
@@ -115,11 +116,24 @@ def _parts(action: Action) -> Iterator[Action]:
             return
     opening = next((i for i, t in enumerate(action) if t.keyword not in {"ADD", *_NOISE}), None)
     if action[0].keyword != "ADD" or opening is None or action[opening].text != "(":
-        yield action
+        yield from _without_refused_default(action, opening)
         return
     for piece in split_at_commas(action[opening + 1 : -1]):
         bare = action[:1] if piece[0].keyword in _KEYS else action[:opening]
-        yield bare + piece
+        yield from _without_refused_default(bare + piece, len(bare))
+
+
+def _without_refused_default(action: Action, name: int | None) -> Iterator[Action]:
+    """An ADD COLUMN and its default, if this is one that servers take only in SET DEFAULT."""
+    found = None
+    if action[0].keyword == "ADD" and name is not None and not _about_keys(action):
+        found = replaced_default(action[name + 1 :])
+    if name is None or found is None:
+        yield action
+        return
+    definition, default = found
+    yield (*action[: name + 1], *definition)
+    yield tuple(tokenise(f"ALTER {action[name].text} SET DEFAULT {default}"))
 
 
 def _depth(action: Action, place: int) -> int:

@@ -45,7 +45,6 @@ from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.ddl.table_options import set_options
 from replicator.downstream.ddl.unused_children import drop_unused_keys
 from replicator.downstream.ddl.value_safeguards import (
-    filled_by,
     refuse_implicit_timestamps,
     refuse_rounded_times,
     renumbered_column,
@@ -206,9 +205,9 @@ class DdlExecutor:
                     await self._run(ddl, sql)
                 except DdlRefusedError as error:
                     await self._tolerate(ddl, error)
-            async with self._meta.saving():
-                # Nothing but its number, so that its loss would be noticed.
-                pass
+            # If nothing is queued, nothing but its number, so that its loss would be noticed.
+            async with self._meta.saving() as transaction:
+                await self._queue_rows(transaction, ddl)
             return True
         record = ddl.record if ddl.looked_up else await self._record(ddl)
         if record is None and not ddl.statements:
@@ -348,6 +347,10 @@ class DdlExecutor:
         """
         return replace(ddl, record=await self._record(ddl), looked_up=True)
 
+    async def present(self, target: TableName) -> Table | None:
+        """Return the structure of a target, None if it does not exist."""
+        return await read_table(self._connection, target)
+
     async def _record(self, ddl: DdlExecution) -> DdlRecord | None:
         rows = await self._connection.fetch(
             f"SELECT version, state, fingerprint, entry FROM {self._meta.table(DDL_TABLE)}"
@@ -456,10 +459,6 @@ class DdlExecutor:
         renumbered = await renumbered_column(session, ddl.target, sql, ddl.context)
         if renumbered is not None:
             raise RenumberingError(renumbered)
-        # The operator may want the same statement all the same.
-        own = ddl.instead is None and await filled_by(session, ddl.target, sql, ddl.context)
-        if own:
-            raise NondeterministicDefaultError(own)
         await self._meta.lease.confirm(session)
         if _recognised(ddl, sql).kind is StatementKind.DROP_DATABASE:
             return await drop_database(session, ddl.target.schema, ddl.own)
@@ -579,13 +578,5 @@ class HalfExecutedError(DdlRefusedError):
         self.left = statements[number:]
 
 
-class NondeterministicDefaultError(DdlRefusedError):
-    """The target was not asked: its rows would have got values of their own by ``function``."""
-
-    def __init__(self, function: str) -> None:
-        super().__init__(ER.WRONG_VALUE_FOR_VAR, f"rows would get values of {function}")
-        self.function = function
-
-
-SAME_FOR_SINGLE_CHANGES = (RenumberingError, NondeterministicDefaultError, TargetLockedError)
+SAME_FOR_SINGLE_CHANGES = (RenumberingError, TargetLockedError)
 """What would be refused for the same reason if the changes were executed one by one."""

@@ -3,8 +3,6 @@
 Strict mode makes errors of most. What is left are notes, such as the time that a DATETIME loses
 when it becomes a DATE: the statement has then been executed, and is not undone.
 
-Keeping a DDL from giving a target's rows values that their shards don't have.
-
 Keeping a DDL from numbering a target's rows anew.
 
 Rows would get other numbers than they have in their shards, and later changes of a shard's row, by
@@ -21,7 +19,6 @@ from pymysql.constants import ER
 from replicator.ddl.analysis.column_defaults import (
     defined_times,
     implicit_timestamps,
-    nondeterministic_defaults,
 )
 from replicator.ddl.analysis.numbering import numbered_columns
 from replicator.ddl.parser.classify import classify_in
@@ -73,19 +70,6 @@ async def report_changed_values(connection: Connection, target: TableName, sql: 
             count=len(found),
             warnings=found[:5],
         )
-
-
-async def filled_by(
-    connection: Connection, target: TableName, sql: str, context: StatementContext
-) -> str:
-    """What would give rows that are there values of their own in a new column; empty: nothing.
-
-    Raises DatabaseUnavailableError or the server's own error.
-    """
-    statement = classify_in(context, sql, default_schema=target.schema)
-    found = nondeterministic_defaults(statement)
-    rows = await connection.fetch(f"SELECT 1 FROM {target.quoted} LIMIT 1") if found else []
-    return found if rows else ""
 
 
 async def renumbered_column(

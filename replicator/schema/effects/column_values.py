@@ -19,31 +19,50 @@ from replicator.schema.structure.shown_values import stored_value
 from replicator.schema.structure.structure import Column, Table
 
 
-def other_values(
-    shard: Table, target: Table, columns: Iterable[str], renamed: Mapping[str, str] | None = None
-) -> str | None:
-    """How a column's values for older rows differ between a shard and its target; None if not.
+def other_values(shard: Table, target: Table, columns: Iterable[str]) -> tuple[str, ...]:
+    """The columns whose values for older rows differ between a shard and its target.
 
-    Looks at those of ``columns`` that both have; ``renamed``: the names that some have in the
-    target. ``shard`` is as the target's server writes it.
+    Looks at those of ``columns`` that both have. ``shard`` is as the target's server writes it.
     """
+    found = []
     for name in columns:
-        own, there = shard.column(name), target.column((renamed or {}).get(name, name))
+        own, there = shard.column(name), target.column(name)
         if own is None or there is None:
             continue
-        values = value_text(shard, own.name), value_text(target, there.name)
+        text = value_text(shard, own.name)
         clauses = value_clause(shard, own.name), value_clause(target, there.name)
-        if values[0] != values[1] and not _stores_same(own, there, clauses):
-            mine, theirs = (text or "no default" for text in values)
-        elif _rounds_otherwise(own, there, values[0]):
-            mine, theirs = (
-                f"{c.type} {text}" for c, text in zip((own, there), values, strict=True)
-            )
-        else:
-            continue
-        behind = "" if folded(own.name) == folded(there.name) else f", where it is {there.name}"
-        return f"{own.name} has {mine} in the shard and {theirs} in the target{behind}"
-    return None
+        same = text == value_text(target, there.name) or _stores_same(own, there, clauses)
+        if not same or _rounds_otherwise(own, there, text):
+            found.append(own.name)
+    return tuple(found)
+
+
+def keyed_values(
+    columns: Iterable[str], before: Table | None, after: Table | None, target: Table | None
+) -> tuple[str, ...]:
+    """Those of a shard's columns with values of its own that are new in a key that finds rows.
+
+    Args:
+        columns: the columns.
+        before: the shard's structure before its statement, if it is known.
+        after: the one after it.
+        target: the target's structure.
+    """
+    keys = [table.row_key for table in (after, target) if table is not None]
+    keyed = {folded(name) for key in keys if key is not None for name in key.columns}
+    new = [
+        name
+        for name in columns
+        if folded(name) in keyed and (before is None or before.column(name) is None)
+    ]
+    return tuple(name for name in new if not _is_alike(after, target, name))
+
+
+def _is_alike(shard: Table | None, target: Table | None, name: str) -> bool:
+    """Whether both have a column with the same values for older rows."""
+    if shard is None or target is None or target.column(name) is None:
+        return False
+    return not other_values(shard, target, [name])
 
 
 def _stores_same(own: Column, there: Column, clauses: tuple[str, str]) -> bool:

@@ -15,8 +15,6 @@ from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.parser.tokens import Token
 from replicator.mysql.names import folded
 from replicator.schema.effects.carried_change import MemberChange
-from replicator.schema.effects.column_values import other_formula
-from replicator.schema.structure.conversions import Fit, conversion
 from replicator.schema.structure.structure import Column, Table
 
 _NOISE = frozenset({"COLUMN", "IF", "NOT", "EXISTS"})
@@ -103,24 +101,6 @@ def touched_parts(statement: ParsedStatement, change: MemberChange) -> Touched:
         _compare(change.before, change.after, found)
     found.converted -= found.dropped | found.renamed | found.added
     return found
-
-
-def followed_column(name: str, statements: Iterable[ParsedStatement]) -> str | None:
-    """The folded name that a column has behind these ALTER TABLEs.
-
-    None where it was dropped, or several columns exchanged their names.
-    """
-    part = column_part(name)
-    for statement in statements:
-        if statement.kind is StatementKind.ALTER_TABLE:
-            touched = touched_parts(statement, MemberChange(None, None))
-            if part in touched.renamed | touched.named and len(touched.renamed) > 1:
-                return None
-            if part in touched.renamed:
-                [part] = touched.named
-            elif part in touched.dropped:
-                return None
-    return name_of_column(part)
 
 
 def copied_otherwise(statements: Iterable[ParsedStatement]) -> str | None:
@@ -229,72 +209,3 @@ def _compare(before: Table, after: Table, found: Touched) -> None:
         for name in former_keys.keys() | keys.keys()
         if former_keys.get(name) != keys.get(name)
     }
-
-
-def former_values(
-    change: MemberChange, made: Table | None, later: Table | None, touched: Touched
-) -> str | None:
-    """What of a shard's values may stand in a column of the target that only has the same name.
-
-    A statement of the shard takes a column or its name away, which the target has done before: it
-    was ``made`` by that, and came to be as ``later`` by further statements, if there were any. What
-    the shard has written since went by name into whatever has the name now. None: nothing.
-    """
-    if change.before is None:
-        return None
-    there = columns_of(later)
-    if made is not None:
-        there |= columns_of(made) & columns_of(change.after)
-    taken = touched.dropped | touched.renamed
-    for column in change.before.columns:
-        if column_part(column.name) in taken & there:
-            return (
-                f"the target has another {column.name} by now, in which rows stand that the shard"
-                f" has written with its former {column.name}"
-            )
-    return None
-
-
-def computed_anew(change: MemberChange, touched: Touched) -> list[str]:
-    """The columns that a statement makes computed ones, or by another formula: the shard's older
-    rows get other values in them."""
-    before, after = change.before, change.after
-    if before is None or after is None:
-        return []
-    return [
-        column.name
-        for column in after.columns
-        if column.generated
-        and column_part(column.name) in touched.converted
-        and (former := before.column(column.name)) is not None
-        and not (former.generated and other_formula(before, after, column.name) is None)
-    ]
-
-
-def converted_again(
-    change: MemberChange, present: Table | None, touched: Touched, *, strict: bool
-) -> str | None:
-    """Which values a statement may change in its shard, and not in the target any more.
-
-    The target has made it before, and converted the column again since: the rows that the shard
-    has written in between went into the target's newer type. None: none. ``strict``: the session
-    of the statement refused values that do not fit; a DECIMAL is rounded even there.
-    """
-    before, after = change.before, change.after
-    if before is None or after is None or present is None:
-        return None
-    for column in after.columns:
-        former, there = before.column(column.name), present.column(column.name)
-        if former is None or there is None or same_type(there, column):
-            continue
-        if column_part(column.name) not in touched.converted:
-            continue
-        fit = conversion(former, column).fit
-        refused = strict and fit is Fit.SOME and column.sql_type.family != "decimal"
-        if fit is not Fit.ALL and not refused:
-            return (
-                f"the statement makes {column.name} {column.type}, which may change values of"
-                f" {former.type}. On the target the column is {there.type} by now, and rows of the"
-                " shard stand in it as they were"
-            )
-    return None

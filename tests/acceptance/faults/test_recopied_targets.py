@@ -139,22 +139,3 @@ def test_a_target_that_was_dropped(running: LongTask) -> None:
     assert fault.event == "target.missing"
     target.execute(f"USE {NAME}", statement)
     copy_again(running, fault)
-
-
-@pytest.mark.remedy("ddl.nondeterministic-default", "recopy")
-def test_a_default_with_other_values(running: LongTask) -> None:
-    [source] = running.shards.servers
-    for number in (1, 2):
-        source.execute(f"ALTER TABLE {NAME}.t{number} ADD u VARCHAR(36) DEFAULT (UUID())")
-        fault = running.fault()
-        assert fault.event == "ddl.nondeterministic-default"
-        command = next(way for way in fault.remedies if f"replace {NAME}" in way)
-        words = command.split("`")[1].split()
-        plain = f"ALTER TABLE {NAME}.t{number} ADD u VARCHAR(36)"
-        answer = running.task.cli(
-            "binlog", "replace", NAME, plain, *words[words.index("--source") :]
-        )
-        assert answer.returncode == 0, (command, answer.stderr)
-        running.resume()
-        until_free(running)
-    copy_again(running, fault)

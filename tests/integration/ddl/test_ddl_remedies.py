@@ -130,37 +130,6 @@ async def test_an_executed_statement_that_is_replaced_again_counts_as_the_execut
     assert not merging.differences()
 
 
-@pytest.mark.remedy("ddl.nondeterministic-default", "skip")
-async def test_older_rows_are_given_the_values_that_their_shards_made(merging: Merging) -> None:
-    await begin(merging, mode="pessimistic")
-    for server, shard in shards(merging):
-        merging.on(
-            server,
-            f"ALTER TABLE {shard} ADD u CHAR(36) DEFAULT uuid()",
-            f"UPDATE {shard} SET a = 50 WHERE a = 1",
-            f"INSERT INTO {shard} (id, a) SELECT id + 50, 3 FROM {shard} WHERE a = 50",
-        )
-    found = await fault(merging, "ddl.nondeterministic-default")
-    assert any("by hand" in way for way in found.remedies)
-    merging.on(merging.target, "ALTER TABLE x ADD u CHAR(36) NULL")
-    give_values(merging, "u")
-    await override(merging, found, OverrideAction.SKIP)
-    await goes_on(merging)
-
-
-@pytest.mark.remedy("ddl.nondeterministic-default", "replace")
-async def test_the_values_of_older_rows_need_not_be_those_of_the_shards(merging: Merging) -> None:
-    await begin(merging, mode="pessimistic")
-    for server, shard in shards(merging):
-        merging.on(server, f"ALTER TABLE {shard} ADD u CHAR(36) DEFAULT uuid()")
-    merging.do("UPDATE x_2 SET a = 3")
-    found = await fault(merging, "ddl.nondeterministic-default")
-    shard = found.where.split(",")[0].rpartition(".")[2]
-    statement = f"ALTER TABLE {shard} ADD u CHAR(36) DEFAULT uuid()"
-    await override(merging, found, OverrideAction.REPLACE, statement)
-    await goes_on(merging, "id, a")
-
-
 @pytest.mark.remedy("ddl.renumbers", "skip")
 @pytest.mark.parametrize(
     "columns",
@@ -252,26 +221,11 @@ async def test_a_shard_moves_to_another_target(merging: Merging, mode: str) -> N
         await merging.check(generation)
 
 
-@pytest.mark.parametrize(
-    ("event", "column"),
-    [
-        pytest.param(
-            "ddl.nondeterministic-default",
-            "u CHAR(36) DEFAULT uuid()",
-            marks=pytest.mark.remedy("ddl.nondeterministic-default", "copy anew"),
-        ),
-        pytest.param(
-            "ddl.renumbers",
-            "u INT NOT NULL AUTO_INCREMENT, ADD KEY (u)",
-            marks=pytest.mark.remedy("ddl.renumbers", "copy anew"),
-        ),
-    ],
-)
-async def test_all_is_copied_anew_with_what_the_shards_made(
-    merging: Merging, event: str, column: str
-) -> None:
+@pytest.mark.remedy("ddl.renumbers", "copy anew")
+async def test_all_is_copied_anew_with_what_the_shards_made(merging: Merging) -> None:
     await begin(merging, mode="pessimistic")
     for server, shard in shards(merging):
-        merging.on(server, f"ALTER TABLE {shard} ADD {column}", f"UPDATE {shard} SET a = a + 1")
-    await fault(merging, event)
+        added = f"ALTER TABLE {shard} ADD u INT NOT NULL AUTO_INCREMENT, ADD KEY (u)"
+        merging.on(server, added, f"UPDATE {shard} SET a = a + 1")
+    await fault(merging, "ddl.renumbers")
     await copy_all_anew(merging, "x", dropped=True)

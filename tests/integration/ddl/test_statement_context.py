@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 
-import anyio
 import pymysql
 import pytest
 from structlog.testing import capture_logs
@@ -16,7 +15,7 @@ from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.servers.mariadb11 import MariaDB11Server
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import PATIENCE, fault_of, settles
+from tests.support.tasks.running import fault_of, settles
 
 MergingFrom = Callable[..., Merging]
 
@@ -300,27 +299,6 @@ async def test_names_of_months_are_in_the_language_of_the_session(
     known = both[0].keys() & both[1].keys()
     assert len(known) > 50
     assert all(both[0][number] == both[1][number] for number in known)
-
-
-async def test_rows_never_get_values_that_their_shards_have_not(
-    merging_from: MergingFrom, mariadb_source: DatabaseServer
-) -> None:
-    merging = merging_from(mariadb_source)
-    merging.more["shard-mode"] = "pessimistic"
-    merging.create("t", "(id INT PRIMARY KEY)", shards=2)
-    added = "ALTER TABLE {} ADD u CHAR(36) DEFAULT uuid()"
-
-    async def run() -> None:
-        async with merging.running() as generation:
-            await merging.caught_up(generation)
-            # The first one meets a target without rows where nobody waits for the second one.
-            merging.do(added.format("t_1"), "INSERT INTO t_2 VALUES (1)", added.format("t_2"))
-            with anyio.fail_after(PATIENCE):
-                await anyio.sleep_forever()
-
-    fault = await fault_of(run())
-    assert fault.event == "ddl.nondeterministic-default"
-    assert "uuid()" in str(fault)
 
 
 async def test_names_in_square_brackets_are_refused(

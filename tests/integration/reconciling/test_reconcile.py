@@ -99,6 +99,48 @@ async def test_existing_rows_get_the_moment_of_their_shards(
     assert all(entry["columns"] == ["c", "d"] for entry in events)
 
 
+@pytest.mark.also_tidb
+@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+async def test_existing_rows_get_the_random_values_of_their_shards(
+    merging_from: MergingFrom,
+    mariadb_source: DatabaseServer,
+    mariadb11_source: DatabaseServer,
+    mode: str,
+) -> None:
+    await get_random_values(merging_from(mariadb_source, mariadb11_source), mode)
+
+
+@pytest.mark.parametrize("target_server", ["mysql"], indirect=True)
+async def test_existing_rows_of_a_mysql_target_get_random_values(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mariadb11_source: DatabaseServer
+) -> None:
+    await get_random_values(merging_from(mariadb_source, mariadb11_source), "pessimistic")
+
+
+async def get_random_values(merging: Merging, mode: str) -> None:
+    """MySQL and TiDB refuse such defaults in ADD COLUMN, and take them in SET DEFAULT."""
+    merging.mode, merging.more["shard-mode"] = "all", mode
+    merging.create("x", "(id INT PRIMARY KEY, v INT)", shards=2)
+    shards = [(s, f"x_{number}") for s in merging.sources.values() for number in (1, 2)]
+    for at, (server, shard) in enumerate(shards):
+        rows = ",".join(f"({1000 * at + n}, {n})" for n in range(50))
+        merging.on(server, f"INSERT INTO {shard} VALUES {rows}")
+    added = "ADD u CHAR(36) DEFAULT uuid(), ADD r DOUBLE NOT NULL DEFAULT (rand()) COMMENT 'x'"
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        for at, (server, shard) in enumerate(shards):
+            merging.on(
+                server,
+                f"UPDATE {shard} SET v = -1 WHERE id = {1000 * at}",
+                f"ALTER TABLE {shard} {added}",
+                f"UPDATE {shard} SET v = -2 WHERE id = {1000 * at + 1}",
+                f"INSERT INTO {shard} (id, v) VALUES ({1000 * at + 500}, 0)",
+            )
+        await settles(merging.differences, {})
+        await until_reconciled(merging, generation)
+        await merging.check(generation)
+
+
 @pytest.mark.parametrize("mode", ["all", "incremental"])
 async def test_rows_without_a_key_are_exchanged_but_never_doubled(
     merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str

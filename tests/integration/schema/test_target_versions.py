@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from contextlib import closing
+from typing import cast
 
 import anyio
 
+from actors.actor import Mailbox
 from actors.lock_state import ShardStatement
+from actors.schema_tracker import SchemaTracker
+from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.target_versions import TargetVersions
+from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from replicator.binlog.segments.segment import Statement
+from replicator.ddl.parser.classify import classify
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
+from replicator.routing.columns.member_columns import AS_THEY_ARE
 from replicator.sandbox.server import DatabaseServer
+from replicator.schema.effects.ddl_effects import Effect, effects_of
+from replicator.schema.registry.registry import KnownStructure, Provenance, SchemaRegistry
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import GroupState, Item, MemberState
@@ -37,7 +46,7 @@ async def test_a_target_to_be_created_has_the_structure_of_its_shard_when_its_it
         versions = TargetVersions(connection, {})
 
         async def ask() -> None:
-            found.append(await versions.at(lock, name, 0))
+            found.append(await versions.at(lock, 0))
 
         async def decide() -> None:
             lock.resolve({"a": boundary(1)})
@@ -47,4 +56,46 @@ async def test_a_target_to_be_created_has_the_structure_of_its_shard_when_its_it
             tasks.start_soon(ask)
             tasks.start_soon(decide)
         assert found == [shard]
-        assert await versions.at(lock, name, 0) == shard
+        assert await versions.at(lock, 0) == shard
+
+
+class Reading:
+    """Learns the structure of a table as its server has it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def learn(self, source: str, effect: Effect, statement: Statement) -> KnownStructure:
+        found = await read_table(self._connection, effect.table)
+        return KnownStructure(found, Provenance.LEARNED)
+
+
+async def test_a_shard_with_the_next_structure_waits_for_it_though_the_target_is_not_there_yet(
+    target_server: DatabaseServer, database_name: str
+) -> None:
+    target_server.execute(f"CREATE DATABASE {database_name}")
+    created = [
+        f"CREATE TABLE {database_name}.t1 (id INT PRIMARY KEY)",
+        f"CREATE TABLE {database_name}.t2 (id INT PRIMARY KEY, c INT)",
+        f"CREATE TABLE {database_name}.t3 (id INT PRIMARY KEY)",
+    ]
+    target_server.execute(*created)
+    name, registry = TableName(database_name, "t"), SchemaRegistry()
+    lock: TargetLock[TableName, ShardStatement] = TargetLock(name, ["a"])
+    group = lock.start("a", GroupState(0, ()), boundary(1))
+    with closing(Connection(address_of(target_server))) as connection:
+        tools = GroupTools(
+            registry,
+            lambda _: AS_THEY_ARE,
+            Mailbox(10),
+            Mailbox(10),
+            cast(SchemaTracker, Reading(connection)),
+            TargetVersions(connection, {}),
+        )
+        parents = WaitingParents(registry, {})
+        actor = PessimisticGroup("a", registry.target(name), group, lock, None, tools, parents)
+        for place, sql in enumerate(created, 2):
+            [effect] = effects_of(classify(sql, default_schema=""), lambda _: name, [])
+            await actor.take(effect, Statement(database_name, sql, place, 0))
+    versions = {member.table: state.version for member, state in group.members.items()}
+    assert versions == {"t1": 0, "t2": 1, "t3": 0}

@@ -31,6 +31,22 @@ def singles(actions: str, head: str = "ALTER TABLE d.t") -> list[str]:
         ("MODIFY a INT, ALTER a SET DEFAULT 5", ["MODIFY a INT", "ALTER a SET DEFAULT 5"]),
         ("ADD (b INT, c INT, KEY k (c))", ["ADD b INT", "ADD c INT", "ADD KEY k (c)"]),
         (
+            "ADD `u v` CHAR(36) NOT NULL DEFAULT uuid() COMMENT 'x' FIRST",
+            [
+                "ADD `u v` CHAR(36) NOT NULL COMMENT 'x' FIRST",
+                "ALTER `u v` SET DEFAULT (uuid ( ))",
+            ],
+        ),
+        (
+            "ADD (b INT DEFAULT 5, c DOUBLE DEFAULT (rand()), KEY (c))",
+            [
+                "ADD b INT DEFAULT 5",
+                "ADD c DOUBLE",
+                "ALTER c SET DEFAULT ( rand ( ) )",
+                "ADD KEY (c)",
+            ],
+        ),
+        (
             "ADD COLUMN IF NOT EXISTS (b DECIMAL(5,2), UNIQUE (b))",
             ["ADD COLUMN IF NOT EXISTS b DECIMAL(5,2)", "ADD UNIQUE (b)"],
         ),
