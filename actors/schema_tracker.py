@@ -104,7 +104,13 @@ class SchemaTracker:
         match effect.kind:
             case EffectKind.MOVE_IN:
                 (origin,) = effect.origins
+                registry.rename_parent(source, at, ParentChange(origin, effect.table, {}))
                 after = self._copy(source, origin, effect.table, at)
+                former = registry.number(Member(source, origin))
+                if after.known and former is not None:
+                    # The statement may give parents other names that other groups learn of.
+                    registry.inherit(number, at, former)
+                    return after
             case EffectKind.CREATE if effect.statement.only_if_missing and there:
                 # MySQL also logs it for an existing table, where it has no effect.
                 if before.known or before.structure is None:

@@ -7,7 +7,7 @@ counted as rows of the child, whatever becomes of the parent's rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 import numpy as np
@@ -122,12 +122,27 @@ class CascadeRoutes:
             if old in children:
                 children.add(new)
 
-    def concerns(self, name: TableName) -> bool:
-        """Whether a table may be a parent or a child by such a key now."""
-        children = self._children.get(name, set()) & set(self._members)
-        return any(self._acts(child, name) for child in children) or any(
-            self._acts(name, parent) for parent, of in self._children.items() if name in of
-        )
+    def family(self, name: TableName) -> Set[TableName]:
+        """Return the tables that such keys may connect with a table now, through others, too.
+
+        Empty if no such key is about the table.
+        """
+        found: set[TableName] = set()
+        left = [name]
+        while left:
+            new = set(self._next_to(left.pop())) - found
+            found |= new
+            left += new
+        return found
+
+    def _next_to(self, name: TableName) -> Iterator[TableName]:
+        """The parents and children of a table by keys that may act now."""
+        for child in self._children.get(name, set()) & set(self._members):
+            if self._acts(child, name):
+                yield child
+        for parent, children in self._children.items():
+            if name in children and self._acts(name, parent):
+                yield parent
 
     def _acts(self, child: TableName, parent: TableName) -> bool:
         """Whether a table that had such a key to a parent may have one now."""

@@ -7,7 +7,7 @@ leave out the rows that the target had before it was renamed (`MovedShards.left`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 
 from attrs import define, field
@@ -27,8 +27,8 @@ _MOVES = (EffectKind.MOVE_IN, EffectKind.MOVE_OUT)
 class MovingTables:
     """The tables of a source that wait, in a run (``epoch``) of it.
 
-    ``_holds``: whether everything that comes for a target is held. ``_has_cascades``: whether
-    foreign keys change rows of a table, or rows by it, unlogged.
+    ``_holds``: whether everything that comes for a target is held. ``_target``: of a table.
+    ``_family``: the tables with which foreign keys connect a table, if their actions are unlogged.
     """
 
     _source: str
@@ -36,7 +36,8 @@ class MovingTables:
     _registry: SchemaRegistry
     _shards: MovedShards
     _holds: Callable[[TableName], bool]
-    _has_cascades: Callable[[TableName], bool]
+    _target: Callable[[TableName], TableName | None]
+    _family: Callable[[TableName], Set[TableName]]
     _waiting: Set[TableName] = field(factory=frozenset, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -99,13 +100,20 @@ class MovingTables:
 
     def _may_come(self, effect: Effect) -> bool:
         """Whether the former target can follow a shard."""
-        assert effect.other is not None
-        if self._holds(effect.other) or self._holds(effect.target):
+        names = {_origin(effect), *self._tied(effect)}
+        targets = {effect.other, effect.target, *map(self._target, names)} - {None}
+        if any(target is not None and self._holds(target) for target in targets):
             return False
-        number = self._registry.number(Member(self._source, _origin(effect)))
-        if number is not None and self._registry.copying(number, 1 << 62) is not CopyState.COPIED:
-            return False
-        return not (self._has_cascades(_origin(effect)) or self._has_cascades(effect.table))
+        numbers = (self._registry.number(Member(self._source, name)) for name in names)
+        return all(
+            number is None or self._registry.copying(number, 1 << 62) is CopyState.COPIED
+            for number in numbers
+        )
+
+    def _tied(self, effect: Effect) -> Set[TableName]:
+        """The tables that are read no further while a shard waits: foreign keys change their rows
+        by its rows, or its rows by theirs, and all of these changes keep their order."""
+        return self._family(_origin(effect)) | self._family(effect.table)
 
     def kept(self, effects: tuple[Effect, ...], statement: Statement) -> tuple[Effect, ...]:
         """The effects that happen now of those of one moment of a statement."""
@@ -118,6 +126,7 @@ class MovingTables:
             if moves and effect.kind is EffectKind.MOVE_IN:
                 # The former name waits, too, unless another table gets it.
                 begun = {origin: WAITING, **begun, effect.table: WAITING}
+                begun |= self._wait_along(self._tied(effect) - begun.keys(), place)
                 continue
             if not moves and self._follows(effect, place):
                 begun |= {n: WAITING for n in (effect.table, effect.renamed_to) if n}
@@ -135,6 +144,14 @@ class MovingTables:
                 self._shards.begin(Member(self._source, name), place, life)
                 self._waiting = self._waiting - {name} | ({name} if life == WAITING else set())
         return tuple(found)
+
+    def _wait_along(self, names: Set[TableName], place: int) -> Mapping[TableName, int]:
+        """Let tables wait from a place on that keep their names then."""
+        names = {name for name in names if not self._is_waiting(name, place)}
+        for name in names - self._waiting:
+            if (target := self._target(name)) is not None:
+                self._shards.touch(self._source, target, place, leaves=False)
+        return dict.fromkeys(names, WAITING)
 
     def _is_waiting(self, origin: TableName, place: int) -> bool:
         return any(

@@ -6,7 +6,7 @@ How far the reader of a source is.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Never
@@ -142,7 +142,13 @@ class SourceReader(Actor[Never]):
         at = start.binlog.key if isinstance(start, SourcePosition) else None
         self._cascades = CascadeRoutes(settings.source, tools.registry, statements.members, at)
         self._moving = statements.moving = MovingTables(
-            settings.source, epoch, tools.registry, tools.moved, held.holds, self._has_cascades
+            settings.source,
+            epoch,
+            tools.registry,
+            tools.moved,
+            held.holds,
+            statements.target,
+            self._family,
         )
         self._writer = tools.writer
         self._group_of = group_of
@@ -490,8 +496,9 @@ class SourceReader(Actor[Never]):
         left_out = event_filter.rows_left_out(name.schema, name.table)
         return RouteSlot(self._registry.target(target), member, row_event_types(left_out))
 
-    def _has_cascades(self, name: TableName) -> bool:
-        return self._statements.cascades_unlogged and self._cascades.concerns(name)
+    def _family(self, name: TableName) -> Set[TableName]:
+        """The tables with which foreign keys connect a table whose changes the source omits."""
+        return self._cascades.family(name) if self._statements.cascades_unlogged else frozenset()
 
     def _lost(self, error: StreamLostError, times: str = "", seconds: float = 0.0) -> None:
         """Report that the connection was lost; ``times``, ``seconds``: of an attempt to connect."""

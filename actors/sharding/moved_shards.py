@@ -328,6 +328,14 @@ class MovedShards:
             default=0,
         )
 
+    def entered_until(self, source: str, target: TableName) -> int:
+        """The place of the last RENAME of a source that has brought a shard to a target, or 0."""
+        shards = (s for each in self._renamings for s in (*each.moved, *each.joined))
+        return max(
+            (s.place for s in shards if s.member.source == source and s.target == target),
+            default=0,
+        )
+
     def left(
         self,
         rows: RowEvents,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Protocol
 
+import anyio
 import structlog
 from attrs import define, field
 
@@ -96,6 +99,9 @@ class DdlRunner:
     only the shards know their values is a fault."""
     under_way: set[TableName] = field(factory=set, init=False)
     """The targets of which a statement is being executed."""
+    _altering: defaultdict[TableName, anyio.Lock] = field(
+        factory=lambda: defaultdict(anyio.Lock), init=False
+    )
     waiting: dict[TableName, str] = field(factory=dict, init=False)
     """By target, why a statement can't be executed now."""
 
@@ -128,11 +134,12 @@ class DdlRunner:
         target."""
 
         async def attempt() -> None:
-            try:
-                self.under_way.add(target)
-                await step()
-            finally:
-                self.under_way.discard(target)
+            async with self._altering[target]:
+                try:
+                    self.under_way.add(target)
+                    await step()
+                finally:
+                    self.under_way.discard(target)
 
         await self._until_there(target, attempt)
 
@@ -294,6 +301,27 @@ class DdlRunner:
         targets = frozenset(name for _, name in self._registry.targets())
         return targets - self._registry.targets_in_use
 
+    async def _alone(self, ddl: DdlExecution) -> bool:
+        """Execute a statement while none runs on its target, nor on parents of its foreign keys.
+
+        A server that is altering a table may refuse foreign keys that refer to it.
+        """
+        parsed = (
+            classify_in(ddl.context, sql, default_schema=ddl.target.schema)
+            for sql in ddl.statements
+        )
+        named = (one for found in parsed for one in found.named(TableRole.REFERENCED))
+        tables = {ddl.target, *(TableName(one.schema, one.table) for one in named)}
+        async with AsyncExitStack() as alone:
+            # In one order, so that no two statements wait for each other.
+            for table in sorted(tables):
+                await alone.enter_async_context(self._altering[table])
+            alone.callback(self.under_way.discard, ddl.target)
+            self.under_way.add(ddl.target)
+            return await self._executor.execute(
+                replace(ddl, lock_seconds=self._lock_seconds(ddl), unused=self._unused())
+            )
+
     async def _run(self, ddl: DdlExecution, version: int, statement: Statement) -> None:
         self._refuse_unknown_zone(ddl, statement)
         log = self._log.bind(source=ddl.member.source, target=str(ddl.target), version=version)
@@ -301,10 +329,7 @@ class DdlRunner:
         if text:
             log.info("ddl.started", statement=text[:2000], member=str(ddl.member.name))
         try:
-            self.under_way.add(ddl.target)
-            ran = await self._executor.execute(
-                replace(ddl, lock_seconds=self._lock_seconds(ddl), unused=self._unused())
-            )
+            ran = await self._alone(ddl)
         except RenumberingError as error:
             raise FatalError(
                 "ddl.renumbers",
@@ -352,8 +377,6 @@ class DdlRunner:
                 scope=of_target(ddl.target),
                 about=_event(ddl, statement),
             ) from error
-        finally:
-            self.under_way.discard(ddl.target)
         if text:
             log.info("ddl.executed" if ran else "ddl.was-executed")
         if ddl.shard_only and self._queued is not None:

@@ -120,8 +120,10 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         position = unit.state.position
         mark = unit.high_watermarks.get(target)
         moved, name = self._tools.versions.moved, lock.target
-        # That last event is read again.
-        applied = Place(moved.applied_until(unit.source, name, -1, lock.version) - 1, 0)
+        # The events just before these places are read again. The target has rows of the shards that
+        # a RENAME has brought, although they are not its members until that is read.
+        until = moved.applied_until(unit.source, name, -1, lock.version) - 1
+        applied = Place(max(until, moved.entered_until(unit.source, name)), 0)
         if mark is not None and mark.version == lock.version:
             applied = max(applied, mark.place)
         group = lock.start(

@@ -196,5 +196,32 @@ async def test_a_renamed_target_is_read_again_from_before_its_creation(merging: 
     assert tables(merging) == {"u", "x", "y"}
 
 
+async def test_changes_wait_for_renamed_shards_that_are_read_again_later(merging: Merging) -> None:
+    """The target has their rows already, so no other shard's statement is executed before."""
+    merging.create("w", X)
+    merging.create("u", X, shards=0, with_target=False)
+    await copied(merging)
+    slow, fast = merging.sources.values()
+    merging.on(slow, "INSERT INTO w_1 VALUES (1, 1, 2)")
+    merging.on(fast, "INSERT INTO w_1 VALUES (2, 1, 2)")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        # The other shards of x do not make the change, so everything is read again from here on.
+        merging.on(slow, "ALTER TABLE x_1 DROP b", "INSERT INTO x_1 VALUES (50, 5)")
+        # Reading these again takes longer than executing what the other source has next.
+        merging.on(slow, *(f"ALTER TABLE y_1 ADD c{n} INT" for n in range(60)))
+        merging.on(slow, "RENAME TABLE w_1 TO u_1")
+        merging.on(fast, "RENAME TABLE w_1 TO u_1")
+        await settles(lambda: tables(merging), {"u", "x", "y"})
+    truncation = ("ALTER TABLE u_1 ADD c INT", "TRUNCATE TABLE u_1")
+    merging.on(fast, *truncation)
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        await merging.caught_up(generation)
+        assert rows(merging, "u", "id") == [(1,), (2,)]
+        merging.on(slow, *truncation)
+        await settles(lambda: rows(merging, "u", "*"), [])
+
+
 def tables(merging: Merging) -> set[object]:
     return {name for (name,) in merging.on(merging.target, "SHOW TABLES")}

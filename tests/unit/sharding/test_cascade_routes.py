@@ -46,5 +46,5 @@ def test_tables_with_actions_now(statements: tuple[str, ...], concerned: str) ->
             if effect.kind.value in ("create", "alter", "move in"):
                 members.add(effect.table)
         routes.follow(effects)
-    found = {name for name in "cdpq" if routes.concerns(TableName("s", name))}
+    found = {name for name in "cdpq" if routes.family(TableName("s", name))}
     assert found == set(concerned)

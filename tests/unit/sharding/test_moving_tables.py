@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from actors.reading.moving_tables import MovingTables
 from actors.sharding.moved_shards import WAITING, MovedShards
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
@@ -35,7 +37,8 @@ def shard(name: str, source: str = "a") -> Member:
 class Bench:
     """A reading of a source with the shards x1, x2 and z1; no target y is there."""
 
-    def __init__(self, *renamings: Renaming, cascades: tuple[str, ...] = ()) -> None:
+    def __init__(self, *renamings: Renaming, family: tuple[str, ...] = ()) -> None:
+        """`family`: tables that foreign keys with actions connect."""
         self.registry = SchemaRegistry()
         self.shards = MovedShards(renamings)
         self.held: set[TableName] = set()
@@ -44,13 +47,15 @@ class Bench:
             target = route(name)
             assert target is not None
             self.registry.join(Member("a", name), target)
+        own = {TableName("s", name) for name in family}
         self.moving = MovingTables(
             "a",
             0,
             self.registry,
             self.shards,
             self.held.__contains__,
-            lambda name: name.table in cascades,
+            route,
+            lambda name: own - {name} if name in own else frozenset(),
         )
 
     def read(self, sql: str, place: int) -> list[tuple[EffectKind, str, bool]]:
@@ -170,13 +175,20 @@ def test_a_table_is_created_again_in_a_target_that_others_left_and_came_to() -> 
     bench.shards.restart("a")
     bench.registry, bench.members = SchemaRegistry(), set()
     bench.moving = MovingTables(
-        "a", 1, bench.registry, bench.shards, bench.held.__contains__, lambda _: False
+        "a",
+        1,
+        bench.registry,
+        bench.shards,
+        bench.held.__contains__,
+        route,
+        lambda _: frozenset(),
     )
     assert bench.read("CREATE TABLE z2 (a INT)", 3) == [(EffectKind.CREATE, "z2", False)]
 
 
 def test_no_shard_of_a_statement_waits_where_one_of_them_can_not() -> None:
-    bench = Bench(cascades=("x1",))
+    bench = Bench()
+    bench.held.add(Y)
     assert bench.read("RENAME TABLE x1 TO y1, x2 TO w2", 5) == [
         (EffectKind.MOVE_OUT, "x1", False),
         (EffectKind.MOVE_OUT, "x2", False),
@@ -186,12 +198,26 @@ def test_no_shard_of_a_statement_waits_where_one_of_them_can_not() -> None:
     assert bench.shards.waiting == []
 
 
-def test_a_target_with_cascades_or_one_that_is_held_does_not_follow() -> None:
-    bench = Bench(cascades=("x1",))
+@pytest.mark.parametrize("held", [X, Y, Z])
+def test_a_target_that_is_held_does_not_follow_nor_one_of_its_family(held: TableName) -> None:
+    bench = Bench(family=("x1", "z1"))
+    bench.held.add(held)
     bench.read("RENAME TABLE x1 TO y1", 5)
-    bench.held.add(Y)
-    bench.read("RENAME TABLE x2 TO y2", 6)
     assert bench.shards.waiting == []
+    assert not bench.moving.any_waits
+
+
+def test_tables_that_foreign_keys_connect_wait_together() -> None:
+    bench = Bench(family=("x1", "z1", "x2"))
+    assert bench.read("RENAME TABLE x1 TO y1, x2 TO y2", 5) == [
+        (EffectKind.MOVE_OUT, "x1", True),
+        (EffectKind.MOVE_OUT, "x2", True),
+    ]
+    assert bench.waiting("x1", "x2", "y1", "y2", "z1") == {"x1", "x2", "y1", "y2", "z1"}
+    assert bench.shards.touched == {Z}
+    # It is renamed when the others are.
+    assert bench.read("RENAME TABLE z1 TO w1", 6) == []
+    assert {w.move.former for w in bench.shards.waiting} == {X}
 
 
 def test_targets_that_change_places_wait_together() -> None:
