@@ -10,6 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.reconciliations import (
+    RECONCILIATION_TABLE,
+    move_reconciliations,
+)
 from replicator.downstream.meta.row_owners import ROW_OWNER_TABLE
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
@@ -123,6 +127,11 @@ class Renaming:
         return tuple(dict.fromkeys(gone))
 
     @property
+    def followed(self) -> tuple[tuple[TableName, TableName], ...]:
+        """The former and the new name of each target whose rows have a new target."""
+        return tuple(pair for pair in self.pairs if pair not in self.replaced)
+
+    @property
     def names(self) -> tuple[TableName, ...]:
         """The targets that have lost or got rows."""
         return tuple(dict.fromkeys(name for pair in self.pairs for name in pair))
@@ -224,21 +233,21 @@ class MovedShardStore:
                     tuple(name),
                 )
             await self._move_owners(transaction, renaming)
+            queue = self._meta.table(RECONCILIATION_TABLE)
+            await move_reconciliations(transaction, queue, renaming.followed)
 
     async def _move_owners(self, transaction: Transaction, renaming: Renaming) -> None:
         """Let the new targets have the rows of shards that were dropped before."""
         table = self._meta.table(ROW_OWNER_TABLE)
         of_target = f"FROM {table} WHERE target_schema = %s AND target_table = %s"
         moved = {(shard.member.source, *shard.member.name) for shard in renaming.shards}
-        replaced = dict(renaming.replaced)
         ended = {
             target: await transaction.fetch(
                 f"SELECT source, schema_name, table_name, ended, marks {of_target}"
                 " AND (ended = 1 OR source = '')",
                 tuple(former),
             )
-            for former, target in renaming.pairs
-            if replaced.get(former) != target
+            for former, target in renaming.followed
         }
         for former, _ in renaming.pairs:
             await transaction.fetch(f"DELETE {of_target}", tuple(former))

@@ -85,6 +85,34 @@ async def queue_reconciliation(
     )
 
 
+async def move_reconciliations(
+    transaction: Transaction, table: str, renamed: Collection[tuple[TableName, TableName]]
+) -> None:
+    """Let the entries of targets follow their rows to the targets' new names.
+
+    ``renamed``: the former and the new names; ``table`` as for `queue_reconciliation`. A new pass
+    begins for each entry.
+    """
+    place = "target_schema = %s AND target_table = %s"
+    rest = "condition_digest, row_condition, column_names, asked, corrected, queued_at"
+    found = [
+        (target, await transaction.fetch(f"SELECT {rest} FROM {table} WHERE {place}", tuple(former)))
+        for former, target in renamed
+    ]
+    # First, since one may have the former name of another.
+    for former, _ in renamed:
+        await transaction.fetch(f"DELETE FROM {table} WHERE {place}", tuple(former))
+    for target, entries in found:
+        for digest, where, names, *counts in entries:
+            await transaction.fetch(
+                f"INSERT INTO {table} (target_schema, target_table, {rest}, begun, progress)"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 0, '')"
+                " ON DUPLICATE KEY UPDATE asked = asked + 1,"
+                " column_names = CONCAT(column_names, %s)",
+                (*target, digest, where, names, *counts, names),
+            )
+
+
 class ReconciliationStore:
     """Reads and writes the queue of a task."""
 

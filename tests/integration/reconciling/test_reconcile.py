@@ -141,6 +141,25 @@ async def get_random_values(merging: Merging, mode: str) -> None:
         await merging.check(generation)
 
 
+@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+async def test_a_queued_target_keeps_its_entry_when_it_gets_another_name(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.mode, merging.more["shard-mode"] = "all", mode
+    merging.create("x", X, shards=2)
+    merging.create("y", X, shards=0, with_target=False)
+    merging.do(*(f"INSERT INTO x_{number} VALUES ({number}, 1, 's')" for number in (1, 2)))
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do(*(f"ALTER TABLE x_{n} ADD c CHAR(36) DEFAULT uuid()" for n in (1, 2)))
+        merging.do(*(f"RENAME TABLE x_{n} TO y_{n}" for n in (1, 2)))
+        merging.shards("y", 2)
+        await settles(lambda: merging.on(merging.target, "SHOW TABLES"), (("y",),))
+        await settles(lambda: merging.differences(but={"x"}), {})
+        await until_reconciled(merging, generation)
+
+
 @pytest.mark.not_on_tidb("it changes no primary key that its rows are stored by")
 @pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
 async def test_values_of_a_key_are_not_reconciled(
