@@ -48,13 +48,16 @@ class SourceCounts:
     reconnects: int = 0
     read_until: float = 0.0
     applied: TransactionCount = field(default_factory=TransactionCount)
-    items: dict[tuple[TableName, TableName], int] = field(default_factory=dict)
+    changes: dict[tuple[str, TableName, TableName], int] = field(default_factory=dict)
 
-    def is_new(self, target: TableName, shard: TableName, version: int) -> bool:
-        """Note a schema change of a shard, and return whether it is read for the first time."""
-        new = version > self.items.get((target, shard), 0)
+    def is_new(self, event: str, target: TableName, shard: TableName, number: int) -> bool:
+        """Note what a shard did, and return whether it is read for the first time.
+
+        ``number`` grows with each such event of the shard: a version of the target, or a place.
+        """
+        new = number > self.changes.get((event, target, shard), 0)
         if new:
-            self.items[target, shard] = version
+            self.changes[event, target, shard] = number
         return new
 
     def add(self, rows: int, size: int, until: float) -> None:

@@ -284,7 +284,7 @@ class PessimisticGroup(GroupActor):
         if not recorded.awaited and recorded.version > self.group.known:
             reach(Failpoint.ITEM_RECORDED)
         counts = self._tools.counts.sources[self.source]
-        if counts.is_new(effect.target, effect.table, recorded.version):
+        if counts.is_new("item", effect.target, effect.table, recorded.version):
             self.log.info(
                 "lock.item",
                 member=str(effect.table),
@@ -429,7 +429,9 @@ class PessimisticGroup(GroupActor):
             earliest = self._late.earliest(fitting, chosen, held.certain)
             state = self.group.join(name, at, chosen, fitting, bounds.entered or 0, earliest)
             self.numbers[name] = number
-            self.log.info("member.joined", member=str(name), version=state.version)
+            counts = self._tools.counts.sources[self.source]
+            if counts.is_new("join", effect.target, name, at.transaction):
+                self.log.info("member.joined", member=str(name), version=state.version)
             missing = not gone and await self._is_missing(effect)
             return self.unrecorded(effect, statement) if missing else None
         self._join_ahead(name, number, at, "; ".join(found))

@@ -123,4 +123,4 @@ def test_killed_at_every_step_of_an_online_schema_change(
         task.until(estate.is_equal, "equality")
     assert "KEY `by_v`" in str(target_server.execute(f"SHOW CREATE TABLE {database_name}.t"))
     changes = [sql for sql in estate.executed() if "by_v" in str(sql)]
-    assert len(changes) == (1 if mode else 2), changes
+    assert len(changes) == 1, changes

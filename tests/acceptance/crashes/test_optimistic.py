@@ -176,7 +176,9 @@ def structures(walk: Walk) -> set[frozenset[str]]:
             re.sub(r" (ENGINE|AUTO_INCREMENT)=\w+| DEFAULT CHARSET.*?(?= COMMENT|$)", "", line)
             for line in str(text).splitlines()[1:]
         )
-        found.add(frozenset(line.rstrip(",").replace("int(11)", "int") for line in lines))
+        # MariaDB shows numbers without quotation marks and with a display width.
+        plain = (re.sub(r"DEFAULT '(\d+)'", r"DEFAULT \1", line) for line in lines)
+        found.add(frozenset(line.rstrip(",").replace("int(11)", "int") for line in plain))
     return found
 
 

@@ -6,10 +6,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from actors.sharding.pessimistic import coordinator
 from tests.support.tasks.processes import task_process
-from tests.support.tasks.shard_ddl import ShardedEstate
+from tests.support.tasks.shard_ddl import SHARD, ShardedEstate
 from tests.support.tasks.task_files import write_task
 
 SHARDS = ("A1", "A2", "B1")
@@ -94,3 +95,24 @@ async def test_rows_around_a_new_name_are_read_again(mariadb_estate: ShardedEsta
             estate.ddl(shard, ACTIONS[0])
         await estate.settled()
         assert [unit.epoch for unit in estate.running.units.values()] == [1, 0]
+
+
+async def test_the_log_has_a_created_shard_once(
+    mariadb_estate: ShardedEstate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if its source restarts and reads the CREATE TABLE again."""
+    monkeypatch.setattr(coordinator, "HELD_PART_OF_A_BATCH", 1 << 60)
+    estate = mariadb_estate
+    estate.create("A1", "B1")
+    with capture_logs() as logs:
+        async with estate.merging():
+            estate.ddl("A1", ACTIONS[0])
+            write(estate, "A1")
+            estate.run("A2", f"CREATE TABLE {{t}} {SHARD}")
+            estate.shards.append("A2")
+            await estate.caught_up()
+            for shard in ("A2", "B1"):
+                estate.ddl(shard, ACTIONS[0])
+            await estate.settled()
+            assert estate.running.units["a"].epoch
+    assert [log["event"] for log in logs].count("member.joined") == 1

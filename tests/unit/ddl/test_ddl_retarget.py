@@ -178,7 +178,8 @@ def test_identity_is_stable_and_names_survive(
 @given(st.text())
 def test_identity_of_any_text_without_tables_is_the_text(sql: str) -> None:
     found = of(sql)
-    if not found.tables and not found.omitted:
+    # What only TiDB executes becomes a plain comment.
+    if not found.tables and not found.omitted and "/*T!" not in sql:
         assert retarget(found, same) == sql
 
 
