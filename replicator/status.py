@@ -174,7 +174,8 @@ class LockStatus:
     source's clock; None where that is not known. ``rows_held``: row events that are read again
     when it is resolved. ``reason``: why it is open, where that is not only that shards lack it;
     ``shard``: then, the one whose statement it is, and whose rows alone wait. ``holds``: whether
-    rows may wait for it. ``refused``: the target has refused the statement.
+    rows may wait for it. ``refused``: the target has refused the statement. ``others``: more
+    targets of which rows wait for it, as those that renamed shards come to.
     """
 
     id: str
@@ -192,6 +193,7 @@ class LockStatus:
     shard: str = ""
     holds: bool = True
     refused: bool = False
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

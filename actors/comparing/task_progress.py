@@ -19,6 +19,7 @@ from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.held_shards import (
+    ALL_HELD,
     NOTHING_HELD,
     PAUSED,
     HeldShards,
@@ -68,6 +69,8 @@ class TaskProgress:
         for part in status.blocked:
             if part.kind == "target" and part.name in names:
                 return HeldShards(all_of=True, reason=_reason(part))
+        if any(str(target) in lock.others for lock in status.locks):
+            return ALL_HELD
         locks = [lock for lock in status.locks if lock.holds and str(target) == lock.target]
         held = held_by(
             WaitingChange(

@@ -83,7 +83,8 @@ class OpenLock:
     same of each source that holds rows after it.
     ``reason``: why it is open, if not only because shards lack it; ``ways``: the remedies in that
     case. ``holds``: whether rows may wait for it. ``refused``: the target has refused the
-    statement, and rows wait for the operator's answer.
+    statement, and rows wait for the operator's answer. ``others``: more targets of which rows wait
+    for it; then rows of all shards of these and of its own target may wait.
     """
 
     id: str
@@ -94,6 +95,7 @@ class OpenLock:
     ways: tuple[LockRemedy, ...] = ()
     holds: bool = True
     refused: bool = False
+    others: Set[TableName] = frozenset()
 
     @property
     def shard(self) -> str:

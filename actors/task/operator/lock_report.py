@@ -86,6 +86,7 @@ def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
         shard=lock.shard,
         holds=lock.holds,
         refused=lock.refused,
+        others=tuple(sorted(map(str, lock.others))),
     )
 
 

@@ -173,7 +173,10 @@ class TargetMover:
     def open_locks(self) -> list[OpenLock]:
         """The targets that wait to be renamed."""
         return [
-            _lock(self._writer, found, sorted({n for s in found for n in self._dropping(s)}))
+            replace(
+                _lock(self._writer, found, sorted({n for s in found for n in self._dropping(s)})),
+                others=self.targets,
+            )
             for found in self._waiting().values()
         ]
 

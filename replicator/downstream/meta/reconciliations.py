@@ -95,9 +95,9 @@ async def move_reconciliations(
     """
     place = "target_schema = %s AND target_table = %s"
     rest = "condition_digest, row_condition, column_names, asked, corrected, queued_at"
+    of_former = f"SELECT {rest} FROM {table} WHERE {place}"
     found = [
-        (target, await transaction.fetch(f"SELECT {rest} FROM {table} WHERE {place}", tuple(former)))
-        for former, target in renamed
+        (target, await transaction.fetch(of_former, tuple(former))) for former, target in renamed
     ]
     # First, since one may have the former name of another.
     for former, _ in renamed:

@@ -160,6 +160,32 @@ async def test_a_queued_target_keeps_its_entry_when_it_gets_another_name(
         await until_reconciled(merging, generation)
 
 
+@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+async def test_rows_of_shards_that_wait_for_their_new_target_are_not_inserted(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    """x becomes y, and z joins w: its rows come there with it."""
+    merging = merging_from(mariadb_source)
+    merging.mode, merging.more["shard-mode"] = "all", mode
+    for table in ("x", "z"):
+        merging.create(table, "(id INT PRIMARY KEY, v INT)", shards=2)
+        merging.do(f"INSERT INTO {table}_1 VALUES (1, 1)", f"INSERT INTO {table}_2 VALUES (2, 2)")
+    merging.create("y", X, shards=0, with_target=False)
+    merging.create("w", "(id INT PRIMARY KEY, v INT)")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do("INSERT INTO w_1 VALUES (3, 3)")
+        for shard in ("x_1", "x_2", "z_1", "z_2", "w_1"):
+            merging.do(f"ALTER TABLE {shard} ADD c CHAR(36) DEFAULT uuid()")
+        for shard, new in (("x_1", "y_1"), ("x_2", "y_2"), ("z_1", "w_2"), ("z_2", "w_3")):
+            merging.do(f"RENAME TABLE {shard} TO {new}")
+        merging.shards("y", 2)
+        merging.shards("w", 3)
+        await settles(lambda: set(merging.on(merging.target, "SHOW TABLES")), {("y",), ("w",)})
+        await settles(lambda: merging.differences(but={"x", "z"}), {})
+        await until_reconciled(merging, generation)
+
+
 @pytest.mark.not_on_tidb("it changes no primary key that its rows are stored by")
 @pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
 async def test_values_of_a_key_are_not_reconciled(
