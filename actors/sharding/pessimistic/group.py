@@ -323,14 +323,16 @@ class PessimisticGroup(GroupActor):
         target's rows after the same item."""
         touched = touched_parts(effect.statement, change)
         if recorded.awaited:
-            # Rows that came without a column got the target's default, which may have changed.
-            versions = recorded.version, min(self.group.base, self._lock.version)
-            tables = [await self._target_at(version) for version in versions]
+            # Rows that came without a column got the default that the target had at that time.
+            new = touched.added - touched.named
+            last = min(self.group.base, self._lock.version) if new else recorded.version
+            versions = {recorded.version, *range(recorded.version, last + 1)}
+            tables = [await self._target_at(version) for version in sorted(versions)]
             explicit = item.event.statement.context.explicit_timestamp_defaults
             own = set(map(folded, shard_only_columns(effect.statement, explicit=explicit)))
             alike = {
                 part
-                for part in touched.added - touched.named
+                for part in new
                 if (name := name_of_column(part)) not in own
                 and all(is_alike(change.after, table, name) for table in tables)
             }

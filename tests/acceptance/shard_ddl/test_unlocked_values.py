@@ -109,6 +109,23 @@ async def test_a_late_shard_with_the_same_values_is_no_fault(mariadb_estate: Sha
         await estate.settled()
 
 
+async def test_rows_that_came_while_the_target_had_another_default(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    """It has the first default again when the shard adds the column."""
+    estate = mariadb_estate
+    changes = "ADD c INT DEFAULT 1", "ALTER c SET DEFAULT 2"
+    await unlocked(estate, *changes)
+    async with estate.merging():
+        estate.ddl("A1", "ALTER c SET DEFAULT 1")
+        await estate.caught_up()
+        [lock] = estate.running.coordination.open_locks()
+        await estate.running.coordination.unlock(lock.id, owner="a", skip=False)
+        await estate.caught_up()
+    estate.ddl("B1", *changes, "ALTER c SET DEFAULT 1")
+    await reconciled(estate, "c")
+
+
 async def test_a_late_shard_with_other_values_in_a_key(mariadb_estate: ShardedEstate) -> None:
     """The target's rows are found by them, so nothing but a fault is safe."""
     estate = mariadb_estate
