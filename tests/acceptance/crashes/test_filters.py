@@ -20,7 +20,7 @@ LEFT_OUT = {"t": "n % 4 = 1 OR (name = 'NEW' AND n % 2 = 0)", "bag": "b = 'Y' OR
 """By target, which rows are left out. Changes of the shards move rows across the border, both ways:
 as updates that are inserts or deletes to the target."""
 
-# Both targets are written in each life, perhaps in one batch: no step is certain to come three times.
+# Both targets are written in each life, perhaps in one batch: no step is sure to come three times.
 LIVES = (
     (Failpoint.CHUNK_WRITTEN, 2),
     (Failpoint.CHUNK_COMMITTED, 2),
