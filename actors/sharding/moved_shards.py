@@ -329,7 +329,7 @@ class MovedShards:
         )
 
     def entered_until(self, source: str, target: TableName) -> int:
-        """The place of the last RENAME of a source that has brought a shard to a target, or 0."""
+        """Return the place of the last RENAME of a source that moved a shard to a target, or 0."""
         shards = (s for each in self._renamings for s in (*each.moved, *each.joined))
         return max(
             (s.place for s in shards if s.member.source == source and s.target == target),

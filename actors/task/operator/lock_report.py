@@ -124,7 +124,7 @@ def _claim(claim: Claim[TableName, ShardStatement]) -> LockClaim:
 
 
 def choices_of(task: str, lock: OpenLock) -> Iterator[str]:
-    """The statements that shards have brought for one item, each with the command that takes it."""
+    """Yield the statements of shards for one item, each with the command that takes it."""
     unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
     if lock.ways:
         yield from (_way(task, unlock, way) for way in lock.ways)

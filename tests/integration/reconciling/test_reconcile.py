@@ -72,12 +72,7 @@ async def test_existing_rows_get_the_moment_of_their_shards(
     mode: str,
 ) -> None:
     merging = merging_from(mariadb_source, mysql_source)
-    merging.mode, merging.more["shard-mode"] = "all", mode
-    merging.create("x", "(id INT PRIMARY KEY, v INT)", shards=2)
-    shards = [(s, f"x_{number}") for s in merging.sources.values() for number in (1, 2)]
-    for at, (server, shard) in enumerate(shards):
-        rows = ",".join(f"({1000 * at + n}, {n})" for n in range(50))
-        merging.on(server, f"INSERT INTO {shard} VALUES {rows}")
+    shards = created_shards(merging, mode)
     added = "ADD c DATETIME DEFAULT now(), ADD d DATETIME(6) NOT NULL DEFAULT now(6)"
     async with merging.running() as generation:
         await merging.copied(generation)
@@ -117,14 +112,20 @@ async def test_existing_rows_of_a_mysql_target_get_random_values(
     await get_random_values(merging_from(mariadb_source, mariadb11_source), "pessimistic")
 
 
-async def get_random_values(merging: Merging, mode: str) -> None:
-    """MySQL and TiDB refuse such defaults in ADD COLUMN, and take them in SET DEFAULT."""
+def created_shards(merging: Merging, mode: str) -> list[tuple[DatabaseServer, str]]:
+    """Create two shards with rows on each source, by their servers and names."""
     merging.mode, merging.more["shard-mode"] = "all", mode
     merging.create("x", "(id INT PRIMARY KEY, v INT)", shards=2)
     shards = [(s, f"x_{number}") for s in merging.sources.values() for number in (1, 2)]
     for at, (server, shard) in enumerate(shards):
         rows = ",".join(f"({1000 * at + n}, {n})" for n in range(50))
         merging.on(server, f"INSERT INTO {shard} VALUES {rows}")
+    return shards
+
+
+async def get_random_values(merging: Merging, mode: str) -> None:
+    """MySQL and TiDB refuse such defaults in ADD COLUMN, and take them in SET DEFAULT."""
+    shards = created_shards(merging, mode)
     added = "ADD u CHAR(36) DEFAULT uuid(), ADD r DOUBLE NOT NULL DEFAULT (rand()) COMMENT 'x'"
     async with merging.running() as generation:
         await merging.copied(generation)
