@@ -43,8 +43,7 @@ class Group(Generic[Name, Event]):
     Events come in binlog order, each with its place. ``history`` holds the items of the target up
     to its version ``known``, and one more where a cutover for it is saved. ``cutovers`` are those
     after ``state``, in order. ``applied`` is the highest place in any bucket's watermark of
-    version ``known``: earlier readings got at least that far. ``earlier`` are items before the
-    target's first version, as for `TargetLock`.
+    version ``known``: earlier readings got at least that far.
     """
 
     def __init__(
@@ -57,7 +56,6 @@ class Group(Generic[Name, Event]):
         history: Sequence[ResolvedItem],
         cutovers: Iterable[Cutover] = (),
         applied: Place | None = None,
-        earlier: Sequence[ResolvedItem] = (),
     ) -> None:
         self.source = source
         self.target = target
@@ -86,7 +84,8 @@ class Group(Generic[Name, Event]):
         self.unmatched: dict[Name, Place] = {}
         """The tables ahead that are like no version of the target, with the places of CREATE."""
         self._history = tuple(history)
-        self._earlier = earlier
+        self.earlier: Sequence[ResolvedItem] = ()
+        """The items before the first version, as for the lock."""
         self._cutovers = tuple(cutover for cutover in cutovers if cutover.version > state.base)
         passed = [cutover.at for cutover in self._cutovers if cutover.version <= known]
         self._acted_upon = max([start, *passed, *([applied] if applied else [])])
@@ -261,14 +260,14 @@ class Group(Generic[Name, Event]):
     def resolved(self, version: int) -> ResolvedItem | None:
         """The target's item of a version; None where it is not decided."""
         if self.lowest < version <= 0:
-            return self._earlier[-version]
+            return self.earlier[-version]
         return self._history[version - 1] if 0 < version <= len(self._history) else None
 
     @property
     def lowest(self) -> int:
         """The first version whose structure is known: 0, or less if shards came without items that
         the target had when it was created."""
-        return -len(self._earlier)
+        return -len(self.earlier)
 
     def _truncates(self, version: int) -> bool:
         """Whether an item removes all rows: a table that was created since never makes it up."""

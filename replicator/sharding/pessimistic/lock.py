@@ -107,8 +107,8 @@ class TargetLock(Generic[Name, Event]):
             history,
             self._cutovers[source],
             applied,
-            self.earlier,
         )
+        group.earlier = self.earlier
         return group
 
     def stop(self, source: str) -> None:

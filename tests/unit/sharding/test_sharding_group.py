@@ -151,9 +151,8 @@ def test_a_created_table_is_granted_what_it_was_created_without() -> None:
 def test_a_created_table_may_lack_items_that_the_target_was_created_with() -> None:
     earlier = [ResolvedItem("d0"), ResolvedItem("d-1")]
     state = GroupState(1, (("a1", MemberState(1, START)),))
-    found: Group[str, None] = Group(
-        "A", "T", state, START, 1, [ResolvedItem("d1")], earlier=earlier
-    )
+    found: Group[str, None] = Group("A", "T", state, START, 1, [ResolvedItem("d1")])
+    found.earlier = earlier
     at = Place(1, 0)
     versions = [template.version for template in found.templates(at)]
     assert versions == [1, 1, 0, -1, -2]
