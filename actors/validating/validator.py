@@ -94,7 +94,7 @@ class ValidationSettings:
 def validation_settings(task: Task) -> ValidationSettings | None:
     """What the task file says of validation; None where no source is validated."""
     validators = {i.source_id: task.validator_of(i) for i in task.mysql_instances}
-    at_work = [validator for validator in validators.values() if validator.mode != "none"]
+    at_work = [v for v in validators.values() if v.mode in ("fast", "full")]
     if not at_work or task.task_mode == "full":
         return None
     return ValidationSettings(
