@@ -13,7 +13,7 @@ from actors.comparing.kept_comparison import (
     from_text,
 )
 from replicator.downstream.meta.reconciliations import Reconciliation, ReconciliationStore
-from replicator.downstream.meta.verifications import VerificationStore
+from replicator.downstream.meta.validation.verifications import VerificationStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import TableName
 from replicator.pipeline.compare.findings import TargetComparison

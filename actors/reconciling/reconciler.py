@@ -30,7 +30,7 @@ from actors.spark_jobs import SPARK_FAILED
 from config.models import Task
 from replicator.downstream.meta.held_shards import HeldShards
 from replicator.downstream.meta.reconciliations import Reconciliation, ReconciliationStore
-from replicator.downstream.meta.verifications import VerificationStore
+from replicator.downstream.meta.validation.verifications import VerificationStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.errors import error_text

@@ -26,7 +26,7 @@ from actors.reconciling.kept_pass import KeptVerification
 from actors.reconciling.reconciler import LOOK_SECONDS, MAX_LOAD, free_context, waiting_reason
 from actors.spark_jobs import SPARK_FAILED
 from config.models import Task
-from replicator.downstream.meta.verifications import Verification, VerificationStore
+from replicator.downstream.meta.validation.verifications import Verification, VerificationStore
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.errors import error_text
 from replicator.mysql.names import TableName

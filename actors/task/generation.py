@@ -52,7 +52,7 @@ from replicator.downstream.meta.all_tables import add_missing, create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease
 from replicator.downstream.meta.reconciliations import ReconciliationStore
-from replicator.downstream.meta.verifications import VerificationStore
+from replicator.downstream.meta.validation.verifications import VerificationStore
 from replicator.downstream.rows.load_data import probe_load_data
 from replicator.downstream.rows.write_session import Session
 from replicator.downstream.scratch_names import drop_scratch_tables

@@ -27,8 +27,11 @@ from actors.validating.target_plans import (
 from actors.validation_backlog import SuspectRow, ValidationBacklog, WaitingKeys
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
-from replicator.downstream.meta.validation_errors import DifferingRow, ValidationErrorStore
-from replicator.downstream.meta.validation_keys import ValidationKeyStore
+from replicator.downstream.meta.validation.validation_errors import (
+    DifferingRow,
+    ValidationErrorStore,
+)
+from replicator.downstream.meta.validation.validation_keys import ValidationKeyStore
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError, Transaction
 from replicator.mysql.names import Member, TableName, folded
 from replicator.mysql.row_values import HIDDEN

@@ -195,7 +195,7 @@ def _reconciling(status: TaskStatus) -> Samples:
 
 
 def _verified(status: TaskStatus) -> Samples:
-    return [((v.target,), v.at.timestamp() if v.at else 0) for v in status.verified]
+    return [((v.target,), v.at.timestamp()) for v in status.verified if v.at is not None]
 
 
 STATUS_METRICS: tuple[StatusMetric, ...] = (
@@ -369,7 +369,7 @@ STATUS_METRICS: tuple[StatusMetric, ...] = (
     StatusMetric(
         "replicator_target_verified_timestamp_seconds",
         "gauge",
-        "When all rows of the target were last compared with its shards; 0: not yet.",
+        "When all rows of the target were last compared with its shards.",
         ("target",),
         _verified,
     ),

@@ -32,9 +32,9 @@ from replicator.downstream.meta.row_owners import ROW_OWNER_TABLE
 from replicator.downstream.meta.rule_texts import RULES_TABLE
 from replicator.downstream.meta.statement_gtids import STATEMENT_GTID_TABLE
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
-from replicator.downstream.meta.validation_errors import VALIDATION_ERROR_TABLE
-from replicator.downstream.meta.validation_keys import VALIDATION_KEY_TABLE
-from replicator.downstream.meta.verifications import VERIFICATION_TABLE
+from replicator.downstream.meta.validation.validation_errors import VALIDATION_ERROR_TABLE
+from replicator.downstream.meta.validation.validation_keys import VALIDATION_KEY_TABLE
+from replicator.downstream.meta.validation.verifications import VERIFICATION_TABLE
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.downstream.scratch_names import scratch_pattern

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.reconciling.verifier import next_due
-from replicator.downstream.meta.verifications import Verification
+from replicator.downstream.meta.validation.verifications import Verification
 from replicator.mysql.names import TableName
 from replicator.pipeline.compare.reconciled import Attempts, Outcome, Verdict
 
