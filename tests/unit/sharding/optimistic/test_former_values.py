@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_the_target_does_not_round_in_between_what_a_member_has_rounded_at_once(
     ids=["converted", "renamed"],
 )
 def test_all_members_change_what_one_of_them_has_rounded(
-    after: Definition, touched: dict[str, str]
+    after: Definition, touched: dict[str, Any]
 ) -> None:
     """The target has the values before that, and 0.4995 is not 1 but 0."""
     found = history_of("A", "B")
