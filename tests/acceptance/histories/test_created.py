@@ -76,6 +76,12 @@ STORIES: dict[str, tuple[Story, ...]] = {
         (("B3", "ALTER TABLE {t} ADD v SMALLINT"), _row("B3", new=False)),
         (("B3", "ALTER TABLE {t} MODIFY v INT"), ("B3", ADD), _row("B3", new=True)),
     ),
+    "created-older-and-with-another-comment": (
+        (("A3", f"CREATE TABLE {{t}} {OLDEST}"), ("A3", "INSERT INTO {t} VALUES ({k})")),
+        (("A3", "ALTER TABLE {t} ADD v INT COMMENT 'x'"), _row("A3", new=False)),
+        (_row("A1", new=False), *START, ("A3", ADD), _row("A3", new=True)),
+        END,
+    ),
     "created-like-what-others-get-in-steps": (
         (("A3", f"CREATE TABLE {{t}} {OLD} COMMENT='x'"), _row("A3", new=False)),
         (("A1", SECOND), _row("A1", new=False), ("A1", "ALTER TABLE {t} MODIFY v INT")),
@@ -153,6 +159,7 @@ QUICK = {
     "created-new-before-all-others",
     "created-new-at-the-lagging-source",
     "created-older-than-the-target",
+    "created-older-and-with-another-comment",
     "created-like-what-others-get-in-steps",
     "a-key-behind-the-execution",
     "a-column-that-came-and-went",
