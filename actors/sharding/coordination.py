@@ -236,7 +236,7 @@ class WriterRules:
 @dataclass(frozen=True, slots=True)
 class WriterTools:
     """What the rules of the writer are made of. ``strict``: a schema change that would be left open
-    pauses the task."""
+    pauses the task. ``reconciles``: values that only the shards know are read from them."""
 
     registry: SchemaRegistry
     meta: MetaStore
@@ -244,6 +244,7 @@ class WriterTools:
     executor: DdlExecutor
     columns: ColumnsOf
     strict: bool
+    reconciles: bool
 
 
 class ShardMode(ABC):

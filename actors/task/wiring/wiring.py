@@ -161,8 +161,16 @@ async def wire(
     task, registry, meta = resources.task, resources.registry, resources.meta
     mode, columns = SHARD_MODES[task.shard_mode], columns_of(resources.setups)
     executor = DdlExecutor(resources.sessions, meta)
-    strict = task.strict_optimistic_shard_mode
-    rules = mode.writer_rules(WriterTools(registry, meta, resources.ddl, executor, columns, strict))
+    tools = WriterTools(
+        registry,
+        meta,
+        resources.ddl,
+        executor,
+        columns,
+        task.strict_optimistic_shard_mode,
+        task.on_unproven_change == "reconcile",
+    )
+    rules = mode.writer_rules(tools)
     runner = _runner(resources, executor, rules)
     coordination: Coordination
     renames = TargetRenames(resources.ddl, meta)
