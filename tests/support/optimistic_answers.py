@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from replicator.schema.effects.touched_parts import column_part
@@ -32,39 +31,21 @@ def bring(
     member: str,
     columns: tuple[Definition, ...],
     action: Action | None = None,
+    *,
+    reconciles: bool = False,
     **touched: str,
 ) -> JoinVerdict[str]:
     """A member's statement that leaves it with these columns: answered, and taken in.
 
     ``touched``: columns of each kind (`Touched`), with spaces in between.
     """
-    return _bring(found, member, columns, touched, action=action)
-
-
-def reconciling(
-    found: TargetHistory[str], member: str, columns: tuple[Definition, ...], **touched: str
-) -> JoinVerdict[str]:
-    """As `bring`, for a task that reads values from the shards."""
-    return _bring(found, member, columns, touched, reconciles=True)
-
-
-def _bring(
-    found: TargetHistory[str],
-    member: str,
-    columns: tuple[Definition, ...],
-    touched: Mapping[str, str],
-    *,
-    action: Action | None = None,
-    reconciles: bool = False,
-) -> JoinVerdict[str]:
     standing = found.state.members[member]
     parts = {name: set(map(column_part, names.split())) for name, names in touched.items()}
     text = f"{touched} {columns}"
     before = standing.taken
     after: Table = table(columns)
     change = Change(member, Place(1, 0), text, text, before, after, touched_by(parts))
-    change = replace(change, action=action, reconciles=reconciles)
-    verdict = answer(found.state, change)
+    verdict = answer(found.state, replace(change, action=action, reconciles=reconciles))
     found.take(entry_of(member, verdict, ()))
     return verdict
 

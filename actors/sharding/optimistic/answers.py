@@ -112,14 +112,12 @@ class OptimisticAnswers:
             return replace(execution, recorded=False, instead=())
         else:
             entry = await self._answered(item, change, execution)
-            if entry.kind is EntryKind.TAKEN:
-                entry = replace(entry, reconciled=entry.reconciled.union(execution.shard_only))
+            entry = replace(entry, shard_only=(*execution.shard_only, *entry.shard_only))
             self._ruled[key] = entry
             if entry.kind is EntryKind.OPEN and self._strict:
                 raise self._strictly(item, entry)
             execution = replace(execution, entry=dump_entry(entry))
-        if entry.kind is EntryKind.TAKEN:
-            execution = replace(execution, shard_only=tuple(sorted(entry.reconciled)))
+        execution = replace(execution, shard_only=entry.shard_only)
         if entry.run == (execution.sql,) and execution.instead is None:
             return execution
         if len(entry.run) == 1 and item.effect.instead is None:
@@ -396,7 +394,7 @@ class OptimisticAnswers:
                 "rows that break its unique key, CHECK or partitions are gone from the shard"
                 " (INSERT IGNORE of the online DDL tool, or ALTER IGNORE), and stay on the target"
             )
-        elif names := sorted(one.new for one in given if not one.alike):
+        elif names := sorted(one.new for one in given if not (one.alike or one.unclear)):
             reason = (
                 f"rows of dropped shards that have the default in {', '.join(names)} get the value"
                 " by the column's former name, as the rows of the other shards do"

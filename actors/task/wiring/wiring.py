@@ -161,17 +161,12 @@ async def wire(
     task, registry, meta = resources.task, resources.registry, resources.meta
     mode, columns = SHARD_MODES[task.shard_mode], columns_of(resources.setups)
     executor = DdlExecutor(resources.sessions, meta)
-    tools = WriterTools(
-        registry,
-        meta,
-        resources.ddl,
-        executor,
-        columns,
-        task.strict_optimistic_shard_mode,
-        task.on_unproven_change == "reconcile",
+    reconciles = task.on_unproven_change == "reconcile"
+    strict = task.strict_optimistic_shard_mode
+    rules = mode.writer_rules(
+        WriterTools(registry, meta, resources.ddl, executor, columns, strict, reconciles)
     )
-    rules = mode.writer_rules(tools)
-    runner = _runner(resources, executor, rules)
+    runner = _runner(resources, executor, rules, reconciles=reconciles)
     coordination: Coordination
     renames = TargetRenames(resources.ddl, meta)
     executed = await _executed_later(meta, starts)
@@ -259,7 +254,9 @@ def _held_by(coordination: Coordination, target: TableName) -> str:
     return next((lock.id for lock in locks if target == lock.view.target), "")
 
 
-def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> DdlRunner:
+def _runner(
+    resources: Resources, executor: DdlExecutor, rules: WriterRules, *, reconciles: bool
+) -> DdlRunner:
     return DdlRunner(
         resources.registry,
         executor,
@@ -268,9 +265,7 @@ def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> 
         rules.statements,
         resources.has_others,
         resources.task.show_row_values,
-        resources.counts.reconciling.changed
-        if resources.task.on_unproven_change == "reconcile"
-        else None,
+        resources.counts.reconciling.changed if reconciles else None,
     )
 
 

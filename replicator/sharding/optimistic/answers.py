@@ -257,7 +257,8 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     objections.look(ObjectionError(Objection.ROWS, why) if why else None)
     rows = tuple(other_rows(state, former, change))
     try:
-        objections.look(other_values(former, change))
+        unsettled = [s.taken for name, s in others.items() if s.taken and name not in same]
+        objections.look(other_values(former, change, unsettled))
         return _judged(state, {**left, **others}, former, change, before, objections, rows)
     except ObjectionError as error:
         if not rows or change.reconciles or error.objection is not Objection.TYPE:
@@ -300,6 +301,7 @@ def _given(
         state,
         strict=change.strict,
         answered=change.action is Action.EXEC,
+        reconciles=change.reconciles,
     )
 
 
@@ -336,6 +338,7 @@ def _executed(
     keyed = together.identifies
     objections.look(found_by_former(unclear, keyed=keyed) if unclear else None)
     reconciled = objections.reconciled(known | found_by)
+    reconciled |= {one.new for one in given if one.unclear}
     fills = _fills(state, change)
     for one in given:
         # Rows of the others have the fill with which the column was added.

@@ -122,15 +122,22 @@ def left_out(change: Change[Name]) -> ObjectionError | None:
     )
 
 
-def other_values(former: Standing, change: Change[Name]) -> ObjectionError | None:
-    """Whether values change, or move, in a way that those of others do not."""
+def other_values(
+    former: Standing, change: Change[Name], others: Iterable[Table]
+) -> ObjectionError | None:
+    """Whether values change, or move, in a way that those of ``others`` do not."""
     assert change.after is not None
     touched = change.touched
     if touched.renamed:
         names = ", ".join(sorted(touched.renamed))
-        return ObjectionError(
-            Objection.NAME, f"it renames {names}, and other shards have not done this"
-        )
+        had = {column_part(column.name) for table in others for column in table.columns}
+        why = "other shards have not done this"
+        if not had & touched.renamed:
+            why = (
+                "other shards have the new name already, or no such column: the rows of the target"
+                " do not show where their values are"
+            )
+        return ObjectionError(Objection.NAME, f"it renames {names}, and {why}")
     if anew := touched.dropped & touched.added:
         return ObjectionError(
             Objection.NAME, f"it drops {', '.join(sorted(anew))} and adds it again"

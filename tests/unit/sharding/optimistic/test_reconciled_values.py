@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.structure import UniqueKey
@@ -12,7 +13,9 @@ from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.standings import Action, Objection, Standing
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import table
-from tests.support.optimistic_answers import B, history_of, reconciling
+from tests.support.optimistic_answers import B, bring, history_of
+
+reconciling = partial(bring, reconciles=True)
 
 
 def test_all_columns_with_another_default() -> None:
