@@ -53,6 +53,18 @@ def test_values_that_were_rounded_twice_are_not_those_that_the_target_rounds_onc
     assert said.step
 
 
+def test_the_target_rounds_twice_what_members_have_rounded_twice() -> None:
+    found = history_of("A", "B")
+    for member in "AB":
+        bring(found, member, (B, ("c", "decimal(12,4)", "")), added="c")
+    kinds = ("decimal(11,3)", "decimal(10,2)")
+    for kind in kinds:
+        assert not bring(found, "A", (B, ("c", kind, "")), converted="c").step
+    for kind, left in zip(kinds, ({"c": "decimal(10,2)"}, {}), strict=True):
+        assert bring(found, "B", (B, ("c", kind, "")), converted="c").step
+        assert found.state.members["A"].rounded == left
+
+
 def test_the_target_does_not_round_in_between_what_a_member_has_rounded_at_once() -> None:
     found = history_of("A", "B")
     for member in "AB":
