@@ -229,8 +229,12 @@ class TaskSupervisor:
                     members = map(registry.member, registry.members_of(number))
                     known[target] = {member.source for member in members}
         targets = recopy_wanted(self.status(), self._task.task_mode, arguments, known)
-        self._parts.release(Parts(targets))
         self._recopy |= targets
+        self._go_on_with(Parts(targets))
+
+    def _go_on_with(self, parts: Parts) -> None:
+        """Release parts, and start again."""
+        self._parts.release(parts)
         self._go_on_if_possible()
         self._leave()
         self._wished.set()
@@ -503,6 +507,8 @@ class TaskSupervisor:
             )
         if request.command in ("binlog", "schema", "reconcile"):
             return await self._answers.take(request)
+        if request.command == "recopy" and not request.arguments.get("truncate"):
+            return await self._answers.recopy(request.arguments, self.status(), self._go_on_with)
         try:
             if request.command == "recopy":
                 self.request_recopy(request.arguments)

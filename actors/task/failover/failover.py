@@ -43,6 +43,7 @@ from replicator.downstream.meta.failover_positions import (
     UnknownPlaceError,
     failovers,
     last_before,
+    last_place,
     marked_places,
     move_checkpoint,
     move_places,
@@ -52,7 +53,7 @@ from replicator.downstream.meta.failover_positions import (
 )
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.connection.asyncio_connection import Connection, Transaction
 from replicator.mysql.names import TableName
 from replicator.mysql.server.identity import ServerIdentity, server_identity
 from replicator.schema.registry.registry import CopyState
@@ -207,6 +208,27 @@ async def follow_moved_sources(resources: Resources) -> dict[str, Behind]:
     return found
 
 
+SavedToo = Callable[[Transaction], Awaitable[None]]
+"""Saves more in the transaction that moves the places."""
+
+
+async def begin_at(
+    setup: SourceSetup,
+    meta: MetaStore,
+    checkpoint: Checkpoint,
+    server: ServerIdentity,
+    position: SourcePosition,
+    also: SavedToo,
+) -> None:
+    """Let everything that is saved of a source be before a position, and follow it from there.
+
+    ``server`` has the position, and its anchor event is known. Raises DatabaseUnavailableError and
+    FencedError.
+    """
+    move = _Move(setup, meta, checkpoint, server, SHARD_MODES[meta.shard_mode])
+    await move.begin_at(position, also)
+
+
 async def _is_other_node(
     setup: SourceSetup, checkpoint: Checkpoint, server: ServerIdentity, upstream: Connection
 ) -> bool:
@@ -320,6 +342,24 @@ class _Move:
             gtid=self._checkpoint.gtid,
         )
         return None
+
+    async def begin_at(self, position: SourcePosition, also: SavedToo) -> None:
+        """Rewrite all places: they are before the position."""
+        last = max(await last_place(self._meta, self._source), self._position.key)
+
+        def note(place: Place) -> Place:
+            nonlocal last
+            last = max(last, place.transaction)
+            return place
+
+        await self._texts(note, note)
+        await self._entries(note, note)
+
+        async def save(transaction: Transaction, _: MetaStore, left: Checkpoint) -> None:
+            await also(transaction)
+
+        moves = FailoverPositions(last + 1, position.binlog.key)
+        await self._save(moves, position, [], save)
 
     def _refuse_other_kind(self) -> None:
         if bool(self._server.server_uuid) != bool(self._checkpoint.server.server_uuid):
