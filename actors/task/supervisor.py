@@ -195,8 +195,7 @@ class TaskSupervisor:
             self._forget_fault()
             self._parts.release(self._parts.blocked)
         self._wish = wish
-        self._leave()
-        self._wished.set()
+        self._start_again()
 
     def _leave(self) -> None:
         """When a run ends for a restart, it must not count as the new one."""
@@ -213,14 +212,10 @@ class TaskSupervisor:
         self._go_on_if_possible()
         if self._wish == "run" and not self._something_left:
             self._wish, self._nothing_left = "pause", True
-        self._leave()
-        self._wished.set()
+        self._start_again()
 
     def request_recopy(self, arguments: Mapping[str, Any]) -> None:
-        """Empty the targets that the operator names and copy them again, while all others go on.
-
-        Returns at once. Raises ValueError.
-        """
+        """Empty targets and copy them again; returns at once. Raises ValueError."""
         known: dict[TableName, set[str]] = {target: set() for target in self._targets}
         if self._running is not None:
             registry = self._running.registry
@@ -233,9 +228,11 @@ class TaskSupervisor:
         self._go_on_with(Parts(targets))
 
     def _go_on_with(self, parts: Parts) -> None:
-        """Release parts, and start again."""
         self._parts.release(parts)
         self._go_on_if_possible()
+        self._start_again()
+
+    def _start_again(self) -> None:
         self._leave()
         self._wished.set()
 
@@ -438,9 +435,7 @@ class TaskSupervisor:
         if started is not None:
             await started.wait()
         await is_there()
-        self._go_on_if_possible()
-        self._leave()
-        self._wished.set()
+        self._go_on_with(Parts())
 
     def _go_on_if_possible(self) -> None:
         """Pause no longer where that was for want of parts that go on."""

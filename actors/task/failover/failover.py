@@ -17,7 +17,7 @@ from itertools import groupby
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import COPY_AGAIN, FatalError, of_source
+from actors.faults import COPY_AGAIN, FatalError, begin_again, of_source
 from actors.lock_state import dump_decision, dump_group, load_decision, load_group
 from actors.reading.binlog_lookups import look_up
 from actors.reading.source_faults import FORMER_SERVER, other_names, source_fault
@@ -111,6 +111,7 @@ class Failover:
             " (purged, or applied without being logged: log_replica_updates)",
             "restore the purged binlog files on it, or point the source at a server that has"
             " them, then `replicator resume`",
+            begin_again(self.source),
             COPY_AGAIN,
         )
 

@@ -15,7 +15,7 @@ import anyio.to_thread
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import COPY_AGAIN, FatalError, TransientError, begin_again, of_source
+from actors.faults import FatalError, TransientError, begin_again, of_source
 from actors.lock_state import dump_group, histories, load_group
 from actors.reading.binlog_lookups import anchor_before, gtids_told
 from actors.reading.source_faults import other_names
@@ -286,8 +286,7 @@ def not_begun_again(source: str, reason: str, *ways: str) -> FatalError:
     return FatalError(
         "source.not-begun-again",
         f"source {source} can't be begun again at its present position: {reason}",
-        *ways,
-        COPY_AGAIN,
+        *(ways or (f"when that has changed, {begin_again(source)}",)),
         where=f"source {source}",
         scope=of_source(source),
     )

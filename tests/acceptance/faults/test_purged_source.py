@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from replicator.failpoints import Failpoint
-from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.crashes.test_crashes import stop
 from tests.support.tasks.checking import purge
 from tests.support.tasks.processes import TaskProcess, killed_at, task_process
@@ -36,7 +36,7 @@ class PurgedShards(Shards):
             for shard in (1, 2):
                 first = 1_000 * (2 * number + shard)
                 server.execute(
-                    f"INSERT INTO t{shard} SELECT seq, 'stays', 0"
+                    f"INSERT INTO t{shard} (id, name, n) SELECT seq, 'stays', 0"
                     f" FROM seq_{first}_to_{first + STAYS - 1}",
                     database=self.database,
                 )
@@ -65,23 +65,39 @@ class PurgedShards(Shards):
             done.result()
         assert set(seen) == {wanted}
 
+    def change_rows_of(self, column: str) -> None:
+        """Change the values of a column in some rows of each shard."""
+        for server in self.servers:
+            server.execute(
+                *(f"UPDATE t{n} SET {column} = 9 WHERE id % 3 = 1" for n in (1, 2)),
+                database=self.database,
+            )
+
+    def target_columns(self) -> set[str]:
+        """The names of the target's columns."""
+        return {str(row[0]) for row in self.target.execute(f"SHOW COLUMNS FROM {self.database}.t")}
+
     def lose(self, way: str) -> None:
         """Change rows, some of which move between the sources, and lose the binlog of the first."""
         first, second = self.servers
         moving = 900_000_000
-        first.execute(f"INSERT INTO t1 VALUES ({moving}, 'to b', 1)", database=self.database)
-        second.execute(f"INSERT INTO t2 VALUES ({moving + 1}, 'to a', 1)", database=self.database)
-        self.change()
+        first.execute(
+            f"INSERT INTO t1 (id, name, n) VALUES ({moving}, 'to b', 1)", database=self.database
+        )
+        second.execute(
+            f"INSERT INTO t2 (id, name, n) VALUES ({moving + 1}, 'to a', 1)", database=self.database
+        )
+        self.change(rows=60)
         first.execute(
             f"DELETE FROM t1 WHERE id = {moving}",
-            f"INSERT INTO t2 VALUES ({moving + 1}, 'to a', 2)",
+            f"INSERT INTO t2 (id, name, n) VALUES ({moving + 1}, 'to a', 2)",
             "UPDATE t1 SET n = -1 WHERE id % 10 = 3 AND name <> 'stays'",
             "DELETE FROM t2 WHERE id % 10 = 4 AND name <> 'stays'",
             database=self.database,
         )
         second.execute(
             f"DELETE FROM t2 WHERE id = {moving + 1}",
-            f"INSERT INTO t1 VALUES ({moving}, 'to b', 2)",
+            f"INSERT INTO t1 (id, name, n) VALUES ({moving}, 'to b', 2)",
             database=self.database,
         )
         if way == "reset":
@@ -181,11 +197,61 @@ def test_the_printed_command_brings_a_source_back_while_readers_see_all_rows(
         purged.change()
         task.until_applied(purged.database, purged.sources)
         purged.assert_equal()
-        # It is as strict as before.
-        copied = task.status(purged.database)
-        assert copied is not None
-        assert not copied.blocked
         stop(task, purged.database)
+
+
+@pytest.mark.remedy("source.not-begun-again", "recopy")
+def test_a_shard_with_another_structure_gets_the_former_one_first(
+    purged: PurgedShards, tmp_path: Path
+) -> None:
+    path = task_file(purged, tmp_path, "pessimistic")
+    follow(path, tmp_path, purged)
+    first, db = purged.servers[0], purged.database
+    first.execute(f"ALTER TABLE {db}.t1 ADD c INT")
+    purged.lose("purged")
+    with task_process(path, tmp_path) as task, purged.read():
+        words = printed(task, purged, "source.purged")
+        answer = task.cli(*words)
+        assert answer.returncode != 0
+        assert "can't be made exact" in answer.stderr
+        # The target has the column now, and the other shards have not.
+        purged.target.execute(f"ALTER TABLE {db}.t ADD c INT")
+        assert task.cli(*words).returncode == 0
+        assert printed(task, purged, "source.not-begun-again") == words
+        assert "`c` is additional" in str(task.events())
+        first.execute(f"ALTER TABLE {db}.t1 DROP c")
+        purged.target.execute(f"ALTER TABLE {db}.t DROP c")
+        assert task.cli(*words).returncode == 0
+        until_done(task, purged)
+        for server in purged.servers:
+            server.execute(*(f"ALTER TABLE {db}.t{n} ADD c INT DEFAULT 3" for n in (1, 2)))
+        purged.change_rows_of("c")
+        until_done(task, purged)
+        stop(task, db)
+
+
+@pytest.mark.parametrize("mode", ["optimistic", ""])
+def test_shards_that_were_changed_meanwhile_are_followed(
+    purged: PurgedShards, tmp_path: Path, mode: str
+) -> None:
+    path = task_file(purged, tmp_path, mode)
+    follow(path, tmp_path, purged)
+    (first, second), db = purged.servers, purged.database
+    second.execute(*(f"ALTER TABLE {db}.t{n} ADD c INT DEFAULT 3" for n in (1, 2)))
+    first.execute(*(f"ALTER TABLE {db}.t{n} ADD c INT DEFAULT 3" for n in (1, 2)))
+    purged.lose("purged")
+    with task_process(path, tmp_path) as task, purged.read():
+        words = printed(task, purged, "source.purged")
+        task.until(lambda: "c" in purged.target_columns(), "the column of the other source")
+        answer = task.cli(*words)
+        assert answer.returncode == 0, answer.stderr
+        purged.change_rows_of("c")
+        until_done(task, purged)
+        first.execute(*(f"ALTER TABLE {db}.t{n} ADD d INT DEFAULT 4" for n in (1, 2)))
+        second.execute(*(f"ALTER TABLE {db}.t{n} ADD d INT DEFAULT 4" for n in (1, 2)))
+        purged.change_rows_of("d")
+        until_done(task, purged)
+        stop(task, db)
 
 
 STEPS = (
