@@ -17,7 +17,7 @@ from actors.validation_backlog import ValidationBacklog
 from replicator.kernels.compiled import Integers
 from replicator.monitoring.meters import TaskMeters
 from replicator.mysql.names import Member, TableName
-from replicator.status import CopyStatus, Reconciling, UnreadableShard
+from replicator.status import CopyStatus, Reconciling, UnreadableShard, VerifiedTarget
 
 
 @dataclass(slots=True)
@@ -185,6 +185,7 @@ class TaskCounts:
     validation: ValidationBacklog = field(default_factory=ValidationBacklog)
     unreadable: UnreadableShards = field(default_factory=UnreadableShards)
     reconciling: ReconciliationCounts = field(default_factory=ReconciliationCounts)
+    verified: dict[TableName, VerifiedTarget] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:

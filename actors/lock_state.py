@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import TypeAdapter
 
 from replicator.binlog.segments.segment import Statement
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.mysql.names import Member, TableName
+from replicator.schema.registry.registry import dump_structure
+from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.pessimistic.lock import Resolution
 from replicator.watermark import Place
@@ -47,7 +49,7 @@ class LockHistory:
 
     ``versions``: the numbers of the items in ``history``. ``structures``: the target's, by its
     version, as texts (`dump_structure`). ``outside``: shards whose rows the target has, of sources
-    that are not in the task file.
+    that are not in the task file. ``earlier``: the items before version 0, the last one first.
     """
 
     history: list[ResolvedItem] = field(default_factory=list)
@@ -56,6 +58,7 @@ class LockHistory:
     pending: Resolution[TableName, ShardStatement] | None = None
     structures: dict[int, str] = field(default_factory=dict)
     outside: tuple[str, ...] = ()
+    earlier: list[ResolvedItem] = field(default_factory=list)
 
 
 _GROUP = TypeAdapter(GroupState[TableName])
@@ -100,6 +103,21 @@ def record_of(
     )
 
 
+def earlier_record(
+    target: TableName,
+    version: int,
+    source: str,
+    item: Item[TableName, ShardStatement],
+    before: Table | None,
+) -> DecisionRecord:
+    """Return the record of an item that the target had already when it was created.
+
+    No statement is executed for it, so it has no place.
+    """
+    made = Resolution(version, source, item, ResolvedItem(item.text), {})
+    return replace(record_of(target, made, dump_structure(before)), transaction=0, done=True)
+
+
 def histories(records: Iterable[DecisionRecord]) -> dict[TableName, LockHistory]:
     """The history of each target from its records, which come in order of their versions."""
     found: dict[TableName, LockHistory] = {}
@@ -110,7 +128,9 @@ def histories(records: Iterable[DecisionRecord]) -> dict[TableName, LockHistory]
             history.cutovers.setdefault(source, []).append(cutover)
         if decision.before:
             history.structures[record.version - 1] = decision.before
-        if record.done:
+        if record.version <= 0:
+            history.earlier.insert(0, decision.resolved)
+        elif record.done:
             history.history.append(decision.resolved)
             history.versions.append(record.version)
         else:

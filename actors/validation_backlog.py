@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from replicator.downstream.meta.validation_keys import SavedKeys
+from replicator.downstream.meta.validation.validation_keys import SavedKeys
 from replicator.mysql.names import Member, TableName
 
 LOOKS = 3

@@ -136,12 +136,16 @@ class Syncer(Section):
 
 
 class Validator(Section):
-    """Validation of rows while the task runs. The task reads the keys that it applied again from
-    shard and target, and compares."""
+    """Validation of rows while the task runs. `fast` and `full`: the task reads the keys that it
+    applied again from shard and target, and compares. The other keys except `cycle` are about
+    that."""
 
-    mode: Literal["none", "fast", "full"] = "none"
+    mode: Literal["none", "fast", "full", "rolling"] = "none"
     """`none`: no validation. `fast`: the row must exist on the target. `full`: its values must be
-    the shard's."""
+    the shard's. `rolling`: all rows of the source's targets are compared once per `cycle`."""
+    cycle: Annotated[Duration, Field(ge=timedelta(seconds=1))] = timedelta(hours=24)
+    """Time between two comparisons of all rows of a target. The task uses the smallest value of its
+    validators."""
     worker_count: _Count = 4
     """Spark tasks that read keys at the same time. The task uses the largest value of its
     validators."""

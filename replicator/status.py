@@ -411,12 +411,46 @@ class Reconciling:
 
 
 @dataclass(frozen=True, slots=True)
+class VerifiedTarget:
+    """When all rows of a target were last compared with those of its shards.
+
+    Attributes:
+        target: its name, as in `TargetStatus`.
+        at: when the last comparison ended; None if none has ended.
+        rows: rows of the target that it compared.
+        differing: rows that differed, and were left as they were.
+        percent: how far the comparison is that is being made; None if none is.
+        reason: why it pauses or could not be made; else empty.
+    """
+
+    target: str
+    at: datetime | None = None
+    rows: int = 0
+    differing: int = 0
+    percent: float | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.target}: "
+        if self.at is None:
+            text += "not verified yet"
+        else:
+            text += f"verified at {self.at:%Y-%m-%d %H:%M:%S}Z, {self.rows:,} rows"
+        if self.differing:
+            text += f", {self.differing:,} rows differ"
+        if self.percent is not None:
+            text += f"; verifying, {self.percent:.0f} %"
+        return f"{text}; {self.reason}" if self.reason else text
+
+
+@dataclass(frozen=True, slots=True)
 class TaskStatus:
     """One task, in the process ``pid``; ``since``: when it entered ``state``.
 
     ``standby_for``: the process that runs the task where this one stands by, else empty.
     ``reason``: why the task pauses, else empty. ``reconciling``: the targets whose rows are
-    compared and corrected; ``rows_corrected``: by that, since the process started.
+    compared and corrected; ``rows_corrected``: by that, since the process started. ``verified``:
+    when all rows of the targets were last compared, if rolling verification is on.
 
     With ``pid`` 0 no process was asked: it is what a task that does not run has saved, last at
     ``since``, or in a list of tasks only that it has ended at ``since``. There, one that was
@@ -442,6 +476,7 @@ class TaskStatus:
     unreadable: tuple[UnreadableShard, ...] = ()
     reconciling: tuple[Reconciling, ...] = ()
     rows_corrected: int = 0
+    verified: tuple[VerifiedTarget, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""

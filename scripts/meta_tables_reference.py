@@ -93,6 +93,8 @@ MEANINGS: Mapping[str, str] = {
     " each with the condition of the rows, the columns that must be compared, how often it was"
     " asked for (`asked`, and when the current pass began, `begun`), the rows corrected, the"
     " progress of the pass, and the sources in safe mode until it is done (`safe_sources`)",
+    "verification": "per target: when all of its rows were last compared with those of its shards,"
+    " how many were compared and how many differed, the progress of the present comparison",
     "validation": "rows that stay different from those of their shards: target, key, kind of"
     " difference and columns, shard, time, and the operator's answer",
     "unvalidated": "keys of applied rows that are still to be compared, by target and shard, as"

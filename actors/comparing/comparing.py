@@ -79,6 +79,7 @@ class CompareOptions:
         tables: patterns of targets, as schema.table.
         targets: names of targets, if only these are compared.
         columns: those that may differ in all rows.
+        queries: how many are made at once to each server; 0 for as many as the full copy makes.
         repair: the file for the SQL that corrects the targets.
         repair_now: whether rows are corrected as they are found.
         pairs_only: whether missing rows stay missing if they may be changed rows of the target,
@@ -91,6 +92,7 @@ class CompareOptions:
     checksums: bool = True
     where: str = ""
     chunk_rows: int = CHUNK_ROWS
+    queries: int = 0
     max_load: tuple[LoadLimit, ...] = ()
     repair: Path | None = None
     repair_now: bool = False
@@ -194,7 +196,8 @@ class TargetComparer:
             self._spark = await self._start_spark()
             # What a source bears at once is what its full copy takes.
             instances = self._task.mysql_instances
-            self._tasks = max(self._task.mydumper_of(i).threads for i in instances)
+            of_copy = max(self._task.mydumper_of(i).threads for i in instances)
+            self._tasks = self._options.queries or of_copy
         begun = time.monotonic()
         result = await self._compare(found, name, members)
         result.seconds += time.monotonic() - begun

@@ -1,4 +1,4 @@
-"""The progress of a pass over a target's rows, saved with its entry in the queue."""
+"""The progress of a pass over a target's rows, saved in a meta table."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from dataclasses import replace
 
 from attrs import define, field
 
-from actors.comparing.kept_comparison import KeptComparison, as_text, from_text
+from actors.comparing.kept_comparison import (
+    KeptComparison,
+    UnfinishedTarget,
+    as_text,
+    from_text,
+)
 from replicator.downstream.meta.reconciliations import Reconciliation, ReconciliationStore
+from replicator.downstream.meta.validation.verifications import VerificationStore
 from replicator.failpoints import Failpoint, reach
+from replicator.mysql.names import TableName
 from replicator.pipeline.compare.findings import TargetComparison
 
 
@@ -23,20 +30,17 @@ class KeptPass:
 
     async def load(self, asked: str) -> KeptComparison | None:
         """Return the saved part of the pass; None if it begins, or was planned otherwise."""
-        kept = from_text(self._entry.progress) if self._entry.progress else None
-        if kept is None or kept.asked != asked or kept.current is None:
-            return None
-        self._resumed = kept.current.result.repaired
+        kept = _unfinished(self._entry.progress, asked)
+        if kept is not None and kept.current is not None:
+            self._resumed = kept.current.result.repaired
         return kept
 
     async def save(self, kept: KeptComparison) -> None:
         """Save the pass, without rows that are shown to people."""
         if kept.current is None:
             return
-        result = replace(kept.current.result, ranges=[], examples=[])
-        current = replace(kept.current, result=result)
-        text = as_text(KeptComparison(kept.asked, current=current))
-        await self._store.save(self._entry, text, self.corrected(result))
+        corrected = self.corrected(kept.current.result)
+        await self._store.save(self._entry, _text_of(kept.asked, kept.current), corrected)
         reach(Failpoint.RECONCILING_SAVED)
 
     async def remove(self) -> None:
@@ -49,3 +53,36 @@ class KeptPass:
     def newly_corrected(self, result: TargetComparison) -> int:
         """Return how many rows this process has corrected in the pass."""
         return max(0, result.repaired - self._resumed)
+
+
+@define(eq=False)
+class KeptVerification:
+    """Keeps the comparison of one verification, as `KeptPass` does."""
+
+    _store: VerificationStore
+    _target: TableName
+    _progress: str
+    """What was saved of it."""
+
+    async def load(self, asked: str) -> KeptComparison | None:
+        """Return the saved part; None if it begins, or was planned otherwise."""
+        return _unfinished(self._progress, asked)
+
+    async def save(self, kept: KeptComparison) -> None:
+        """Save how far it is."""
+        if kept.current is not None:
+            await self._store.save_progress(self._target, _text_of(kept.asked, kept.current))
+
+    async def remove(self) -> None:
+        """Do nothing: its end replaces what is saved."""
+
+
+def _unfinished(text: str, asked: str) -> KeptComparison | None:
+    kept = from_text(text) if text else None
+    return None if kept is None or kept.asked != asked or kept.current is None else kept
+
+
+def _text_of(asked: str, current: UnfinishedTarget) -> str:
+    """A pass as text, without rows that are shown to people."""
+    result = replace(current.result, ranges=[], examples=[])
+    return as_text(KeptComparison(asked, current=replace(current, result=result)))

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import anyio
 import structlog
@@ -31,6 +32,7 @@ from actors.task_setup import address_of
 from config.models import Task
 from replicator.downstream.meta.held_shards import HeldShards
 from replicator.downstream.meta.reconciliations import Reconciliation, ReconciliationStore
+from replicator.downstream.meta.validation.verifications import VerificationStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.errors import error_text
@@ -64,6 +66,7 @@ class Reconciler:
 
     _task: Task
     _store: ReconciliationStore
+    _verifications: VerificationStore
     _spark: SparkContext
     _counts: ReconciliationCounts
     _attempts: dict[tuple[str, ...], Attempts] = field(factory=dict, init=False)
@@ -117,7 +120,7 @@ class Reconciler:
         held = await progress.held(entry.target)
         if not held.all_of and not (held.some and attempts.waits):
             return False
-        self._show(entry, "waiting", _reason(held))
+        self._show(entry, "waiting", waiting_reason(held))
         self._attempts[entry.place] = replace(attempts, due=time.monotonic() + LOOK_SECONDS)
         return True
 
@@ -152,6 +155,8 @@ class Reconciler:
         if verdict.outcome is Outcome.DONE:
             if await self._store.finish(entry, ends):
                 reach(Failpoint.SAFE_MODE_ENDED)
+                if not entry.where:
+                    await self._verifications.finish(entry.target, result.rows, result.untouched)
                 _log_end(entry, result, kept.corrected(result))
                 if entry.safe_sources - await self._store.safe_sources():
                     self.released.set()
@@ -184,7 +189,8 @@ class Reconciler:
             resume=True,
         )
         view = _PassView(self, entry, kept)
-        comparer = TargetComparer(self._task, options, self._context, view, progress, kept)
+        context = partial(free_context, self._spark)
+        comparer = TargetComparer(self._task, options, context, view, progress, kept)
         try:
             results = await comparer.run()
             held = await progress.held(entry.target)
@@ -195,12 +201,7 @@ class Reconciler:
         if not results:
             # The task does not write the target any more.
             return Verdict(Outcome.DONE), TargetComparison(entry.target)
-        return verdict_of(results[0], entry.columns, held=_reason(held)), results[0]
-
-    async def _context(self) -> SparkContext:
-        if not is_local(self._spark.master or ""):
-            reserve_slots(self._spark, free_slots(self._spark))
-        return self._spark
+        return verdict_of(results[0], entry.columns, held=waiting_reason(held)), results[0]
 
     def _show(self, entry: Reconciliation, state: ReconcilingState, reason: str = "") -> None:
         since = datetime.fromtimestamp(entry.queued_at, UTC)
@@ -247,8 +248,15 @@ class _PassView(ComparisonView):
         )
 
 
-def _reason(held: HeldShards) -> str:
-    """Why rows wait; empty if none waits."""
+async def free_context(spark: SparkContext) -> SparkContext:
+    """Return a Spark application of which the jobs of a comparison may use what is free now."""
+    if not is_local(spark.master or ""):
+        reserve_slots(spark, free_slots(spark))
+    return spark
+
+
+def waiting_reason(held: HeldShards) -> str:
+    """Return why rows wait; empty if none waits."""
     return (held.reason or "a schema change of the target waits") if held.some else ""
 
 

@@ -6,7 +6,7 @@ A start, a restart after a failure and resuming after a pause are the same: a ne
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,6 +23,7 @@ from actors.counts import TaskCounts
 from actors.faults import Parts
 from actors.messages import Flush
 from actors.reconciling.reconciler import Reconciler
+from actors.reconciling.verifier import RollingVerifier, verification_cycle
 from actors.task.failover.failover import follow_moved_sources
 from actors.task.moved_rows.moved_rows import MovedRows
 from actors.task.operator.blocked_parts import shown
@@ -52,6 +53,7 @@ from replicator.downstream.meta.all_tables import add_missing, create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease
 from replicator.downstream.meta.reconciliations import ReconciliationStore
+from replicator.downstream.meta.validation.verifications import VerificationStore
 from replicator.downstream.rows.load_data import probe_load_data
 from replicator.downstream.rows.write_session import Session
 from replicator.downstream.scratch_names import drop_scratch_tables
@@ -251,12 +253,11 @@ class Generation:
             load_data=load_data,
             tracks_keys=moved.notes,
         )
-        store, counts = ReconciliationStore(resources.meta), self.counts.reconciling
-        reconciler = Reconciler(self._task, store, spark, counts)
+        comparing = self._comparing(resources, spark)
         save_held_shards(self._running, self.reason_of)
         background = self.copy.background if self.copy else None
         try:
-            await self._follow(self._running, reconciler, moved, stop, started)
+            await self._follow(self._running, comparing, moved, stop, started)
             # A checkpoint would save the watermarks that it removes.
             await self._running.mover.move()
             if background is not None and not stop.is_set():
@@ -266,6 +267,22 @@ class Generation:
             if background is not None:
                 background.close()
         return not stop.is_set()
+
+    def _comparing(
+        self, resources: Resources, spark: SparkContext
+    ) -> Sequence[Reconciler | RollingVerifier]:
+        """What compares rows beside the pipeline."""
+        store, counts = ReconciliationStore(resources.meta), self.counts
+        verifications = VerificationStore(resources.meta)
+        reconciler = Reconciler(self._task, store, verifications, spark, counts.reconciling)
+        cycle = verification_cycle(self._task)
+        if cycle is None:
+            counts.verified.clear()
+            return (reconciler,)
+        verifier = RollingVerifier(
+            self._task, cycle, verifications, spark, resources.registry, counts.verified
+        )
+        return reconciler, verifier
 
     async def _spark_unless(self, stop: anyio.Event) -> SparkContext | None:
         """Spark, which may have started beside all that goes before; None as soon as ``stop``."""
@@ -296,7 +313,7 @@ class Generation:
     async def _follow(
         self,
         running: RunningTask,
-        reconciler: Reconciler,
+        comparing: Sequence[Reconciler | RollingVerifier],
         moved: MovedRows,
         stop: anyio.Event,
         started: anyio.Event,
@@ -310,7 +327,8 @@ class Generation:
             tasks.start_soon(running.writer.run)
             tasks.start_soon(running.coordination.run)
             tasks.start_soon(running.watch.run)
-            tasks.start_soon(reconciler.run, partial(self._own_status, running))
+            for comparer in comparing:
+                tasks.start_soon(comparer.run, partial(self._own_status, running))
             if running.validator is not None:
                 tasks.start_soon(
                     running.validator.run, running.applied_to, running.writer.is_behind

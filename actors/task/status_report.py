@@ -120,6 +120,7 @@ def task_status(
         unreadable=counts.unreadable.status(),
         reconciling=tuple(counts.reconciling.entries.values()),
         rows_corrected=counts.reconciling.corrected,
+        verified=tuple(counts.verified.values()),
     )
 
 

@@ -15,7 +15,7 @@ from config.models import Task
 from replicator.downstream.fence import FencedError
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease, LeaseLostError
-from replicator.downstream.meta.validation_errors import (
+from replicator.downstream.meta.validation.validation_errors import (
     DifferingRow,
     ErrorState,
     ValidationErrorStore,

@@ -27,8 +27,11 @@ from actors.validating.target_plans import (
 from actors.validation_backlog import SuspectRow, ValidationBacklog, WaitingKeys
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
-from replicator.downstream.meta.validation_errors import DifferingRow, ValidationErrorStore
-from replicator.downstream.meta.validation_keys import ValidationKeyStore
+from replicator.downstream.meta.validation.validation_errors import (
+    DifferingRow,
+    ValidationErrorStore,
+)
+from replicator.downstream.meta.validation.validation_keys import ValidationKeyStore
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError, Transaction
 from replicator.mysql.names import Member, TableName, folded
 from replicator.mysql.row_values import HIDDEN
@@ -94,7 +97,7 @@ class ValidationSettings:
 def validation_settings(task: Task) -> ValidationSettings | None:
     """What the task file says of validation; None where no source is validated."""
     validators = {i.source_id: task.validator_of(i) for i in task.mysql_instances}
-    at_work = [validator for validator in validators.values() if validator.mode != "none"]
+    at_work = [v for v in validators.values() if v.mode in ("fast", "full")]
     if not at_work or task.task_mode == "full":
         return None
     return ValidationSettings(

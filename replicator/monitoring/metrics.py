@@ -194,6 +194,10 @@ def _reconciling(status: TaskStatus) -> Samples:
     return [((state,), states.count(state)) for state in dict.fromkeys(states)]
 
 
+def _verified(status: TaskStatus) -> Samples:
+    return [((v.target,), v.at.timestamp()) for v in status.verified if v.at is not None]
+
+
 STATUS_METRICS: tuple[StatusMetric, ...] = (
     StatusMetric("replicator_state", "gauge", "1 for the state of the task.", ("state",), _states),
     _task(
@@ -361,6 +365,20 @@ STATUS_METRICS: tuple[StatusMetric, ...] = (
         "Rows corrected by that.",
         (),
         lambda status: [((), status.rows_corrected)],
+    ),
+    StatusMetric(
+        "replicator_target_verified_timestamp_seconds",
+        "gauge",
+        "When all rows of the target were last compared with its shards.",
+        ("target",),
+        _verified,
+    ),
+    StatusMetric(
+        "replicator_target_differing_rows",
+        "gauge",
+        "Rows that differed then.",
+        ("target",),
+        lambda status: [((v.target,), v.differing) for v in status.verified],
     ),
 )
 """All that is read from the status, in the order of the page."""

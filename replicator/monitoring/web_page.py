@@ -27,6 +27,7 @@ from replicator.status import (
     TargetStatus,
     TaskStatus,
     Trend,
+    VerifiedTarget,
     condition,
     faults_of,
     largest_lag,
@@ -63,6 +64,7 @@ def status_page(status: TaskStatus) -> str:
         box = ET.SubElement(body, "section")
         add_text(box, "h2", f"reconciling {entry.target}")
         add_text(box, "p", str(entry))
+    _verified(body, status.verified)
     _trend(body, status.trend)
     _writer(body, status)
     if status.copy:
@@ -228,6 +230,26 @@ def _targets(body: ET.Element, targets: Sequence[TargetStatus]) -> None:
                 *(number(round(target.rows_per_second)), target.ddl),
             )
             for target in order[:MOST_TARGETS]
+        ),
+    )
+    if len(targets) > MOST_TARGETS:
+        add_text(body, "p", f"and {number(len(targets) - MOST_TARGETS)} more targets", "dim")
+
+
+def _verified(body: ET.Element, targets: Sequence[VerifiedTarget]) -> None:
+    """The targets that differ, then those that were not verified for the longest time."""
+    if not targets:
+        return
+    order = sorted(targets, key=lambda t: (not t.differing, t.at.timestamp() if t.at else 0))
+    add_table(
+        body,
+        ("target", "verified", "rows#", "differing#", "now"),
+        (
+            (
+                *(t.target, f"{t.at:%Y-%m-%d %H:%M:%S}Z" if t.at else "not yet", number(t.rows)),
+                *(number(t.differing), t.reason or ("verifying" if t.percent is not None else "")),
+            )
+            for t in order[:MOST_TARGETS]
         ),
     )
     if len(targets) > MOST_TARGETS:

@@ -420,6 +420,11 @@ def is_contention(error: BaseException) -> bool:
     return error_code(error) in CONTENTION
 
 
+def is_about_statement(error: BaseException) -> bool:
+    """Whether an error would come again with the same statement, by any session that may log in."""
+    return not is_contention(error) and error_code(error) not in LOGIN_REFUSED
+
+
 FOREIGN_KEY = frozenset(
     {
         ER.CANT_CREATE_TABLE,

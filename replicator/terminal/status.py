@@ -186,6 +186,19 @@ def _needs_operator(status: TaskStatus, elsewhere: str = "") -> Iterator[Rendera
         yield Text(shown_line(f"{shard}"), "yellow")
     for entry in status.reconciling:
         yield Text(shown_line(f"{entry}"), _color(entry))
+    yield from _verified(status)
+
+
+def _verified(status: TaskStatus) -> Iterator[Text]:
+    """The targets whose rows differ or can't be verified, and a line about all."""
+    if not status.verified:
+        return
+    for target in status.verified:
+        if target.differing or target.reason:
+            yield Text(shown_line(f"{target}"), "red" if target.differing else "yellow")
+    ended = [target.at for target in status.verified if target.at is not None]
+    text = f"{len(ended)} of {len(status.verified)} targets verified"
+    yield Text(f"{text}, the first at {min(ended):%Y-%m-%d %H:%M:%S}Z" if ended else text)
 
 
 def _color(entry: Reconciling) -> str:
@@ -206,6 +219,7 @@ def _briefly(status: TaskStatus) -> tuple[list[RenderableType], list[Text]]:
         *map(lock_line, locks if faults else locks[1:]),
         *(one_line((shown_line(f"{shard}"), "yellow")) for shard in status.unreadable),
         *(one_line((shown_line(f"{entry}"), _color(entry))) for entry in status.reconciling),
+        *_verified(status),
     ]
     first = faults[:1] or [lock_panel(lock, whole_status(status)) for lock in locks[:1]]
     return first, _at_most(others, "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, cast
@@ -83,6 +83,25 @@ def _sense_of_default(default: Any) -> Any:
 def sense_of_key(part: Sequence[Any]) -> tuple[str, ...]:
     """Return a row of `KEYS` with texts only: TiDB has texts where others have numbers."""
     return tuple(map(str, part))
+
+
+def without_implicit(
+    parts: Iterable[tuple[str, ...]], foreign: Container[str]
+) -> list[tuple[str, ...]]:
+    """Leave out indexes over the columns of foreign keys, which servers make and drop themselves.
+
+    MariaDB drops such an index as soon as another one begins with its columns, TiDB keeps it.
+    ``parts``: rows of `KEYS`, as texts; ``foreign``: the columns of each foreign key.
+    """
+    indexes: dict[str, list[tuple[str, ...]]] = {}
+    for part in parts:
+        indexes.setdefault(part[0], []).append(part)
+    return [
+        part
+        for of_index in indexes.values()
+        if of_index[0][2] == "0" or ",".join(part[3] for part in of_index) not in foreign
+        for part in of_index
+    ]
 
 
 @dataclass(frozen=True)

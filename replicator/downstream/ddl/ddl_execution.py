@@ -444,7 +444,7 @@ class DdlExecutor:
         except pymysql.err.MySQLError as error:
             if error_code(error) in LOGIN_REFUSED:
                 raise  # It says nothing about the statement, which has not run.
-            if error_code(error) == ER.LOCK_WAIT_TIMEOUT:
+            if error_code(error) in (ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK):
                 raise TargetLockedError(error_code(error), str(error.args[-1])) from error
             raise DdlRefusedError(error_code(error), str(error.args[-1])) from error
 

@@ -10,15 +10,24 @@ import pymysql.err
 from pymysql.constants import ER
 
 from replicator.ddl.parser.actions_text import typed_actions
+from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.ddl.rewrite.constraint_names import foreign_key_names
+from replicator.ddl.rewrite.ignored_foreign_keys import without_foreign_keys
 from replicator.ddl.rewrite.retarget import retarget
 from replicator.ddl.rewrite.single_changes import dropped_keys, renewed_columns
 from replicator.downstream.ddl.rebuilding import changed_table, create_changed
 from replicator.mysql.context.sql_modes import UnknownModeError
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.context.statement_session import StatementSessions, set_up_session
-from replicator.mysql.errors import REFUSED_BY_TIDB, error_code
+from replicator.mysql.errors import (
+    NO_SUCH_TABLE,
+    REFUSED_BY_TIDB,
+    DatabaseUnavailableError,
+    error_code,
+    is_about_statement,
+    is_contention,
+)
 from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.scratch.scratch_statements import renamed
 from replicator.schema.structure.inspection import read_table
@@ -31,7 +40,11 @@ WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
 
 
 class Rehearsal:
-    """Tries statements that alter a target, one attempt at a time."""
+    """Tries statements that alter a target, one attempt at a time.
+
+    A refusal is an error about a statement, or that there is no such target. Other errors are
+    raised: the server's own, or DatabaseUnavailableError if the attempt can be made again.
+    """
 
     def __init__(self, sessions: StatementSessions, copy: TableName) -> None:
         self._sessions = sessions
@@ -47,18 +60,14 @@ class Rehearsal:
         statements: Sequence[ParsedStatement],
         context: StatementContext,
     ) -> bool:
-        """Whether the server refuses one of these statements, run in their order on a copy.
-
-        Raises DatabaseUnavailableError.
-        """
+        """Whether the server refuses one of these statements, run in their order on a copy."""
         async with self._copied():
             return await self._tried(target, statements, context) is not None
 
     async def takes_anew(self, target: TableName, statements: Sequence[ParsedStatement]) -> bool:
         """Whether the server refuses these statements and stores the table that they would make.
 
-        `replicator.downstream.ddl.rebuilding` creates the target again then. Raises
-        DatabaseUnavailableError.
+        `replicator.downstream.ddl.rebuilding` creates the target again then.
         """
         actions = [action for one in statements for action in typed_actions(one)]
         async with self._copied():
@@ -71,17 +80,16 @@ class Rehearsal:
             self._may_exist = True
             try:
                 await create_changed(self._connection, self._copy, target, wanted)
-            except pymysql.err.MySQLError:
+            except pymysql.err.MySQLError as error:
+                if not is_about_statement(error):
+                    raise
                 return False
             return True
 
     async def outcome(
         self, target: TableName, statements: Sequence[ParsedStatement], context: StatementContext
     ) -> Table | None:
-        """The copy after these statements; None if the server refuses one of them.
-
-        Raises DatabaseUnavailableError.
-        """
+        """The copy after these statements; None if the server refuses one of them."""
         async with self._copied():
             if await self._tried(target, statements, context) is not None:
                 return None
@@ -95,6 +103,11 @@ class Rehearsal:
             self._may_exist = True
             try:
                 yield
+            except pymysql.err.MySQLError as error:
+                if not is_contention(error):
+                    raise
+                server = str(self._connection.address)
+                raise DatabaseUnavailableError(f"{server}: {error}", server=server) from error
             finally:
                 await self._drop()
 
@@ -129,8 +142,11 @@ class Rehearsal:
         def on_copy(schema: str, table: str) -> tuple[str, str]:
             return copied if TableName(schema, table) == target else (schema, table)
 
+        create = await self._shown(target)
+        if create is None:
+            return ER.NO_SUCH_TABLE
+        await self._create(target, create)
         try:
-            await self._copy_of(target)
             with self._sessions.session() as session:
                 await set_up_session(session, context, "; ".join(one.sql for one in statements))
                 # A foreign key may name its parent without a schema.
@@ -142,14 +158,25 @@ class Rehearsal:
         except UnknownModeError:
             return ER.WRONG_VALUE_FOR_VAR
         except pymysql.err.MySQLError as error:
+            if not is_about_statement(error):
+                raise
             return error_code(error)
         return None
 
-    async def _copy_of(self, target: TableName) -> None:
-        shown = await self._connection.fetch(f"SHOW CREATE TABLE {target.quoted}")
-        create = str(shown[0][1])
+    async def _shown(self, target: TableName) -> str | None:
+        try:
+            shown = await self._connection.fetch(f"SHOW CREATE TABLE {target.quoted}")
+        except pymysql.err.MySQLError as error:
+            if error_code(error) not in NO_SUCH_TABLE:
+                raise
+            return None
+        return str(shown[0][1])
+
+    async def _create(self, target: TableName, create: str) -> None:
+        """Create the copy of a table with this definition. It has no foreign keys."""
         if " CHECK (" in create:
             # TiDB's LIKE also renames the CHECK constraints of the original.
+            create = without_foreign_keys(classify(create, default_schema=target.schema))
             await self._connection.execute(renamed(create, self._copy))
         else:
             await self._connection.execute(f"CREATE TABLE {self._copy.quoted} LIKE {target.quoted}")

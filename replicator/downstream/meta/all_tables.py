@@ -32,8 +32,9 @@ from replicator.downstream.meta.row_owners import ROW_OWNER_TABLE
 from replicator.downstream.meta.rule_texts import RULES_TABLE
 from replicator.downstream.meta.statement_gtids import STATEMENT_GTID_TABLE
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
-from replicator.downstream.meta.validation_errors import VALIDATION_ERROR_TABLE
-from replicator.downstream.meta.validation_keys import VALIDATION_KEY_TABLE
+from replicator.downstream.meta.validation.validation_errors import VALIDATION_ERROR_TABLE
+from replicator.downstream.meta.validation.validation_keys import VALIDATION_KEY_TABLE
+from replicator.downstream.meta.validation.verifications import VERIFICATION_TABLE
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.downstream.scratch_names import scratch_pattern
@@ -67,6 +68,7 @@ META_TABLES = (
     ROW_OWNER_TABLE,
     MOVED_SHARD_TABLE,
     RECONCILIATION_TABLE,
+    VERIFICATION_TABLE,
 )
 """Every declaration there is; a test holds this against the modules of this package."""
 
@@ -125,6 +127,7 @@ ADDED_TABLES: frozenset[str] = frozenset(
         LATE_CASCADE_TABLE.suffix,
         MOVED_SHARD_TABLE.suffix,
         RECONCILIATION_TABLE.suffix,
+        VERIFICATION_TABLE.suffix,
     }
 )
 """The suffixes of the tables that an earlier release does not have."""

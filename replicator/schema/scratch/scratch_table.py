@@ -38,11 +38,11 @@ from replicator.mysql.context.sql_modes import (
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.context.statement_session import set_up_session
 from replicator.mysql.errors import (
-    LOGIN_REFUSED,
     NO_SUCH_TABLE,
     NOT_UNDERSTOOD,
     REFUSED_BY_TIDB,
     error_code,
+    is_about_statement,
 )
 from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.effects.carried_change import MemberChange
@@ -184,8 +184,8 @@ class ScratchTable:
         ``before`` is its structure before, None for CREATE TABLE; the structure is under the name
         of the scratch table. Where the server refuses the statement its single changes are tried
         (TiDB takes some no other way), then ``instead``, the operator's override. All run in
-        ``context``, that of the statement. Raises DatabaseUnavailableError, the server's error
-        where it refuses the login.
+        ``context``, that of the statement. Raises DatabaseUnavailableError, and a server's error
+        that is not about the statement.
         """
         singles = [
             classify_in(context, sql, default_schema=statement.tables[0].schema)
@@ -214,8 +214,8 @@ class ScratchTable:
             except ScratchTableError as error:
                 return LearnedOutcome(None, str(error), lasting=False)
             except pymysql.err.MySQLError as error:
-                if error_code(error) in LOGIN_REFUSED:
-                    raise  # It says nothing about the statement.
+                if not is_about_statement(error):
+                    raise
                 refusals.append(_refusal(error))
             else:
                 lasts = lasting and alike and all(refusal.lasting for refusal in refusals)

@@ -255,7 +255,8 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     objections.look(ObjectionError(Objection.ROWS, why) if why else None)
     rows = other_rows(state, former, change)
     try:
-        objections.look(other_values(former, change))
+        unsettled = [s.taken for name, s in others.items() if s.taken and name not in same]
+        objections.look(other_values(former, change, unsettled))
         return _judged(state, {**left, **others}, former, change, before, objections, rows)
     except ObjectionError as error:
         if rows is None or error.objection is not Objection.TYPE:
@@ -297,6 +298,7 @@ def _given(
         state,
         strict=change.strict,
         answered=change.action is Action.EXEC,
+        reconciles=change.reconciles,
     )
 
 

@@ -27,7 +27,8 @@ class Change(Generic[Name]):
     refuses values that do not fit. ``settings``: those of its session on which its result depends.
     ``removes``: which rows it deletes (`removed_rows`); None: none. ``action``: the operator's
     answer, if it was open before. ``leaves_out``: it may have left out rows, which break a key, a
-    CHECK or its partitions. ``doubt``: why ``after`` is None.
+    CHECK or its partitions. ``doubt``: why ``after`` is None. ``reconciles``: rows of
+    which only the shards know the values are read from them.
     """
 
     member: Name
@@ -47,6 +48,7 @@ class Change(Generic[Name]):
     action: Action | None = None
     doubt: str = ""
     form: str = ""
+    reconciles: bool = False
 
 
 class ObjectionError(Exception):
@@ -96,15 +98,22 @@ def left_out(change: Change[Name]) -> ObjectionError | None:
     )
 
 
-def other_values(former: Standing, change: Change[Name]) -> ObjectionError | None:
-    """Whether values change, or move, in a way that those of others do not."""
+def other_values(
+    former: Standing, change: Change[Name], others: Iterable[Table]
+) -> ObjectionError | None:
+    """Whether values change, or move, in a way that those of ``others`` do not."""
     assert change.after is not None
     touched = change.touched
     if touched.renamed:
         names = ", ".join(sorted(touched.renamed))
-        return ObjectionError(
-            Objection.NAME, f"it renames {names}, and other shards have not done this"
-        )
+        had = {column_part(column.name) for table in others for column in table.columns}
+        why = "other shards have not done this"
+        if not had & touched.renamed:
+            why = (
+                "other shards have the new name already, or no such column: the rows of the target"
+                " do not show where their values are"
+            )
+        return ObjectionError(Objection.NAME, f"it renames {names}, and {why}")
     if anew := touched.dropped & touched.added:
         return ObjectionError(
             Objection.NAME, f"it drops {', '.join(sorted(anew))} and adds it again"

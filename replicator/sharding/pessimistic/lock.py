@@ -48,6 +48,10 @@ class TargetLock(Generic[Name, Event]):
     those saved by source, and ``pending`` what was saved as decided and is not executed.
     ``outside`` are shards of other sources whose rows the target has, too: no statement that
     removes rows is executed by itself.
+
+    ``earlier``: the items that led to the target's first structure, the last one first. If the
+    first shard was created with a newer structure than a later one, the target had them when it
+    was created. They have the numbers 0, -1, …
     """
 
     def __init__(
@@ -58,11 +62,13 @@ class TargetLock(Generic[Name, Event]):
         cutovers: Mapping[str, Sequence[Cutover]] | None = None,
         pending: Resolution[Name, Event] | None = None,
         outside: Sequence[str] = (),
+        earlier: Sequence[ResolvedItem] = (),
     ) -> None:
         self.target = target
         self.outside = tuple(outside)
         self.sources = tuple(sources)
         self.history = tuple(history)
+        self.earlier = list(earlier)
         self.groups: dict[str, Group[Name, Event]] = {}
         self.left_out: set[tuple[str, Place]] = set()
         """The TRUNCATEs, by source, that are no items of their members."""
@@ -102,6 +108,7 @@ class TargetLock(Generic[Name, Event]):
             self._cutovers[source],
             applied,
         )
+        group.earlier = self.earlier
         return group
 
     def stop(self, source: str) -> None:

@@ -258,6 +258,21 @@ async def test_rounded_values_and_a_fill_of_a_shard_that_has_left(estate: Sharde
         assert "-1" in lock.reason
 
 
+async def test_values_are_rounded_twice_shard_after_shard(mariadb_estate: ShardedEstate) -> None:
+    estate = mariadb_estate
+    estate.mode = "optimistic"
+    estate.create("A1", "A2", "B1", table="(id INT PRIMARY KEY, b DECIMAL(12,4))")
+    async with estate.merging():
+        for shard in estate.shards:
+            estate.put(shard, "{}, 0.0449")
+        for shard in estate.shards:
+            estate.ddl(shard, "MODIFY b DECIMAL(11,3)")
+            estate.put(shard, "{}, 0.045")
+            estate.ddl(shard, "MODIFY b DECIMAL(10,2)")
+            await flows(estate, shard, "{}, 0.05")
+        await estate.settled()
+
+
 async def test_a_held_shard_gets_another_name(estate: ShardedEstate) -> None:
     estate.create("A1", "A2", "B1", table=TWO)
     async with estate.merging():

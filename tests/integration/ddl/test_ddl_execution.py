@@ -9,6 +9,7 @@ import anyio
 import pymysql.err
 import pytest
 
+from replicator.ddl.parser.classify import classify
 from replicator.downstream.ddl import ddl_execution
 from replicator.downstream.ddl.ddl_execution import (
     DdlExecution,
@@ -20,7 +21,12 @@ from replicator.downstream.meta.all_tables import create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease, this_process
 from replicator.failpoints import Failpoint
-from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
+from replicator.mysql.connection.asyncio_connection import (
+    Connection,
+    DatabaseAddress,
+    DatabaseUnavailableError,
+)
+from replicator.mysql.context.statement_context import NO_CONTEXT
 from replicator.mysql.context.statement_session import StatementSessions
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
@@ -303,3 +309,44 @@ async def _waits_for_metadata(connection: Connection) -> bool:
         "SELECT 1 FROM information_schema.PROCESSLIST WHERE STATE LIKE '%%metadata lock%%'"
     )
     return bool(rows)
+
+
+async def refused(executor: DdlExecutor, target: TableName, actions: str) -> bool:
+    statement = classify(f"ALTER TABLE {target.quoted} {actions}", default_schema=target.schema)
+    return await executor.rehearsal.refused(target, [statement], NO_CONTEXT)
+
+
+@pytest.mark.not_on_tidb("LOCK TABLES locks nothing there")
+async def test_a_lock_is_no_refusal_of_a_statement(
+    executor: DdlExecutor,
+    connection: Connection,
+    target_server: DatabaseServer,
+    database_name: str,
+) -> None:
+    target = TableName(database_name, "t")
+    await connection.execute("SET SESSION lock_wait_timeout = 1")
+    with target_server.connect() as session, session.cursor() as cursor:
+        cursor.execute(f"LOCK TABLES {target} WRITE")
+        with pytest.raises(DatabaseUnavailableError, match="Lock wait timeout"):
+            await refused(executor, target, "ADD c INT")
+    assert not await refused(executor, target, "ADD c INT")
+
+
+@pytest.mark.parametrize("check", ["", ", CHECK (p > 0)"])
+async def test_a_copy_has_no_foreign_keys(
+    executor: DdlExecutor, target_server: DatabaseServer, database_name: str, check: str
+) -> None:
+    target = TableName(database_name, "child")
+    target_server.execute(
+        f"CREATE TABLE {database_name}.parent (id INT PRIMARY KEY)",
+        f"CREATE TABLE {target} (p INT, KEY k (p), CONSTRAINT f FOREIGN KEY (p)"
+        f" REFERENCES {database_name}.parent (id){check})",
+    )
+    assert not await refused(executor, target, "DROP INDEX k")
+    assert await refused(executor, target, "DROP INDEX l")
+
+
+async def test_a_target_that_is_not_there_is_altered_by_no_statement(
+    executor: DdlExecutor, database_name: str
+) -> None:
+    assert await refused(executor, TableName(database_name, "none"), "ADD c INT")

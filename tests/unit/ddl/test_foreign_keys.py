@@ -7,7 +7,11 @@ import pytest
 from replicator.ddl.analysis.foreign_keys import ForeignKey, declared_keys
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.table_text import table_definition
-from replicator.ddl.rewrite.ignored_foreign_keys import altering_without_keys, without_ignored_keys
+from replicator.ddl.rewrite.ignored_foreign_keys import (
+    altering_without_keys,
+    without_foreign_keys,
+    without_ignored_keys,
+)
 from replicator.mysql.names import TableName
 
 P = TableName("s", "p")
@@ -83,6 +87,7 @@ def test_a_created_table_has_an_index_in_place_of_the_key(items: str, wanted: st
     for engine, expected in (("MyISAM", wanted), ("innodb", items)):
         parsed = classify(f"CREATE TABLE t ({items}) ENGINE={engine}", default_schema="s")
         assert without_ignored_keys(parsed) == f"CREATE TABLE t ({expected}) ENGINE={engine}"
+        assert without_foreign_keys(parsed) == f"CREATE TABLE t ({wanted}) ENGINE={engine}"
 
 
 @pytest.mark.parametrize(

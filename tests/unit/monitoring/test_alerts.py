@@ -140,6 +140,10 @@ FIRING = {
     "ReplicatorRestarts": 'replicator_restarts_total{task="o"} 0+1x60',
     "ReplicatorRowsMissing": 'replicator_target_missing_rows_total{task="o",target="d.t"} 0+1x60',
     "ReplicatorRowsDiffer": 'replicator_validation_error_rows{task="o"} 1x60',
+    "ReplicatorTargetDiffers": 'replicator_target_differing_rows{task="o",target="d.t"} 2x60',
+    "ReplicatorNotVerified": (
+        'replicator_target_verified_timestamp_seconds{task="o",target="d.t"} -345600x60'
+    ),
     "ReplicatorCopyStalled": 'replicator_copy_rows{task="o"} 500x60',
 }
 """A series that makes each fire within an hour, beside those of `BESIDE`."""

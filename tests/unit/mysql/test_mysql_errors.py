@@ -14,12 +14,25 @@ from replicator.mysql.errors import (
     DatabaseUnavailableError,
     ErrorCode,
     error_code,
+    is_about_statement,
     is_contention,
     is_unavailable,
 )
 from replicator.mysql.names import TableName, quote
 
+OF_THE_MOMENT = (
+    ER.LOCK_WAIT_TIMEOUT,
+    ER.LOCK_DEADLOCK,
+    ER.QUERY_INTERRUPTED,
+    ER.ACCESS_DENIED_ERROR,
+)
 KNOWN_TO_THE_DRIVER = {f"ER_{name}": value for name, value in vars(ER).items()} | vars(CR)
+
+
+@pytest.mark.parametrize("code", [*OF_THE_MOMENT, ER.DUP_FIELDNAME, ER.PARSE_ERROR])
+def test_some_errors_are_not_about_the_statement(code: int) -> None:
+    error = pymysql.err.OperationalError(code, "")
+    assert is_about_statement(error) == (code not in OF_THE_MOMENT)
 
 
 @pytest.mark.parametrize("code", ErrorCode)

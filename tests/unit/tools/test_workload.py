@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.workload.comparison import without_implicit
 from tests.workload.files import FILES
 from tests.workload.gate import creates, destroys
 from tests.workload.scripts import adds_rows, scripts_of, statements_of
@@ -86,3 +87,15 @@ def test_scripts_are_in_the_order_of_their_versions(tmp_path: Path) -> None:
     (statement,) = scripts[0].statements
     assert statement.sql == "INSERT INTO my_t VALUES (1)"
     assert adds_rows(statement)
+
+
+def test_an_index_over_the_columns_of_a_foreign_key_is_left_out() -> None:
+    parts = [
+        ("PRIMARY", "1", "0", "id", "None", ""),
+        ("fk", "1", "1", "a", "None", ""),
+        ("fk", "2", "1", "b", "None", ""),
+        ("wider", "1", "1", "a", "None", ""),
+        ("wider", "2", "1", "c", "None", ""),
+    ]
+    assert [part[0] for part in without_implicit(parts, {"a,b"})] == ["PRIMARY", "wider", "wider"]
+    assert without_implicit(parts, {"id", "c"}) == parts

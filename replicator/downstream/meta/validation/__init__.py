@@ -1,0 +1,1 @@
+"""What validation has saved: keys that wait, rows that differ, when targets were verified."""

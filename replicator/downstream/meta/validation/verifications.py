@@ -1,0 +1,82 @@
+"""When all rows of a target were last compared with those of its shards, in a meta table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta_table import MetaTable
+from replicator.mysql.names import TableName
+
+VERIFICATION_TABLE = MetaTable(
+    "verification",
+    "target_schema VARCHAR(64) NOT NULL, target_table VARCHAR(64) NOT NULL,"
+    " verified_at BIGINT NOT NULL, compared BIGINT NOT NULL, differing BIGINT NOT NULL,"
+    " progress LONGTEXT NOT NULL, PRIMARY KEY (target_schema, target_table)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The last comparison of all rows of a target, and the one that is being made.
+
+    Attributes:
+        verified_at: when the last one ended, in seconds since 1970; 0 if none has ended.
+        rows: rows of the target that it compared.
+        differing: rows that differed, and were left as they were.
+        progress: the saved part of the one that is being made; empty if it has not begun.
+    """
+
+    verified_at: int = 0
+    rows: int = 0
+    differing: int = 0
+    progress: str = ""
+
+
+class VerificationStore:
+    """Reads and writes the verifications of a task."""
+
+    def __init__(self, meta: MetaStore) -> None:
+        self._meta = meta
+        self._table = meta.table(VERIFICATION_TABLE)
+
+    async def load(self) -> dict[TableName, Verification]:
+        """Return them by target."""
+        rows = await self._meta.connection.fetch(
+            "SELECT target_schema, target_table, verified_at, compared, differing, progress"
+            f" FROM {self._table}"
+        )
+        return {
+            TableName(schema, table): Verification(int(at), int(compared), int(differing), progress)
+            for schema, table, at, compared, differing, progress in rows
+        }
+
+    async def save_progress(self, target: TableName, progress: str) -> None:
+        """Save how far a verification is."""
+        await self._meta.write(
+            f"INSERT INTO {self._table} (target_schema, target_table, verified_at, compared,"
+            " differing, progress) VALUES (%s, %s, 0, 0, 0, %s)"
+            " ON DUPLICATE KEY UPDATE progress = VALUES(progress)",
+            (*target, progress),
+        )
+
+    async def finish(self, target: TableName, rows: int, differing: int) -> Verification:
+        """Save the end of a verification, now."""
+        ended = Verification(int(time.time()), rows, differing)
+        await self._meta.write(
+            f"REPLACE INTO {self._table} (target_schema, target_table, verified_at, compared,"
+            " differing, progress) VALUES (%s, %s, %s, %s, %s, '')",
+            (*target, ended.verified_at, rows, differing),
+        )
+        return ended
+
+    async def forget(self, targets: Collection[TableName]) -> None:
+        """Remove targets that the task does not write any more."""
+        async with self._meta.saving() as transaction:
+            for target in targets:
+                await transaction.fetch(
+                    f"DELETE FROM {self._table} WHERE target_schema = %s AND target_table = %s",
+                    tuple(target),
+                )
