@@ -343,7 +343,9 @@ class Generation:
                     async with anyio.create_task_group() as ends:
                         ends.start_soon(self._until, stop.wait, ends.cancel_scope)
                         ends.start_soon(self._until, running.mover.due, ends.cancel_scope)
-                        ends.start_soon(self._until, reconciler.released.wait, ends.cancel_scope)
+                        for one in comparing:
+                            if isinstance(one, Reconciler):
+                                ends.start_soon(self._until, one.released.wait, ends.cancel_scope)
                         due = partial(moved.due, running)
                         ends.start_soon(self._until, due, ends.cancel_scope)
                         due = partial(copy_due, running, look_at, targets, self._applied)
