@@ -33,7 +33,8 @@ class SavedDecision:
     """The part of a decision record that has no column.
 
     ``before``: the target's structure before the item (`dump_structure`); empty where an older
-    release has not saved it.
+    release has not saved it. ``shown``: the later items of members that show earlier ones, with the
+    numbers of these (`replicator.sharding.pessimistic.lock.TargetLock.shown`).
     """
 
     resolved: ResolvedItem
@@ -41,6 +42,7 @@ class SavedDecision:
     ordinal: int
     event: ShardStatement
     before: str = ""
+    shown: tuple[tuple[str, Place, tuple[int, ...]], ...] = ()
 
 
 @dataclass(slots=True)
@@ -50,6 +52,7 @@ class LockHistory:
     ``versions``: the numbers of the items in ``history``. ``structures``: the target's, by its
     version, as texts (`dump_structure`). ``outside``: shards whose rows the target has, of sources
     that are not in the task file. ``earlier``: the items before version 0, the last one first.
+    ``shown``: as for the lock.
     """
 
     history: list[ResolvedItem] = field(default_factory=list)
@@ -59,6 +62,7 @@ class LockHistory:
     structures: dict[int, str] = field(default_factory=dict)
     outside: tuple[str, ...] = ()
     earlier: list[ResolvedItem] = field(default_factory=list)
+    shown: dict[tuple[str, Place], frozenset[int]] = field(default_factory=dict)
 
 
 _GROUP = TypeAdapter(GroupState[TableName])
@@ -86,12 +90,19 @@ def load_decision(text: str) -> SavedDecision:
 
 
 def record_of(
-    target: TableName, resolution: Resolution[TableName, ShardStatement], before: str = ""
+    target: TableName,
+    resolution: Resolution[TableName, ShardStatement],
+    before: str = "",
+    shown: Mapping[tuple[str, Place], Iterable[int]] = {},
 ) -> DecisionRecord:
-    """A resolution as it is saved before it is executed; ``before`` as in `SavedDecision`."""
+    """A resolution as it is saved before it is executed; ``before`` as in `SavedDecision`.
+
+    ``shown``: as for the lock.
+    """
     item, resolved = resolution.item, resolution.resolved
     cutovers = dict(resolution.cutovers)
-    decision = SavedDecision(resolved, cutovers, item.at.ordinal, item.event, before)
+    later = tuple((*key, tuple(sorted(numbers))) for key, numbers in shown.items())
+    decision = SavedDecision(resolved, cutovers, item.at.ordinal, item.event, before, later)
     return DecisionRecord(
         target=target,
         version=resolution.version,
@@ -126,6 +137,8 @@ def histories(records: Iterable[DecisionRecord]) -> dict[TableName, LockHistory]
         decision = load_decision(record.decision)
         for source, cutover in decision.cutovers.items():
             history.cutovers.setdefault(source, []).append(cutover)
+        for source, at, numbers in decision.shown:
+            history.shown[source, at] = frozenset(numbers)
         if decision.before:
             history.structures[record.version - 1] = decision.before
         if record.version <= 0:

@@ -7,7 +7,7 @@ write-ahead record, so it is the same each time the binlog is read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 
 import anyio
@@ -50,7 +50,7 @@ from replicator.sharding.optimistic.answers import (
     settled,
 )
 from replicator.sharding.optimistic.differences import against
-from replicator.sharding.optimistic.fills import Fill, beside, shown_in_part
+from replicator.sharding.optimistic.fills import beside
 from replicator.sharding.optimistic.given_names import GivenName, moved_values, widened
 from replicator.sharding.optimistic.history import (
     EntryKind,
@@ -377,7 +377,7 @@ class OptimisticAnswers:
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
         entry = entry_of(put.member, verdict, run)
         if verdict.answer is StatementAnswer.TAKEN:
-            self._warn(put, effect, state.fills, verdict.given)
+            self._warn(put, effect, verdict.given)
         if run:
             return replace(entry, timestamp=execution.timestamp, context=context)
         return entry
@@ -386,7 +386,6 @@ class OptimisticAnswers:
         self,
         put: Change[Member],
         effect: Effect,
-        fills: Mapping[str, Fill],
         given: Collection[GivenName],
     ) -> None:
         reason = ""
@@ -394,11 +393,6 @@ class OptimisticAnswers:
             reason = (
                 "rows that break its unique key, CHECK or partitions are gone from the shard"
                 " (INSERT IGNORE of the online DDL tool, or ALTER IGNORE), and stay on the target"
-            )
-        elif names := shown_in_part(put.before, put.after, fills):
-            reason = (
-                f"the servers show only a part of the default of {', '.join(names)}, so the target"
-                " may have another value in the shard's older rows"
             )
         elif names := sorted(one.new for one in given if not (one.alike or one.unclear)):
             reason = (

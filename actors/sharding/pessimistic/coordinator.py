@@ -245,6 +245,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
                 past.pending,
                 past.outside,
                 past.earlier,
+                past.shown,
             )
         return lock
 
@@ -322,7 +323,9 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         reach(Failpoint.LOCK_AGREED)
         shard = self._before(resolution)
         before = await self._tools.versions.end(name, resolution.version - 1, shard)
-        await self._store.decide(record_of(name, resolution, before))
+        version, known = resolution.version, self.locks[target].shown
+        shown = {key: numbers for key, numbers in known.items() if max(numbers) >= version}
+        await self._store.decide(record_of(name, resolution, before, shown))
         reach(Failpoint.LOCK_DECIDED)
         self._log.info(
             "lock.decided",

@@ -158,7 +158,7 @@ def entry_of(member: Name, verdict: JoinVerdict[Name], run: tuple[str, ...]) -> 
         verdict.granted,
         ceding=verdict.ceding,
         run=run,
-        shard_only=tuple(one.new for one in verdict.given if one.unclear),
+        shard_only=tuple(sorted(verdict.reconciled)),
     )
 
 

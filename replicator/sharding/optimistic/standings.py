@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -265,15 +265,15 @@ def rounded_again(former: Mapping[str, str], ways: Mapping[str, str]) -> dict[st
 
 def rounds_otherwise(
     standings: Iterable[Standing], before: Shape | None, after: Shape, settings: str
-) -> tuple[str, str] | None:
-    """A column that members have rounded otherwise than the target would, and why; None: none.
+) -> Iterator[tuple[str, str]]:
+    """The columns that members have rounded otherwise than the target would, and why.
 
     If members have rounded it several times, the target may have yet to do so, too.
 
     The step leads the target from one shape to the other, in a session with these ``settings``.
     """
     if before is None:
-        return None
+        return
     shared = [name for name in after.columns if name in before.columns]
     pairs = ((name, before.columns[name].column, after.columns[name].column) for name in shared)
     ways = {
@@ -282,10 +282,10 @@ def rounds_otherwise(
         if loses(of, to, strict=True)
     }
     for standing in standings:
-        for name in standing.rounded.keys() & ways.keys():
+        for name in sorted(standing.rounded.keys() & ways.keys()):
             if not f"{standing.rounded[name]}{THEN}".startswith(f"{ways[name]}{THEN}"):
-                return name, (
+                why = (
                     f"the target would round {name} to {ways[name]}, and the values of other shards"
                     f" were rounded to {standing.rounded[name]}"
                 )
-    return None
+                yield name, why

@@ -63,6 +63,7 @@ class TargetLock(Generic[Name, Event]):
         pending: Resolution[Name, Event] | None = None,
         outside: Sequence[str] = (),
         earlier: Sequence[ResolvedItem] = (),
+        shown: Mapping[tuple[str, Place], frozenset[int]] | None = None,
     ) -> None:
         self.target = target
         self.outside = tuple(outside)
@@ -72,7 +73,7 @@ class TargetLock(Generic[Name, Event]):
         self.groups: dict[str, Group[Name, Event]] = {}
         self.left_out: set[tuple[str, Place]] = set()
         """The TRUNCATEs, by source, that are no items of their members."""
-        self.shown: dict[tuple[str, Place], frozenset[int]] = {}
+        self.shown = dict(shown or {})
         """By the source and the place of an item, the earlier ones that its member shows."""
         self.owner: str | None = pending.owner if pending else None
         self.pending = pending
@@ -345,9 +346,18 @@ class TargetLock(Generic[Name, Event]):
         return frozenset(source for source, _ in left_out)
 
     def _items_of(self, version: int) -> list[tuple[str, Item[Name, Event]]]:
-        """The open items of a version, with their sources."""
+        """The open items of a version, with their sources.
+
+        The numbers of those of tables ahead may change when these join.
+        """
         groups = ((source, self.groups.get(source)) for source in self.sources)
-        return [(s, item) for s, group in groups if group for item in group.items.get(version, ())]
+        return [
+            (source, item)
+            for source, group in groups
+            if group is not None
+            for item in group.items.get(version, ())
+            if item.member not in group.unmatched
+        ]
 
     def _disputed_versions(self) -> list[int]:
         """The versions of open items, however far ahead, on which members differ, in order.

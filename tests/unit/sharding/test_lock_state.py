@@ -61,6 +61,12 @@ def test_items_before_the_first_version_are_no_part_of_the_history() -> None:
     assert history.versions == [1]
 
 
+def test_the_later_items_of_members_that_show_earlier_ones_are_saved() -> None:
+    shown = {("a", Place(7, 0)): frozenset({1, 2})}
+    record = replace(record_of(TARGET, RESOLUTION, shown=shown), done=True)
+    assert histories([record])[TARGET].shown == shown
+
+
 def test_members_whose_names_read_the_same_with_a_dot_between_stay_two() -> None:
     members = tuple(
         (name, MemberState(version, Place(3, 1), (1,)))
