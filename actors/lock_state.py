@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import TypeAdapter
 
 from replicator.binlog.segments.segment import Statement
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.mysql.names import Member, TableName
+from replicator.schema.registry.registry import dump_structure
+from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.pessimistic.lock import Resolution
 from replicator.watermark import Place
@@ -31,7 +33,8 @@ class SavedDecision:
     """The part of a decision record that has no column.
 
     ``before``: the target's structure before the item (`dump_structure`); empty where an older
-    release has not saved it.
+    release has not saved it. ``shown``: the later items of members that show earlier ones, with the
+    numbers of these (`replicator.sharding.pessimistic.lock.TargetLock.shown`).
     """
 
     resolved: ResolvedItem
@@ -39,6 +42,7 @@ class SavedDecision:
     ordinal: int
     event: ShardStatement
     before: str = ""
+    shown: tuple[tuple[str, Place, tuple[int, ...]], ...] = ()
 
 
 @dataclass(slots=True)
@@ -47,7 +51,8 @@ class LockHistory:
 
     ``versions``: the numbers of the items in ``history``. ``structures``: the target's, by its
     version, as texts (`dump_structure`). ``outside``: shards whose rows the target has, of sources
-    that are not in the task file.
+    that are not in the task file. ``earlier``: the items before version 0, the last one first.
+    ``shown``: as for the lock.
     """
 
     history: list[ResolvedItem] = field(default_factory=list)
@@ -56,6 +61,8 @@ class LockHistory:
     pending: Resolution[TableName, ShardStatement] | None = None
     structures: dict[int, str] = field(default_factory=dict)
     outside: tuple[str, ...] = ()
+    earlier: list[ResolvedItem] = field(default_factory=list)
+    shown: dict[tuple[str, Place], frozenset[int]] = field(default_factory=dict)
 
 
 _GROUP = TypeAdapter(GroupState[TableName])
@@ -83,12 +90,19 @@ def load_decision(text: str) -> SavedDecision:
 
 
 def record_of(
-    target: TableName, resolution: Resolution[TableName, ShardStatement], before: str = ""
+    target: TableName,
+    resolution: Resolution[TableName, ShardStatement],
+    before: str = "",
+    shown: Mapping[tuple[str, Place], Iterable[int]] = {},
 ) -> DecisionRecord:
-    """A resolution as it is saved before it is executed; ``before`` as in `SavedDecision`."""
+    """A resolution as it is saved before it is executed; ``before`` as in `SavedDecision`.
+
+    ``shown``: as for the lock.
+    """
     item, resolved = resolution.item, resolution.resolved
     cutovers = dict(resolution.cutovers)
-    decision = SavedDecision(resolved, cutovers, item.at.ordinal, item.event, before)
+    later = tuple((*key, tuple(sorted(numbers))) for key, numbers in shown.items())
+    decision = SavedDecision(resolved, cutovers, item.at.ordinal, item.event, before, later)
     return DecisionRecord(
         target=target,
         version=resolution.version,
@@ -100,6 +114,21 @@ def record_of(
     )
 
 
+def earlier_record(
+    target: TableName,
+    version: int,
+    source: str,
+    item: Item[TableName, ShardStatement],
+    before: Table | None,
+) -> DecisionRecord:
+    """Return the record of an item that the target had already when it was created.
+
+    No statement is executed for it, so it has no place.
+    """
+    made = Resolution(version, source, item, ResolvedItem(item.text), {})
+    return replace(record_of(target, made, dump_structure(before)), transaction=0, done=True)
+
+
 def histories(records: Iterable[DecisionRecord]) -> dict[TableName, LockHistory]:
     """The history of each target from its records, which come in order of their versions."""
     found: dict[TableName, LockHistory] = {}
@@ -108,9 +137,13 @@ def histories(records: Iterable[DecisionRecord]) -> dict[TableName, LockHistory]
         decision = load_decision(record.decision)
         for source, cutover in decision.cutovers.items():
             history.cutovers.setdefault(source, []).append(cutover)
+        for source, at, numbers in decision.shown:
+            history.shown[source, at] = frozenset(numbers)
         if decision.before:
             history.structures[record.version - 1] = decision.before
-        if record.done:
+        if record.version <= 0:
+            history.earlier.insert(0, decision.resolved)
+        elif record.done:
             history.history.append(decision.resolved)
             history.versions.append(record.version)
         else:

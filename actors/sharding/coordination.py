@@ -236,7 +236,8 @@ class WriterRules:
 @dataclass(frozen=True, slots=True)
 class WriterTools:
     """What the rules of the writer are made of. ``strict``: a schema change that would be left open
-    pauses the task."""
+    pauses the task. ``reconciles``: rows of which only the shards know the values are read from
+    them."""
 
     registry: SchemaRegistry
     meta: MetaStore
@@ -244,6 +245,7 @@ class WriterTools:
     executor: DdlExecutor
     columns: ColumnsOf
     strict: bool
+    reconciles: bool
 
 
 class ShardMode(ABC):

@@ -116,16 +116,16 @@ class MovedShards:
 
     def bounds(self, source: str, effect: Effect, place: int) -> VersionBounds:
         """The versions of a target that the table of an effect may have joined at."""
-        member, entered = Member(source, effect.table), None
-        if effect.kind is EffectKind.MOVE_IN and effect.renamed_to is not None:
-            entered = self.entered(effect.target, Member(source, effect.renamed_to), place)
+        member = Member(source, effect.table)
+        former = effect.renamed_to if effect.kind is EffectKind.MOVE_IN else effect.table
+        entered = self.entered(effect.target, Member(source, former), place) if former else None
         floor = self.floor(effect.target, member, place)
         return VersionBounds(floor, self.end(effect.target, member, place), entered)
 
     def entered(self, target: TableName, member: Member, place: int) -> int | None:
-        """The version that a target had when a shard came to it by its RENAME at a place.
+        """The version that a target had when a shard came to it by its statement at a place.
 
-        ``member``: by its name before. None if it has not come in this way.
+        ``member``: by its name before. None if it has joined without a record.
         """
         number = self.number(member, place)
         return self._entered.get((target, number)) if number else None
@@ -143,6 +143,10 @@ class MovedShards:
     def ahead(self, member: Member, place: int) -> int | None:
         """The version of its target while the rows of a created shard were held, if they were."""
         return self._ahead.get((member, place))
+
+    def note_ahead(self, member: Member, place: int, version: int) -> None:
+        """Note that the rows of a created shard are held while its target has a version."""
+        self._ahead[member, place] = version
 
     def lacks_record(self, member: Member, place: int, version: int, *, fits: bool) -> bool:
         """Whether a created shard must not join its target at a version before that is recorded.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Protocol
@@ -47,7 +47,7 @@ from replicator.mysql.context.statement_context import SYSTEM
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.row_values import without_values
 from replicator.schema.effects.carried_change import MemberChange
-from replicator.schema.effects.column_values import keyed_values
+from replicator.schema.effects.column_values import keyed_values, queued_values
 from replicator.schema.effects.ddl_effects import EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.registry.registry import Provenance, SchemaRegistry
@@ -258,20 +258,32 @@ class DdlRunner:
 
         ``after``: the structure of the shard after the statement.
         """
-        if not ddl.shard_only:
-            return
-        why = "the task file has `on-unproven-change: stop`"
+        columns, why = ddl.shard_only, "the task file has `on-unproven-change: stop`"
         if self._queued is not None:
-            present = await self._executor.present(ddl.target)
-            if present is None:
-                return
-            keyed = keyed_values(ddl.shard_only, ddl.before, after, present)
-            why = f"the task finds rows by their key, which {', '.join(keyed)} is part of"
-            if not keyed or not await self._executor.has_rows(ddl.target):
-                return
+            columns = await self._keyed(ddl, after)
+            why = f"the task finds rows by their key, which {', '.join(columns)} is part of"
+        if not columns:
+            return
         known = ddl if ddl.looked_up else await self._executor.with_record(ddl)
         if known.record is None or known.record.state == DECIDED:
-            raise _unproven(ddl, statement, why, stops=self._queued is None)
+            raise _unproven(ddl, columns, statement, why, stops=self._queued is None)
+
+    async def _keyed(self, ddl: DdlExecution, after: Table | None) -> tuple[str, ...]:
+        """The columns by which a statement makes the target find its rows, although these have, or
+        may still have, other values in them than in their shards."""
+        queued = await self._executor.queued(ddl.target) if ddl.statements else frozenset()
+        if not ddl.shard_only and not queued:
+            return ()
+        present = await self._executor.present(ddl.target)
+        if present is None:
+            return ()
+        keyed = {
+            *keyed_values(ddl.shard_only, ddl.before, after, present),
+            *queued_values(queued, after, present),
+        }
+        if not keyed or not await self._executor.has_rows(ddl.target):
+            return ()
+        return tuple(sorted(keyed))
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
         zone = ddl.context.time_zone
@@ -438,7 +450,9 @@ def _computed_fault(
     )
 
 
-def _unproven(ddl: DdlExecution, statement: Statement, why: str, *, stops: bool) -> FatalError:
+def _unproven(
+    ddl: DdlExecution, columns: Iterable[str], statement: Statement, why: str, *, stops: bool
+) -> FatalError:
     """The fault that only a shard knows the values of its rows after a statement."""
     by_hand = (
         "make the change by hand on the target if it lacks it, set these columns in the rows of"
@@ -451,7 +465,7 @@ def _unproven(ddl: DdlExecution, statement: Statement, why: str, *, stops: bool)
     return FatalError(
         "ddl.other-values",
         "after a statement, only its shard knows the values of the existing rows in the columns"
-        f" {', '.join(ddl.shard_only)}, and {why}\n"
+        f" {', '.join(columns)}, and {why}\n"
         f"  statement: {ddl.sql[:2000]}",
         *((option,) if stops else ()),
         by_hand,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -24,6 +25,10 @@ Event = TypeVar("Event")
 
 TRUNCATION = "truncate table "
 """The beginning of the text of an item that removes all rows and changes no structure."""
+
+
+MOST_DROPPED = 20
+"""The dropped members that a group remembers: some shards are dropped every day."""
 
 
 class RowDecision(StrEnum):
@@ -100,6 +105,23 @@ class MemberState:
     def made(self, text: str, version: int) -> bool:
         """Whether a member has made the item ``version``, or has changed nothing by its text."""
         return self.version >= version or text in self.idle
+
+
+def made_by_statement(
+    state: MemberState, at: Place, version: int, fits: Collection[int] | None
+) -> MemberState:
+    """Return the state of a member that has made an item by its own statement.
+
+    Optional items whose result its structure lacks now are awaited.
+    """
+    awaited = {number for number in state.awaited if number > version}
+    optional = {number for number in state.optional if number > version}
+    if fits is not None:
+        lacking = {number for number in optional if number > max(fits, default=version)}
+        awaited, optional = awaited | lacking, optional - lacking
+    return replace(
+        state, since=at, awaited=tuple(sorted(awaited)), optional=tuple(sorted(optional))
+    )
 
 
 @dataclass(frozen=True, slots=True)

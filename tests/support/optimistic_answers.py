@@ -31,6 +31,8 @@ def bring(
     member: str,
     columns: tuple[Definition, ...],
     action: Action | None = None,
+    *,
+    reconciles: bool = False,
     **touched: str,
 ) -> JoinVerdict[str]:
     """A member's statement that leaves it with these columns: answered, and taken in.
@@ -43,7 +45,7 @@ def bring(
     before = standing.taken
     after: Table = table(columns)
     change = Change(member, Place(1, 0), text, text, before, after, touched_by(parts))
-    verdict = answer(found.state, replace(change, action=action))
+    verdict = answer(found.state, replace(change, action=action, reconciles=reconciles))
     found.take(entry_of(member, verdict, ()))
     return verdict
 

@@ -152,6 +152,7 @@ class AnswerHistories:
             timestamp=entry.timestamp,
             context=entry.context,
             instead=None if len(entry.run) == 1 else entry.run,
+            shard_only=entry.shard_only,
         )
         try:
             await self._executor.execute(execution)

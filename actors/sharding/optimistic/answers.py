@@ -7,7 +7,7 @@ write-ahead record, so it is the same each time the binlog is read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 
 import anyio
@@ -50,7 +50,7 @@ from replicator.sharding.optimistic.answers import (
     settled,
 )
 from replicator.sharding.optimistic.differences import against
-from replicator.sharding.optimistic.fills import Fill, beside, shown_in_part
+from replicator.sharding.optimistic.fills import beside
 from replicator.sharding.optimistic.given_names import GivenName, moved_values, widened
 from replicator.sharding.optimistic.history import (
     EntryKind,
@@ -80,6 +80,7 @@ class OptimisticAnswers:
         self.moved = MovedShards()
         """The shards that their targets follow to other names."""
         self._strict = tools.strict
+        self._reconciles = tools.reconciles
         self._registry = tools.registry
         self._target = tools.target
         self._changes: dict[TableName, dict[Member, Change[Member]]] = {}
@@ -111,10 +112,12 @@ class OptimisticAnswers:
             return replace(execution, recorded=False, instead=())
         else:
             entry = await self._answered(item, change, execution)
+            entry = replace(entry, shard_only=(*execution.shard_only, *entry.shard_only))
             self._ruled[key] = entry
             if entry.kind is EntryKind.OPEN and self._strict:
                 raise self._strictly(item, entry)
             execution = replace(execution, entry=dump_entry(entry))
+        execution = replace(execution, shard_only=entry.shard_only)
         if entry.run == (execution.sql,) and execution.instead is None:
             return execution
         if len(entry.run) == 1 and item.effect.instead is None:
@@ -327,6 +330,7 @@ class OptimisticAnswers:
             action=opened.action if opened is not None else None,
             doubt=doubt,
             form=renaming_form(effect.statement, change, execution.context),
+            reconciles=self._reconciles,
         )
         self._changes.setdefault(target, {})[member] = put
         return put
@@ -373,7 +377,7 @@ class OptimisticAnswers:
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
         entry = entry_of(put.member, verdict, run)
         if verdict.answer is StatementAnswer.TAKEN:
-            self._warn(put, effect, state.fills, verdict.given)
+            self._warn(put, effect, verdict.given)
         if run:
             return replace(entry, timestamp=execution.timestamp, context=context)
         return entry
@@ -382,7 +386,6 @@ class OptimisticAnswers:
         self,
         put: Change[Member],
         effect: Effect,
-        fills: Mapping[str, Fill],
         given: Collection[GivenName],
     ) -> None:
         reason = ""
@@ -391,12 +394,7 @@ class OptimisticAnswers:
                 "rows that break its unique key, CHECK or partitions are gone from the shard"
                 " (INSERT IGNORE of the online DDL tool, or ALTER IGNORE), and stay on the target"
             )
-        elif names := shown_in_part(put.before, put.after, fills):
-            reason = (
-                f"the servers show only a part of the default of {', '.join(names)}, so the target"
-                " may have another value in the shard's older rows"
-            )
-        elif names := sorted(one.new for one in given if not one.alike):
+        elif names := sorted(one.new for one in given if not (one.alike or one.unclear)):
             reason = (
                 f"rows of dropped shards that have the default in {', '.join(names)} get the value"
                 " by the column's former name, as the rows of the other shards do"

@@ -14,10 +14,18 @@ from actors.lock_state import LockHistory, ShardStatement, record_of
 from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit
 from actors.sharding.database_group import DatabaseGroup
 from actors.sharding.group import GroupActor
+from actors.sharding.pessimistic.earlier_versions import EarlierVersions
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.item_numbers import later_items
 from actors.sharding.pessimistic.late_members import note_ahead
-from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead, Unlock
+from actors.sharding.pessimistic.lock_messages import (
+    EarlierItems,
+    GroupChanged,
+    LockMessage,
+    TableAhead,
+    Unlock,
+)
+from actors.sharding.pessimistic.open_locks import lock_id, open_lock
 from actors.sharding.pessimistic.shown_items import note_shown
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
@@ -33,7 +41,7 @@ from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.structure.structure import Table
 from replicator.sharding.hold import HoldBudget, HoldBuffer
 from replicator.sharding.items import Conflict, GroupState, Item, MemberState
-from replicator.sharding.open_locks import LockView, UnlockError
+from replicator.sharding.open_locks import UnlockError
 from replicator.sharding.pessimistic.lock import Resolution, TargetLock
 from replicator.watermark import Place, boundary
 
@@ -91,6 +99,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             tools.writer.counts,
         )
         self._parents = WaitingParents(tools.registry, self.locks)
+        self._earlier = EarlierVersions(store, self._tools.versions)
         self._registry = tools.registry
         self._writer = tools.writer
         self._runner = tools.writer.ddl
@@ -235,6 +244,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
                 past.cutovers,
                 past.pending,
                 past.outside,
+                past.earlier,
+                past.shown,
             )
         return lock
 
@@ -252,7 +263,12 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             await self._unlock(message)
         elif isinstance(message, TableAhead):
             assert self._jobs is not None
+            target = self.locks[message.target].target
+            await note_ahead(self._store.meta, self._tools.versions.moved, message, target)
             self._jobs.start_soon(self._wait_for_others, message)
+        elif isinstance(message, EarlierItems):
+            for source in sorted(await self._earlier.learn(message, self.locks[message.target])):
+                self._units[source].restart()
         else:
             await self._advance(message.target)
         self._look_again()
@@ -260,13 +276,15 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     async def _wait_for_others(self, ahead: TableAhead) -> None:
         """Wait while a created table is ahead of its target; raise the fault if nothing changes."""
         lock, name = self.locks[ahead.target], ahead.member.name
-        await note_ahead(self._store.meta, self._tools.versions.moved, ahead, lock.target)
         fault = ahead.fault
         while fault and ahead.group in lock.groups.values() and name in ahead.group.members:
             with anyio.move_on_after(OTHERS_SECONDS) as quiet:
                 await self._resolved.wait()
             if quiet.cancelled_caught and not lock.leads and lock.target not in self._blocked:
-                raise fault
+                likely = self._earlier.likely(ahead.target, ahead.group, name)
+                if likely is None:
+                    raise fault
+                self.mailbox.tell(likely)
 
     def _look_again(self) -> None:
         # An anyio event cannot be cleared: each change wakes who waits and starts a new one.
@@ -305,7 +323,9 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         reach(Failpoint.LOCK_AGREED)
         shard = self._before(resolution)
         before = await self._tools.versions.end(name, resolution.version - 1, shard)
-        await self._store.decide(record_of(name, resolution, before))
+        version, known = resolution.version, self.locks[target].shown
+        shown = {key: numbers for key, numbers in known.items() if max(numbers) >= version}
+        await self._store.decide(record_of(name, resolution, before, shown))
         reach(Failpoint.LOCK_DECIDED)
         self._log.info(
             "lock.decided",
@@ -436,25 +456,10 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     def open_locks(self) -> list[OpenLock]:
         """All open locks."""
         return [
-            self._open_lock(lock, view)
+            open_lock(lock, view)
             for lock in self.locks.values()
             if (view := lock.view()) is not None
         ]
-
-    def _open_lock(
-        self,
-        lock: TargetLock[TableName, ShardStatement],
-        view: LockView[TableName, ShardStatement],
-    ) -> OpenLock:
-        return OpenLock(lock_id(view), view, self._since(lock), _holding(lock))
-
-    def _since(self, lock: TargetLock[TableName, ShardStatement]) -> int | None:
-        items = [item for source in lock.sources for item in lock.candidates(source)]
-        if lock.pending is not None:
-            items.append(lock.pending.item)
-        # An event without a time has 0.
-        times = [item.event.statement.timestamp for item in items]
-        return min(filter(None, times), default=None)
 
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Force a lock, in its turn among the changes of groups. Raises UnlockError.
@@ -568,26 +573,5 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             )
 
 
-def lock_id(view: LockView[TableName, ShardStatement]) -> str:
-    """How the operator names a lock: ``schema.table:version``, the name as it is shown anywhere.
-
-    Ids are compared as a whole, and never taken apart.
-    """
-    return f"{view.target}:{view.version}"
-
-
 def _claim(source: str, member: TableName) -> str:
     return f"{source}: {member}"
-
-
-def _holding(lock: TargetLock[TableName, ShardStatement]) -> dict[str, int]:
-    """The sources that hold rows of a lock, and when they got the first of its statements."""
-    found = {}
-    for source, group in lock.groups.items():
-        if not (group.rows_held and group.items):
-            continue
-        # There may be thousands of later ones.
-        times = [item.event.statement.timestamp for item in group.items[min(group.items)]]
-        if any(times):
-            found[source] = min(filter(None, times))
-    return found

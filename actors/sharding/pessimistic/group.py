@@ -12,6 +12,7 @@ from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.moved_shards import VersionBounds
+from actors.sharding.pessimistic.earlier_versions import earlier_items
 from actors.sharding.pessimistic.item_numbers import least_number
 from actors.sharding.pessimistic.late_members import (
     NOT_LATE,
@@ -238,6 +239,7 @@ class PessimisticGroup(GroupActor):
         recorded = self._add_item(effect, statement, item, least, late)
         self._reshaped |= recorded.awaited
         self._log_item(effect, statement, recorded)
+        await self._note_earlier(name)
         had_rows = self.group.members[name].had_rows
         if not had_rows or effect.kind is not EffectKind.ALTER or effect.instead is not None:
             return None
@@ -247,6 +249,16 @@ class PessimisticGroup(GroupActor):
         if not columns:
             return None
         return replace(self.unrecorded(effect, statement), reconciled=columns)
+
+    async def _note_earlier(self, name: TableName) -> None:
+        """Report it if the statements of an unmatched table have made it like its target."""
+        if name not in self.group.unmatched or self.moved.last_end(self._lock.target):
+            return
+        rules = self._tools.columns(self.registry.member(self.numbers[name]))
+        known = self.target, self.group, self.numbers[name], self._target_at
+        found = await earlier_items(self.registry, *known)
+        if found is not None and not (rules.mapped or rules.extracted_names):
+            self._tools.coordinator.tell(found)
 
     def _text(self, change: ParsedStatement, before: Table | None, statement: Statement) -> str:
         """The text by which shards compare a change of the target."""
@@ -438,7 +450,8 @@ class PessimisticGroup(GroupActor):
             return self.unrecorded(effect, statement) if missing else None
         self._join_ahead(name, number, at, "; ".join(found))
         fault = create_differs(self.source, effect, statement, found)
-        self._tools.coordinator.tell(TableAhead(self.target, self.group, member, fault))
+        ahead = TableAhead(self.target, self.group, member, at.transaction, fault)
+        self._tools.coordinator.tell(ahead)
         return None
 
     async def _is_missing(self, effect: Effect) -> bool:
@@ -463,7 +476,8 @@ class PessimisticGroup(GroupActor):
             # If the dropped table had the next item, this one never lacks it: the item goes on.
             waits = former.version <= self.group.known
             self._join_ahead(name, number, at, str(error), waits=waits)
-            ahead = TableAhead(self.target, self.group, self.registry.member(number), None)
+            member = self.registry.member(number)
+            ahead = TableAhead(self.target, self.group, member, at.transaction, None)
             self._tools.coordinator.tell(ahead)
             return True
         own = load_structure(former.structure)

@@ -6,16 +6,21 @@ their statement any more. Its own next statement is a later item of the target.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import islice
 
 from actors.lock_state import ShardStatement
 from replicator.mysql.names import Member, TableName
-from replicator.schema.effects.shown_changes import shows_change
+from replicator.schema.effects.shown_changes import shows_change, shows_outcome
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Item
+from replicator.sharding.optimistic.column_order import takes
 from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
+
+MOST_SHOWN = 64
+"""The most items of others that a member is compared with."""
 
 
 async def least_number(
@@ -72,7 +77,78 @@ def later_items(
             for key in later:
                 lock.shown[key] = lock.shown.get(key, frozenset()) | {lock.version + 1}
             return frozenset(of for of, _ in later)
+    return _after_runs(registry, lock, found)
+
+
+def _after_runs(
+    registry: SchemaRegistry,
+    lock: TargetLock[TableName, ShardStatement],
+    found: Sequence[tuple[str, Item[TableName, ShardStatement]]],
+) -> frozenset[str]:
+    """Count the next statement of a member as a later item if the member shows all items before.
+
+    Another member makes the same statement after these items.
+    """
+    runs = [_run(registry, lock, source, item) for source, item in found]
+    for source, item in found:
+        own = _held(registry, source, item.member, item.at.transaction - 1)
+        lengths = (shown_items(run, item.text, own) for run in runs if own is not None)
+        if length := next(filter(None, lengths), 0):
+            numbers = range(lock.version + 1, lock.version + 1 + length)
+            lock.shown[source, item.at] = frozenset(numbers)
+            return frozenset([source])
     return frozenset()
+
+
+def _run(
+    registry: SchemaRegistry,
+    lock: TargetLock[TableName, ShardStatement],
+    source: str,
+    first: Item[TableName, ShardStatement],
+) -> list[tuple[str, Table, Table]]:
+    """The next items of a member: their texts, and its structures before and after them."""
+    items, run = lock.groups[source].items, []
+    own = (item for v in sorted(items) for item in items[v] if item.member == first.member)
+    for item in islice((item for item in own if item.at >= first.at), MOST_SHOWN):
+        change = change_of(registry, source, item)
+        if change is None:
+            break
+        run.append((item.text, *change))
+    return run
+
+
+def shown_items(run: Sequence[tuple[str, Table, Table]], text: str, own: Table) -> int:
+    """Return after how many items of another member a statement comes, if ``own`` shows these.
+
+    They leave the values of all columns of the table as they are. 0 if there is no such place, or
+    if it may be the first item.
+
+    Args:
+        run: the items, each with the structure of the other member before and after it.
+        text: of the statement.
+        own: the structure of its table before it.
+    """
+    if not run or run[0][0] == text:
+        return 0
+    for length in range(1, len(run)):
+        before, after = run[0][1], run[length - 1][2]
+        if not _keeps_values(after, own):
+            return 0
+        if run[length][0] == text and shows_outcome(before, after, own):
+            return length
+    return 0
+
+
+def _keeps_values(there: Table, own: Table) -> bool:
+    """Whether a table has all columns of another one, with types that take all of their values."""
+    pairs = [(there.column(column.name), column) for column in own.columns]
+    return all(
+        wide is not None
+        and wide.nullable >= column.nullable
+        and wide.generated == column.generated
+        and takes(wide, column)
+        for wide, column in pairs
+    )
 
 
 def candidates(

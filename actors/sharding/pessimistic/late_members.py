@@ -197,10 +197,10 @@ async def note_ahead(
 
     Rows of other tables then move the watermarks of this version past them.
     """
-    state = ahead.group.members.get(ahead.member.name)
-    if state is not None and moved.ahead(ahead.member, state.since.transaction) is None:
-        place, known = state.since.transaction, ahead.group.known
-        await MovedShardStore(meta).note_ahead(ahead.member, place, target, known)
+    known = ahead.group.known
+    if moved.ahead(ahead.member, ahead.place) is None:
+        moved.note_ahead(ahead.member, ahead.place, known)
+        await MovedShardStore(meta).note_ahead(ahead.member, ahead.place, target, known)
 
 
 def statement_of(item: ResolvedItem) -> ParsedStatement:

@@ -77,6 +77,10 @@ class TargetVersions:
         if structure is not None:
             self._expected.setdefault((lock.target, version), structure)
 
+    def note(self, name: TableName, version: int, structure: Table) -> None:
+        """Note the structure of a version before the first one, which is saved."""
+        self._saved[name, version] = dump_structure(structure)
+
     async def end(self, name: TableName, version: int, shard: Table | None) -> str:
         """Keep the target's structure as that of its present version, and return it as text.
 

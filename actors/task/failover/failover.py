@@ -547,4 +547,7 @@ def moved_decision(text: str, source: str, owner: str, move: Move, back: Move) -
     if owner == source:
         at = move(Place(event.statement.transaction, 0))
         event = replace(event, statement=replace(event.statement, transaction=at.transaction))
-    return dump_decision(replace(decision, cutovers=cutovers, event=event))
+    shown = tuple(
+        (name, move(at) if name == source else at, numbers) for name, at, numbers in decision.shown
+    )
+    return dump_decision(replace(decision, cutovers=cutovers, event=event, shown=shown))

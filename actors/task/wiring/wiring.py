@@ -161,9 +161,12 @@ async def wire(
     task, registry, meta = resources.task, resources.registry, resources.meta
     mode, columns = SHARD_MODES[task.shard_mode], columns_of(resources.setups)
     executor = DdlExecutor(resources.sessions, meta)
+    reconciles = task.on_unproven_change == "reconcile"
     strict = task.strict_optimistic_shard_mode
-    rules = mode.writer_rules(WriterTools(registry, meta, resources.ddl, executor, columns, strict))
-    runner = _runner(resources, executor, rules)
+    rules = mode.writer_rules(
+        WriterTools(registry, meta, resources.ddl, executor, columns, strict, reconciles)
+    )
+    runner = _runner(resources, executor, rules, reconciles=reconciles)
     coordination: Coordination
     renames = TargetRenames(resources.ddl, meta)
     executed = await _executed_later(meta, starts)
@@ -251,7 +254,9 @@ def _held_by(coordination: Coordination, target: TableName) -> str:
     return next((lock.id for lock in locks if target == lock.view.target), "")
 
 
-def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> DdlRunner:
+def _runner(
+    resources: Resources, executor: DdlExecutor, rules: WriterRules, *, reconciles: bool
+) -> DdlRunner:
     return DdlRunner(
         resources.registry,
         executor,
@@ -260,9 +265,7 @@ def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> 
         rules.statements,
         resources.has_others,
         resources.task.show_row_values,
-        resources.counts.reconciling.changed
-        if resources.task.on_unproven_change == "reconcile"
-        else None,
+        resources.counts.reconciling.changed if reconciles else None,
     )
 
 

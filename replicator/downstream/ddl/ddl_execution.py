@@ -55,6 +55,7 @@ from replicator.downstream.meta.decisions import DDL_TABLE, DECIDED
 from replicator.downstream.meta.reconciliations import (
     RECONCILIATION_TABLE,
     queue_reconciliation,
+    queued_columns,
 )
 from replicator.downstream.scratch_names import scratch_table
 from replicator.failpoints import Failpoint, reach
@@ -350,6 +351,10 @@ class DdlExecutor:
     async def present(self, target: TableName) -> Table | None:
         """Return the structure of a target, None if it does not exist."""
         return await read_table(self._connection, target)
+
+    async def queued(self, target: TableName) -> frozenset[str]:
+        """Return the columns whose values in a target are still to be read from the shards."""
+        return await queued_columns(self._connection, self._meta, target)
 
     async def has_rows(self, target: TableName) -> bool:
         """Whether a target that exists has rows."""

@@ -6,6 +6,7 @@ coordinated (`entry`), is text here: its meaning is known where it is made.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replicator.downstream.meta.checkpoint import (
@@ -89,7 +90,17 @@ class DecisionStore:
 
     async def decide(self, record: DecisionRecord) -> None:
         """Save a decision, before anything is executed."""
-        await self.meta.write(
+        await self.meta.write(*self._insertion(record, DECIDED))
+
+    async def add_done(self, records: Sequence[DecisionRecord]) -> None:
+        """Save items that need no execution, all of them or none."""
+        async with self.meta.saving() as transaction:
+            for record in records:
+                await transaction.fetch(*self._insertion(record, "done"))
+
+    def _insertion(self, record: DecisionRecord, state: str) -> tuple[str, tuple[object, ...]]:
+        """The statement that saves a decision, and its values."""
+        return (
             f"INSERT INTO {self.meta.table(DDL_TABLE)} (target_schema, target_table, version,"
             " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
             " decision, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, '', %s, '')",
@@ -100,7 +111,7 @@ class DecisionStore:
                 record.member.source,
                 *record.member.name,
                 record.transaction,
-                DECIDED,
+                state,
                 record.decision,
             ),
         )

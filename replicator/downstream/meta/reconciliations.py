@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta_table import MetaTable
-from replicator.mysql.connection.asyncio_connection import Transaction
+from replicator.mysql.connection.asyncio_connection import Connection, Transaction
 from replicator.mysql.names import TableName
 
 RECONCILIATION_TABLE = MetaTable(
@@ -83,6 +83,21 @@ async def queue_reconciliation(
         " ON DUPLICATE KEY UPDATE asked = asked + 1, column_names = CONCAT(column_names, %s)",
         (*target, _digest(where), where, line, int(time.time()), line),
     )
+
+
+async def queued_columns(
+    connection: Connection, meta: MetaStore, target: TableName
+) -> frozenset[str]:
+    """Return the columns that statements have queued for a target.
+
+    Raises DatabaseUnavailableError and the server's error.
+    """
+    rows = await connection.fetch(
+        f"SELECT column_names FROM {meta.table(RECONCILIATION_TABLE)}"
+        " WHERE target_schema = %s AND target_table = %s",
+        tuple(target),
+    )
+    return frozenset(name for (lines,) in rows for names in _requests(lines) for name in names)
 
 
 async def move_reconciliations(
@@ -180,6 +195,11 @@ class ReconciliationStore:
                 )
 
 
+def _requests(lines: str) -> list[list[str]]:
+    """The columns of each request."""
+    return [json.loads(line) for line in lines.splitlines()]
+
+
 def _columns(lines: str) -> frozenset[str]:
-    requests = [json.loads(line) for line in lines.splitlines()]
+    requests = _requests(lines)
     return frozenset(name for names in requests for name in names) if all(requests) else frozenset()

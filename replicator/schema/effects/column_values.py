@@ -58,6 +58,30 @@ def keyed_values(
     return tuple(name for name in new if not is_alike(after, target, name))
 
 
+def queued_values(columns: Iterable[str], after: Table | None, target: Table) -> tuple[str, ...]:
+    """Those columns of a key which finds rows after a statement, and not before it, in which rows
+    of the target may still have other values than in their shards.
+
+    Args:
+        columns: the columns that are still to be reconciled; some may have got another name.
+        after: the shard's structure after the statement, if it is known.
+        target: the target's structure before it.
+    """
+    queued = set(map(folded, columns))
+    if not queued or after is None:
+        return ()
+    renamed = any(target.column(name) is None for name in queued)
+    new = _found_by(after) - _found_by(target)
+    return tuple(sorted(name for name in new if renamed or name in queued))
+
+
+def _found_by(table: Table) -> frozenset[str]:
+    """The columns by whose values a row of a table is found; all without a key."""
+    key = table.row_key
+    names = [column.name for column in table.columns] if key is None else key.columns
+    return frozenset(map(folded, names))
+
+
 def is_alike(shard: Table | None, target: Table | None, name: str) -> bool:
     """Whether both have a column that gives older rows the same values.
 

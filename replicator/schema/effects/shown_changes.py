@@ -23,6 +23,16 @@ def shows_change(before: Table, after: Table, own: Table) -> bool:
 
     False if the change concerns rows, or changes nothing.
     """
+    changed = _parts(before.definition) != _parts(after.definition)
+    return changed and shows_outcome(before, after, own)
+
+
+def shows_outcome(before: Table, after: Table, own: Table) -> bool:
+    """Whether a table shows all that several changes together have made of another one.
+
+    What some of them have made and others have undone does not count. False if the outcome
+    concerns rows.
+    """
     old, new, shown = before.definition, after.definition, own.definition
     if differences(before, after) or differences(before, own) or [*new.all_unknown]:
         return False
@@ -31,10 +41,8 @@ def shows_change(before: Table, after: Table, own: Table) -> bool:
     was, becomes, there = _parts(old), _parts(new), _parts(shown)
     # A table may have a part twice: two CHECKs with one condition.
     gone, come = (was - becomes).keys(), (becomes - was).keys()
-    return (
-        bool(gone or come)
-        and all(there[part] >= becomes[part] for part in come)
-        and all(there[part] <= becomes[part] for part in gone)
+    return all(there[part] >= becomes[part] for part in come) and all(
+        there[part] <= becomes[part] for part in gone
     )
 
 

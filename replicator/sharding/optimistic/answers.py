@@ -81,7 +81,8 @@ class JoinVerdict(Generic[Name]):
     ``standing``: the member's after it. ``fills``: those of all columns. ``granted``: members whose
     open statement is the same one. ``ceding``: columns in which the others yield, by the operator's
     answer. ``converted``: columns that the target is to get as this member has them. ``given``:
-    columns that the target has by two names, and by the new ones afterwards.
+    columns that the target has by two names, and by the new ones afterwards. ``reconciled``:
+    columns in which older rows get the values of their shards.
     """
 
     answer: StatementAnswer
@@ -94,6 +95,7 @@ class JoinVerdict(Generic[Name]):
     ceding: frozenset[str] = frozenset()
     converted: frozenset[str] = frozenset()
     given: tuple[GivenName, ...] = ()
+    reconciled: frozenset[str] = frozenset()
 
     @property
     def step(self) -> bool:
@@ -243,7 +245,7 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     before = _target_before([*others.values(), former], [*left.values()], state)
     again = left.pop(change.member, None) is not None
     left = {name: standing for name, standing in left.items() if name not in same}
-    objections = Objections(change.action)
+    objections = Objections(change)
     objections.look(left_out(change))
     alone = len(same) == len(others) and not comes_back(state, change)
     given = () if alone else _given(state, others, same, former, change, before)
@@ -253,15 +255,17 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         )
     why = repartitioned(change.before, change.after, theirs, discards_rows=bool(change.removes))
     objections.look(ObjectionError(Objection.ROWS, why) if why else None)
-    rows = other_rows(state, former, change)
+    rows = tuple(other_rows(state, former, change))
     try:
-        objections.look(other_values(former, change))
+        unsettled = [s.taken for name, s in others.items() if s.taken and name not in same]
+        objections.look(other_values(former, change, unsettled))
         return _judged(state, {**left, **others}, former, change, before, objections, rows)
     except ObjectionError as error:
-        if rows is None or error.objection is not Objection.TYPE:
+        if not rows or change.reconciles or error.objection is not Objection.TYPE:
             raise
         # An answer of the operator settles both.
-        raise ObjectionError(error.objection, f"{error}. Also, {rows}", error.columns) from error
+        text = f"{error}. Also, {rows[0]}"
+        raise ObjectionError(error.objection, text, error.columns) from error
 
 
 def _same(others: Mapping[Name, Standing], change: Change[Name]) -> tuple[Name, ...]:
@@ -286,7 +290,7 @@ def _given(
     assert change.after is not None
     if narrowed(change.before, change.after, strict=change.strict):
         return ()
-    if not change.touched.named or other_rows(state, former, change) is not None:
+    if not change.touched.named or any(other_rows(state, former, change)):
         return ()
     return given_names(
         change.touched,
@@ -297,6 +301,7 @@ def _given(
         state,
         strict=change.strict,
         answered=change.action is Action.EXEC,
+        reconciles=change.reconciles,
     )
 
 
@@ -306,7 +311,7 @@ def _executed(
     former: Standing,
     change: Change[Name],
     before: Shape | None,
-    objections: Objections,
+    objections: Objections[Name],
     given: tuple[GivenName, ...],
     *,
     again: bool,
@@ -318,11 +323,11 @@ def _executed(
     """
     assert change.after is not None
     same = _same(others, change)
-    objections.look(former_values(former, change))
-    objections.look(changed_before(former, change.after, change.touched))
+    objections.look(*former_values(former, change))
+    objections.look(*changed_before(former, change.after, change.touched))
     for opened in (others[name] for name in same):
         after = opened.open.structure if opened.open is not None else None
-        objections.look(changed_before(opened, after, change.touched))
+        objections.look(*changed_before(opened, after, change.touched))
     behind = {**others, **{name: behind_open(others[name]) for name in same}}
     own = replace(marked(former, change.after), ceded=frozenset())
     standing, together = _beside(state, change.member, behind, own, objections)
@@ -332,6 +337,8 @@ def _executed(
     unclear = _changed([*behind.values(), standing]) & (found_by - known)
     keyed = together.identifies
     objections.look(found_by_former(unclear, keyed=keyed) if unclear else None)
+    reconciled = objections.reconciled(known | found_by)
+    reconciled |= {one.new for one in given if one.unclear}
     fills = _fills(state, change)
     for one in given:
         # Rows of the others have the fill with which the column was added.
@@ -350,6 +357,7 @@ def _executed(
         same,
         ceding=ceding,
         given=moved,
+        reconciled=reconciled,
     )
 
 
@@ -379,8 +387,8 @@ def _judged(
     former: Standing,
     change: Change[Name],
     before: Shape | None,
-    objections: Objections,
-    rows: ObjectionError | None,
+    objections: Objections[Name],
+    rows: Sequence[ObjectionError],
 ) -> JoinVerdict[Name]:
     assert change.after is not None
     shape = shape_of(change.after)
@@ -397,13 +405,16 @@ def _judged(
     rounded = only(rounded_again(former.rounded, ways), shape.columns.keys())
     own_standing = Standing(change.after, stale, rounded, kept)
     standing, together = _beside(state, change.member, others, own_standing, objections)
-    objections.look(rows)
-    if found := rounds_otherwise([*others.values(), standing], before, together, change.settings):
-        objections.look(ObjectionError(Objection.ROUNDED, found[1], [found[0]]))
+    objections.look(*rows)
+    members = [*others.values(), standing]
+    for name, why in rounds_otherwise(members, before, together, change.settings):
+        objections.look(ObjectionError(Objection.ROUNDED, why, [name]))
     rounded = rounded_apart(standing.taken, standing.rounded, before, together)
-    standing = replace(standing, rounded=rounded)
     known, found_by = _found_by(change, before, together)
     keyed = together.identifies and change.found_by != frozenset()
+    reconciled = objections.reconciled(known | found_by)
+    rounded = only(rounded, rounded.keys() - reconciled)
+    standing = replace(standing, rounded=rounded)
     # What the operator has accepted in the key is no objection to further statements.
     anew = stale - former.stale | {n for n in rounded if rounded[n] != former.rounded.get(n)}
     if unclear := _changed([*others.values(), standing]) & (found_by - known) | anew & found_by:
@@ -430,6 +441,7 @@ def _judged(
         kept_fills,
         ceding=ceding,
         converted=ceding | exec_fills,
+        reconciled=reconciled,
     )
 
 
@@ -438,7 +450,7 @@ def _beside(
     member: Name,
     others: Mapping[Name, Standing],
     standing: Standing,
-    objections: Objections,
+    objections: Objections[Name],
 ) -> tuple[Standing, Shape]:
     """The member's standing and the join with the others, with the exceptions by the operator."""
     rest = list(others.values())

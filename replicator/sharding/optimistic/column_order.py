@@ -215,5 +215,8 @@ def way_of_rounding(old: Column, column: Column, settings: str, *, strict: bool)
     return f"{way} {WITHOUT_NULLS}" if loses_nulls(old, column, strict=strict) else way
 
 
+THEN = ", then "
+"""Stands between the ways of rounding of a column that was rounded several times."""
+
 WITHOUT_NULLS = "NOT NULL"
 """The end of a way of rounding by which NULLs became other values."""

@@ -8,7 +8,7 @@ the target's default may change later.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from replicator.ddl.parser.tokens import TokenKind, tokenise
@@ -150,22 +150,6 @@ def beside(
         for column in target.columns
         if (name := folded(column.name)) in added and name not in fills
     }
-
-
-def shown_in_part(
-    before: Table | None, after: Table | None, fills: Mapping[str, Fill]
-) -> Sequence[str]:
-    """The columns with a fill that a statement adds to a shard with a default that its server may
-    show otherwise than it stores it: whether both are the same is not known."""
-    if before is None or after is None:
-        return ()
-    return [
-        column.name
-        for column in after.columns
-        if before.column(column.name) is None
-        and folded(column.name) in fills
-        and fill_of(after, column).shows_less
-    ]
 
 
 def without_formulas(target: Table, shard: Table, ceded: Set[str]) -> Table:

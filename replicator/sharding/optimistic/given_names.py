@@ -2,7 +2,8 @@
 
 A member may be created before others rename a column, or after that with the new name already. Then
 the target has both columns. In rows of members with the one, the other has its fill. If both fills
-are the same value, the rows themselves tell which of the two columns has a row's value.
+are the same value, the rows themselves tell which of the two columns has a row's value. If they
+differ, this is unclear for rows that have both fills: only the shards know the values of these.
 
 A statement may also make the column narrower: the target changes the values as the shard did.
 
@@ -39,8 +40,8 @@ class GivenName:
 
     Attributes:
         fill: the value of the new column in rows of members without it, if the target has both.
-        alike: whether the fill of the old column is the same value, so that rows with it are those
-            of other members.
+        kept: the fill of the old column, if rows with it may be those of other members, which keep
+            the value that they have in the new one.
         widens: whether the new column does not take the values of the renaming members yet.
         former: the new column as members that have left need it, if no member has it.
         adds: whether the target gets the new column before its values, since the statement does
@@ -51,7 +52,7 @@ class GivenName:
     old: str
     new: str
     fill: Fill | None = None
-    alike: bool = True
+    kept: Fill | None = None
     widens: bool = False
     former: ShapeColumn | None = None
     adds: bool = False
@@ -61,6 +62,18 @@ class GivenName:
     def moves(self) -> bool:
         """Whether the target has both columns at some moment, so that values move."""
         return self.adds or self.fill is not None
+
+    @property
+    def alike(self) -> bool:
+        """Whether rows of members with neither column have one value in both."""
+        if self.fill is None:
+            return True
+        return self.kept is not None and self.kept.text == self.fill.text
+
+    @property
+    def unclear(self) -> bool:
+        """Whether rows with both fills may be those of any member."""
+        return self.kept is not None and not self.alike
 
 
 def given_names(
@@ -73,6 +86,7 @@ def given_names(
     *,
     strict: bool = False,
     answered: bool = False,
+    reconciles: bool = False,
 ) -> tuple[GivenName, ...]:
     """Return the names that a statement gives columns of the target; none if it gives no names, or
     some of them depend on other members.
@@ -87,6 +101,7 @@ def given_names(
         strict: whether the session of the statement refuses values that do not fit, as the target
             then does when it moves them.
         answered: whether the operator has said that the other members won't make the statement.
+        reconciles: whether rows of which only the shards know the values are read from them.
     """
     gone = {name_of_column(part) for part in touched.renamed | touched.dropped}
     # Columns may exchange their names.
@@ -113,7 +128,17 @@ def given_names(
         ):
             return ()
         if there is not None:
-            one = _moved(old, new, column, there, before, fills, strict=strict, alone=not others)
+            one = _moved(
+                old,
+                new,
+                column,
+                there,
+                before,
+                fills,
+                strict=strict,
+                alone=not others,
+                reconciles=reconciles,
+            )
             found.append(one if moves or one is None else replace(one, former=there))
         else:
             found.append(_renamed(old, new, column, before, fills, answered=answered))
@@ -192,6 +217,7 @@ def _moved(
     *,
     strict: bool,
     alone: bool,
+    reconciles: bool,
 ) -> GivenName | None:
     """The new name of a column that the target has by it already.
 
@@ -206,12 +232,14 @@ def _moved(
         return None
     if mine.nullable > wide.nullable and (not strict or loses_nulls(mine, wide, strict=True)):
         return None
-    alike = _is_exact(old, new, before, fills) and fills[old].text == fill.text
-    if not (alike or alone):
+    kept = fills[old] if _is_exact(old, new, before, fills) else None
+    if kept is not None and kept.text != fill.text and (alone or not reconciles):
+        kept = None
+    if kept is None and not alone:
         return None
     widens = wide.nullable > there.nullable or not takes(there, column)
     narrower = _narrower(mine, column)
-    return GivenName(old, new, fill, alike=alike, widens=widens, narrower=narrower)
+    return GivenName(old, new, fill, kept, widens=widens, narrower=narrower)
 
 
 def with_former(shape: Shape, given: Iterable[GivenName]) -> Shape:
@@ -327,18 +355,17 @@ def moved_values(target: TableName, given: GivenName, present: Table) -> str:
     values = ", ".join([f"{new} = {value}", *(f"{name} = {name}" for name in timed)])
     if given.fill is None:
         return f"UPDATE {target.quoted} SET {values}"
-    unset = f"{new} IS NULL"
-    if not given.fill.null:
-        unset = _is_fill(columns[given.new], new, given.fill.sql)
-    if given.alike and given.fill.null:
-        unset = f"{old} IS NOT NULL AND {unset}"
-    elif given.alike:
-        unset = f"NOT ({_is_fill(columns[given.old], old, given.fill.sql)}) AND {unset}"
-    return f"UPDATE {target.quoted} SET {values} WHERE {unset}"
+    moved = _is_fill(columns[given.new], new, given.fill)
+    if given.kept is not None:
+        moved = f"NOT ({_is_fill(columns[given.old], old, given.kept)}) AND {moved}"
+    return f"UPDATE {target.quoted} SET {values} WHERE {moved}"
 
 
-def _is_fill(column: Column, name: str, literal: str) -> str:
+def _is_fill(column: Column, name: str, fill: Fill) -> str:
     """Whether a column of a row has exactly this value, as SQL."""
+    if fill.null:
+        return f"{name} IS NULL"
+    literal = fill.sql
     match column.sql_type.family:
         case "text":
             # Collations find texts equal that differ.

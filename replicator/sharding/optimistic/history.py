@@ -86,7 +86,7 @@ class HistoryEntry(Generic[Name]):
     have them, or, if it has got another name, may have otherwise. ``number``: of the renaming that
     the target has followed, ``standings`` and ``begins`` its members and the places from which on
     the rows of those that moved were not read before. ``dropped``: the target was dropped with its
-    last member, perhaps to be created anew.
+    last member, perhaps to be created anew. ``shard_only``: as in `DdlExecution`.
     """
 
     kind: EntryKind
@@ -110,6 +110,7 @@ class HistoryEntry(Generic[Name]):
     number: int = 0
     standings: tuple[tuple[Name, Standing], ...] = ()
     begins: tuple[tuple[Name, Place], ...] = ()
+    shard_only: tuple[str, ...] = ()
 
 
 def followed_entries(
@@ -157,6 +158,7 @@ def entry_of(member: Name, verdict: JoinVerdict[Name], run: tuple[str, ...]) -> 
         verdict.granted,
         ceding=verdict.ceding,
         run=run,
+        shard_only=tuple(sorted(verdict.reconciled)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic
 
@@ -27,7 +27,8 @@ class Change(Generic[Name]):
     refuses values that do not fit. ``settings``: those of its session on which its result depends.
     ``removes``: which rows it deletes (`removed_rows`); None: none. ``action``: the operator's
     answer, if it was open before. ``leaves_out``: it may have left out rows, which break a key, a
-    CHECK or its partitions. ``doubt``: why ``after`` is None.
+    CHECK or its partitions. ``doubt``: why ``after`` is None. ``reconciles``: values that only the
+    shards know are read from them.
     """
 
     member: Name
@@ -47,6 +48,7 @@ class Change(Generic[Name]):
     action: Action | None = None
     doubt: str = ""
     form: str = ""
+    reconciles: bool = False
 
 
 class ObjectionError(Exception):
@@ -58,24 +60,45 @@ class ObjectionError(Exception):
         self.columns = frozenset(columns)
 
 
-class Objections:
-    """The objections to a statement, and those that the operator's answer settles."""
+class Objections(Generic[Name]):
+    """The objections to a statement, and those that are settled: by the operator's answer, or by
+    reading the values from the shards."""
 
-    def __init__(self, action: Action | None) -> None:
-        self.action = action
+    def __init__(self, change: Change[Name]) -> None:
+        self.action = change.action
         self.types: frozenset[str] = frozenset()
         self.fills: frozenset[str] = frozenset()
+        self._change = change
+        self._reconciled: dict[str, ObjectionError | None] = {}
 
-    def look(self, found: ObjectionError | None) -> None:
-        """Raises ObjectionError where the operator's answer does not settle it."""
-        if found is None:
-            return
-        if self.action is None or found.objection not in SETTLED[self.action]:
+    def look(self, *objections: ObjectionError | None) -> None:
+        """Raises ObjectionError where nothing settles one of them."""
+        for found in objections:
+            if found is not None:
+                self._settle(found)
+
+    def _settle(self, found: ObjectionError) -> None:
+        answered = self.action is not None and found.objection in SETTLED[self.action]
+        reconciles = self._change.reconciles and found.objection in RECONCILED
+        if not answered and not reconciles:
             raise found
+        if reconciles:
+            self._reconciled |= dict.fromkeys(found.columns, None if answered else found)
         if found.objection is Objection.TYPE:
             self.types |= found.columns
         elif found.objection is Objection.FILL:
             self.fills |= found.columns
+
+    def reconciled(self, found_by: Collection[str]) -> frozenset[str]:
+        """Return the columns to reconcile, by their names after the statement.
+
+        Raises ObjectionError if rows are found by one of them, unless the operator has answered.
+        """
+        names = dict(self._change.touched.pairs)
+        for name, found in sorted(self._reconciled.items()):
+            if found is not None and {name, names.get(name, name)}.intersection(found_by):
+                raise found
+        return frozenset(names.get(name, name) for name in self._reconciled)
 
 
 SETTLED: Mapping[Action, frozenset[Objection]] = {
@@ -83,6 +106,9 @@ SETTLED: Mapping[Action, frozenset[Objection]] = {
     Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE, Objection.ROUNDED}),
 }
 """The objections that an answer of the operator can settle."""
+
+RECONCILED = frozenset({Objection.FILL, Objection.STALE, Objection.ROUNDED})
+"""The objections to older rows with other values on the target than in their shards."""
 
 
 def left_out(change: Change[Name]) -> ObjectionError | None:
@@ -96,15 +122,22 @@ def left_out(change: Change[Name]) -> ObjectionError | None:
     )
 
 
-def other_values(former: Standing, change: Change[Name]) -> ObjectionError | None:
-    """Whether values change, or move, in a way that those of others do not."""
+def other_values(
+    former: Standing, change: Change[Name], others: Iterable[Table]
+) -> ObjectionError | None:
+    """Whether values change, or move, in a way that those of ``others`` do not."""
     assert change.after is not None
     touched = change.touched
     if touched.renamed:
         names = ", ".join(sorted(touched.renamed))
-        return ObjectionError(
-            Objection.NAME, f"it renames {names}, and other shards have not done this"
-        )
+        had = {column_part(column.name) for table in others for column in table.columns}
+        why = "other shards have not done this"
+        if not had & touched.renamed:
+            why = (
+                "other shards have the new name already, or no such column: the rows of the target"
+                " do not show where their values are"
+            )
+        return ObjectionError(Objection.NAME, f"it renames {names}, and {why}")
     if anew := touched.dropped & touched.added:
         return ObjectionError(
             Objection.NAME, f"it drops {', '.join(sorted(anew))} and adds it again"
@@ -131,50 +164,48 @@ def other_values(former: Standing, change: Change[Name]) -> ObjectionError | Non
 
 def other_rows(
     state: TargetState[Name], former: Standing, change: Change[Name]
-) -> ObjectionError | None:
-    """Whether existing rows get another value in a new column than on the target."""
+) -> Iterator[ObjectionError]:
+    """The columns in which existing rows get another value than on the target."""
     assert change.after is not None
     if change.before is None:
-        return None
+        return
     for column in change.after.columns:
         named = column_part(column.name) in change.touched.named
         if change.before.column(column.name) is None and not named:
             found = _other_fill(state, former, change.after, column)
             if found is not None:
-                return found
-    return former_values(former, change)
+                yield found
+    yield from former_values(former, change)
 
 
-def former_values(former: Standing, change: Change[Name]) -> ObjectionError | None:
-    """Whether older rows of the member have former values on the target in a column that it has
-    again, or has wider again."""
+def former_values(former: Standing, change: Change[Name]) -> Iterator[ObjectionError]:
+    """The columns that the member has again, or wider again, in which its older rows have former
+    values on the target."""
     assert change.after is not None
     for column in () if change.before is None else change.after.columns:
         assert change.before is not None
         old = change.before.column(column.name)
         found = _rounded_before(former, old, column) if old else _stale_before(former, column)
         if found is not None:
-            return found
-    return None
+            yield found
 
 
 def changed_before(
     standing: Standing, after: Table | None, touched: Touched
-) -> ObjectionError | None:
-    """Whether a statement of all members converts or renames what a narrower type has changed in
-    one of them: the target would convert the values before that."""
+) -> Iterator[ObjectionError]:
+    """The columns that a statement of all members converts or renames, and whose values a narrower
+    type has changed in one of them: the target would convert the values before that."""
     for name in sorted(standing.rounded):
         old = None if standing.taken is None else standing.taken.column(name)
         new = None if after is None else after.column(name)
         renamed = column_part(name) in touched.renamed
         if renamed or (old is not None and new is not None and old.type != new.type):
-            return ObjectionError(
+            yield ObjectionError(
                 Objection.ROUNDED,
                 f"it changes {name}, whose values a shard has changed before by a narrower type"
                 f" ({standing.rounded[name]}): the target still has the values before that",
                 [name],
             )
-    return None
 
 
 def comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
@@ -224,7 +255,9 @@ def _other_fill(
             Objection.ROWS, f"it numbers its rows in {column.name}, and other shards do so, too"
         )
     fill, recorded = fill_of(after, column), state.fills.get(name)
-    if recorded is None or column.generated or fill.text == recorded.text:
+    if recorded is None or column.generated:
+        return None
+    if fill.constant and fill.text == recorded.text:
         return None
     if fill.constant and recorded.constant:
         return ObjectionError(

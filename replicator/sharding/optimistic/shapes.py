@@ -20,6 +20,7 @@ from replicator.schema.effects.column_values import formula, formula_form, items
 from replicator.schema.structure.shown_values import converts_unchanged, shown_value
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.sharding.optimistic.column_order import (
+    THEN,
     charset,
     collation_way,
     joined_column,
@@ -510,10 +511,21 @@ def rounded_apart(
     taken: Table | None, rounded: Mapping[str, str], before: Shape | None, after: Shape
 ) -> dict[str, str]:
     """Those of a member's rounded columns whose values the target does not round by a step from one
-    shape to another."""
-    wider = frozenset() if before is None else still_rounded(taken, rounded, before)
-    done = wider - still_rounded(taken, rounded, after)
-    return {name: way for name, way in rounded.items() if name not in done}
+    shape to another, or has to round again."""
+    if before is None:
+        return dict(rounded)
+    wider = still_rounded(taken, rounded, before)
+    left = still_rounded(taken, rounded, after)
+    steps = {
+        name
+        for name in wider & left
+        if loses(before.columns[name].column, after.columns[name].column, strict=True)
+    }
+    return {
+        name: (name in steps and way.partition(THEN)[2]) or way
+        for name, way in rounded.items()
+        if name in left or name not in wider
+    }
 
 
 def still_rounded(taken: Table | None, rounded: Collection[str], shape: Shape) -> frozenset[str]:

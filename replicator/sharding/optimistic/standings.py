@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -11,7 +11,7 @@ from typing import Generic
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Name
-from replicator.sharding.optimistic.column_order import loses, way_of_rounding
+from replicator.sharding.optimistic.column_order import THEN, loses, way_of_rounding
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.shapes import (
     NoJoinError,
@@ -259,19 +259,21 @@ def rounded_again(former: Mapping[str, str], ways: Mapping[str, str]) -> dict[st
     """
     found = dict(former)
     for name, way in ways.items():
-        found[name] = f"{former[name]}, then {way}" if former.get(name, way) != way else way
+        found[name] = f"{former[name]}{THEN}{way}" if former.get(name, way) != way else way
     return found
 
 
 def rounds_otherwise(
     standings: Iterable[Standing], before: Shape | None, after: Shape, settings: str
-) -> tuple[str, str] | None:
-    """A column that members have rounded otherwise than the target would, and why; None: none.
+) -> Iterator[tuple[str, str]]:
+    """The columns that members have rounded otherwise than the target would, and why.
+
+    If members have rounded it several times, the target may have yet to do so, too.
 
     The step leads the target from one shape to the other, in a session with these ``settings``.
     """
     if before is None:
-        return None
+        return
     shared = [name for name in after.columns if name in before.columns]
     pairs = ((name, before.columns[name].column, after.columns[name].column) for name in shared)
     ways = {
@@ -280,10 +282,10 @@ def rounds_otherwise(
         if loses(of, to, strict=True)
     }
     for standing in standings:
-        for name in standing.rounded.keys() & ways.keys():
-            if standing.rounded[name] != ways[name]:
-                return name, (
+        for name in sorted(standing.rounded.keys() & ways.keys()):
+            if not f"{standing.rounded[name]}{THEN}".startswith(f"{ways[name]}{THEN}"):
+                why = (
                     f"the target would round {name} to {ways[name]}, and the values of other shards"
                     f" were rounded to {standing.rounded[name]}"
                 )
-    return None
+                yield name, why

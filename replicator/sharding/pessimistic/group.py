@@ -17,6 +17,7 @@ from typing import Any, Generic
 
 from replicator.sharding.hold import HoldBudget, HoldBuffer
 from replicator.sharding.items import (
+    MOST_DROPPED,
     TRUNCATION,
     Cutover,
     Dropped,
@@ -31,11 +32,9 @@ from replicator.sharding.items import (
     RowDecision,
     Template,
     late_key,
+    made_by_statement,
 )
 from replicator.watermark import Place
-
-MOST_DROPPED = 20
-"""The dropped members that a group remembers: some shards are dropped every day."""
 
 
 class Group(Generic[Name, Event]):
@@ -82,7 +81,11 @@ class Group(Generic[Name, Event]):
         """Whether members that lack the item of a version, with this text, show it already."""
         self._waiting: set[Name] = set()
         """The tables ahead that may lack the next item: until they join, the group is not ready."""
+        self.unmatched: dict[Name, Place] = {}
+        """The tables ahead that are like no version of the target, with the places of CREATE."""
         self._history = tuple(history)
+        self.earlier: Sequence[ResolvedItem] = ()
+        """The items before the first version, as for the lock."""
         self._cutovers = tuple(cutover for cutover in cutovers if cutover.version > state.base)
         passed = [cutover.at for cutover in self._cutovers if cutover.version <= known]
         self._acted_upon = max([start, *passed, *([applied] if applied else [])])
@@ -159,11 +162,11 @@ class Group(Generic[Name, Event]):
             self._note_late(item.member, matched)
             late = resolved is not None and resolved.late == own
             if not drops or (resolved is not None and not late and item.text != resolved.text):
-                self.members[item.member] = _made(state, item.at, matched, fits)
+                self.members[item.member] = made_by_statement(state, item.at, matched, fits)
                 self._reach(item.at)
                 return Recorded(matched, awaited=True)
             if resolved is None or late:
-                made = _made(state, item.at, matched, fits)
+                made = made_by_statement(state, item.at, matched, fits)
                 self.members[item.member] = replace(made, version=version)
                 if version > self.known:
                     self._add(version, item)
@@ -256,15 +259,23 @@ class Group(Generic[Name, Event]):
 
     def resolved(self, version: int) -> ResolvedItem | None:
         """The target's item of a version; None where it is not decided."""
+        if self.lowest < version <= 0:
+            return self.earlier[-version]
         return self._history[version - 1] if 0 < version <= len(self._history) else None
+
+    @property
+    def lowest(self) -> int:
+        """The first version whose structure is known: 0, or less if shards came without items that
+        the target had when it was created."""
+        return -len(self.earlier)
 
     def _truncates(self, version: int) -> bool:
         """Whether an item removes all rows: a table that was created since never makes it up."""
         return any(text.startswith(TRUNCATION) for text in self._texts(version))
 
     def _texts(self, version: int) -> set[str]:
-        if version <= len(self._history):
-            return {self._history[version - 1].text}
+        if (resolved := self.resolved(version)) is not None:
+            return {resolved.text}
         return {item.text for item in self.items.get(version, ())}
 
     def templates(self, at: Place, floor: int = 0) -> list[Template[Name]]:
@@ -278,10 +289,10 @@ class Group(Generic[Name, Event]):
         self._approach(at)
         found = [(state.version, -len(state.awaited), name) for name, state in self.members.items()]
         by_age = [Template(version, name) for version, _, name in sorted(found)[::-1]]
-        past = range(self.base, -1, -1)
+        past = range(self.base, self.lowest - 1, -1)
         later = range(self.base + 1, len(self._history) + 1)
         target: list[Template[Name]] = [Template(version) for version in (*past, *later)]
-        return [template for template in (*by_age, *target) if template.version >= floor]
+        return [one for one in (*by_age, *target) if not floor or one.version >= floor]
 
     def join(
         self,
@@ -335,8 +346,9 @@ class Group(Generic[Name, Event]):
         if template is None:
             return version
         fitting = {self.made_at(found) for found in equals}
-        known = {*range(len(self._history) + 1), *(m.version for m in self.members.values())}
-        while version > 0 and (version - 1 in fitting or version - 1 not in known):
+        resolved = range(self.lowest, len(self._history) + 1)
+        known = {*resolved, *(m.version for m in self.members.values())}
+        while version > self.lowest and (version - 1 in fitting or version - 1 not in known):
             version -= 1
         return version
 
@@ -357,6 +369,8 @@ class Group(Generic[Name, Event]):
         self.ahead.append(at)
         if waits:
             self._waiting.add(member)
+        else:
+            self.unmatched[member] = at
         self._reach(at)
 
     @property
@@ -374,6 +388,7 @@ class Group(Generic[Name, Event]):
         state = self.members.pop(member)
         self._shown.pop(member, None)
         self._waiting.discard(member)
+        self.unmatched.pop(member, None)
         self.dropped.pop(member, None)
         if structure and state.since not in self.ahead:
             self.dropped[member] = Dropped(state.version, structure)
@@ -404,6 +419,8 @@ class Group(Generic[Name, Event]):
         self._shown.pop(old, None)
         if old in self._waiting:
             self._waiting ^= {old, new}
+        if old in self.unmatched:
+            self.unmatched[new] = self.unmatched.pop(old)
         self.dropped.pop(new, None)
         for version, items in self.items.items():
             self.items[version] = tuple(
@@ -528,10 +545,8 @@ class Group(Generic[Name, Event]):
     def open_items(self) -> tuple[Place, ...]:
         """The places of all open items: the saved position must be before all of them."""
         known = {*self.items, *(t.version for t in self._cutovers if t.version > self.known)}
-        items = [item.at for found in self.items.values() for item in found]
-        # A group without recent events must not pull the saved position back.
-        cutovers = [max(t.at, self._resume) for t in self._cutovers if t.version in known]
-        return (*items, *cutovers, *self.ahead, *self.releasing.values())
+        places = [place for version in sorted(known) for place in self._open_at(version)]
+        return (*places, *self.ahead, *self.releasing.values())
 
     def _open_at(self, version: int) -> tuple[Place, ...]:
         """The places of the open items and the cutover of a version."""
@@ -582,18 +597,3 @@ class Group(Generic[Name, Event]):
                     if granted
                     else replace(state, version=cutover.version)
                 )
-
-
-def _made(state: MemberState, at: Place, version: int, fits: Collection[int] | None) -> MemberState:
-    """Return the state of a member that has made an item by its own statement.
-
-    Optional items whose result its structure lacks now are awaited.
-    """
-    awaited = {number for number in state.awaited if number > version}
-    optional = {number for number in state.optional if number > version}
-    if fits is not None:
-        lacking = {number for number in optional if number > max(fits, default=version)}
-        awaited, optional = awaited | lacking, optional - lacking
-    return replace(
-        state, since=at, awaited=tuple(sorted(awaited)), optional=tuple(sorted(optional))
-    )

@@ -48,6 +48,10 @@ class TargetLock(Generic[Name, Event]):
     those saved by source, and ``pending`` what was saved as decided and is not executed.
     ``outside`` are shards of other sources whose rows the target has, too: no statement that
     removes rows is executed by itself.
+
+    ``earlier``: the items that led to the target's first structure, the last one first. If the
+    first shard was created with a newer structure than a later one, the target had them when it
+    was created. They have the numbers 0, -1, …
     """
 
     def __init__(
@@ -58,15 +62,18 @@ class TargetLock(Generic[Name, Event]):
         cutovers: Mapping[str, Sequence[Cutover]] | None = None,
         pending: Resolution[Name, Event] | None = None,
         outside: Sequence[str] = (),
+        earlier: Sequence[ResolvedItem] = (),
+        shown: Mapping[tuple[str, Place], frozenset[int]] | None = None,
     ) -> None:
         self.target = target
         self.outside = tuple(outside)
         self.sources = tuple(sources)
         self.history = tuple(history)
+        self.earlier = list(earlier)
         self.groups: dict[str, Group[Name, Event]] = {}
         self.left_out: set[tuple[str, Place]] = set()
         """The TRUNCATEs, by source, that are no items of their members."""
-        self.shown: dict[tuple[str, Place], frozenset[int]] = {}
+        self.shown = dict(shown or {})
         """By the source and the place of an item, the earlier ones that its member shows."""
         self.owner: str | None = pending.owner if pending else None
         self.pending = pending
@@ -102,6 +109,7 @@ class TargetLock(Generic[Name, Event]):
             self._cutovers[source],
             applied,
         )
+        group.earlier = self.earlier
         return group
 
     def stop(self, source: str) -> None:
@@ -338,9 +346,18 @@ class TargetLock(Generic[Name, Event]):
         return frozenset(source for source, _ in left_out)
 
     def _items_of(self, version: int) -> list[tuple[str, Item[Name, Event]]]:
-        """The open items of a version, with their sources."""
+        """The open items of a version, with their sources.
+
+        The numbers of those of tables ahead may change when these join.
+        """
         groups = ((source, self.groups.get(source)) for source in self.sources)
-        return [(s, item) for s, group in groups if group for item in group.items.get(version, ())]
+        return [
+            (source, item)
+            for source, group in groups
+            if group is not None
+            for item in group.items.get(version, ())
+            if item.member not in group.unmatched
+        ]
 
     def _disputed_versions(self) -> list[int]:
         """The versions of open items, however far ahead, on which members differ, in order.

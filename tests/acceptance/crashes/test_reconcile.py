@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,13 @@ STEPS = (
     Failpoint.ROWS_CORRECTED,
     Failpoint.RECONCILING_SAVED,
     Failpoint.RECONCILING_ENDED,
+)
+
+ANSWERED = (
+    Failpoint.DDL_RECORDED,
+    Failpoint.DDL_EXECUTED,
+    Failpoint.DDL_FINISHED,
+    Failpoint.ANSWER_EXECUTED,
 )
 
 
@@ -100,6 +108,34 @@ def test_killed_while_a_late_shard_is_reconciled(
         stop(running, database_name)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["optimistic", ""])
+def test_killed_while_a_statement_with_other_values_is_executed(
+    shards: Shards, database_name: str, tmp_path: Path, mode: str
+) -> None:
+    """Nothing else queues the target: a lost entry would leave the target's values."""
+    path = write_task(tmp_path, shards.task(**{"shard-mode": mode}))
+    db, server = shards.database, shards.servers[0]
+    with task_process(path, tmp_path) as running:
+        running.until_applied(database_name, shards.sources)
+        stop(running, database_name)
+    for step, point in enumerate(ANSWERED):
+        columns = f"id, c{step}, d{step}"
+        with killed_at(point, path, tmp_path, time=2):
+            server.execute(
+                f"INSERT INTO t2 (id, n) SELECT seq, 0 FROM seq_{9 * step + 1}_to_{9 * step + 9}",
+                f"ALTER TABLE t1 ADD c{step} INT DEFAULT 1",
+                "SET timestamp = 1700000000",
+                f"ALTER TABLE t2 ADD c{step} INT DEFAULT 2, ADD d{step} DATETIME(6) DEFAULT now(6)",
+                "UPDATE t2 SET n = n + 1",
+                database=db,
+            )
+        with task_process(path, tmp_path) as running:
+            running.until_applied(database_name, shards.sources)
+            running.until(partial(has_rows_of_second, shards, columns), "equal rows")
+            stop(running, database_name)
+
+
 def alter(shards: Shards, step: int) -> None:
     """Have each shard give its rows another moment, beside changes of rows."""
     for number, server in enumerate(shards.servers):
@@ -122,6 +158,13 @@ def change(shards: Shards, step: int) -> None:
             f"UPDATE t2 SET id = id + 5000 WHERE id % 200 = {50 + step}",
             database=shards.database,
         )
+
+
+def has_rows_of_second(shards: Shards, columns: str) -> bool:
+    """Whether the target has the rows of a source's second shard."""
+    db = shards.database
+    own = rows_of(shards.servers[0], f"{db}.t2", columns)
+    return own <= rows_of(shards.target, f"{db}.t", columns)
 
 
 def is_done(running: TaskProcess, task: str) -> bool:

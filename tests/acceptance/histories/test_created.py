@@ -10,6 +10,7 @@ import pytest
 from tests.support.tasks.shard_ddl import ShardedEstate
 
 OLD = "(id INT, v INT)"
+OLDEST = "(id INT)"
 NEW = "(id INT, v INT, c INT DEFAULT 5)"
 ADD = "ALTER TABLE {t} ADD c INT DEFAULT 5"
 
@@ -64,6 +65,31 @@ STORIES: dict[str, tuple[Story, ...]] = {
     "created-new-before-all-others": (
         (("A3", f"CREATE TABLE {{t}} {NEW}"), _row("A3", new=True), *START),
         END,
+    ),
+    "created-older-than-the-target": (
+        (("A3", f"CREATE TABLE {{t}} {OLDEST}"), ("A3", "INSERT INTO {t} VALUES ({k})")),
+        (("A3", "ALTER TABLE {t} ADD v SMALLINT"), _row("A3", new=False), _row("A1", new=False)),
+        START,
+        (("A3", "ALTER TABLE {t} MODIFY v INT"), _row("A3", new=False), _row("B1", new=False)),
+        (("B3", f"CREATE TABLE {{t}} {OLDEST}"), ("B3", "INSERT INTO {t} VALUES ({k})")),
+        (*END, ("A3", ADD), _row("A3", new=True)),
+        (("B3", "ALTER TABLE {t} ADD v SMALLINT"), _row("B3", new=False)),
+        (("B3", "ALTER TABLE {t} MODIFY v INT"), ("B3", ADD), _row("B3", new=True)),
+    ),
+    "created-older-and-with-another-comment": (
+        (("A3", f"CREATE TABLE {{t}} {OLDEST}"), ("A3", "INSERT INTO {t} VALUES ({k})")),
+        (("A3", "ALTER TABLE {t} ADD v INT COMMENT 'x'"), _row("A3", new=False)),
+        (_row("A1", new=False), *START, ("A3", ADD), _row("A3", new=True)),
+        END,
+    ),
+    "created-like-what-others-get-in-steps": (
+        (("A3", f"CREATE TABLE {{t}} {OLD} COMMENT='x'"), _row("A3", new=False)),
+        (("A1", SECOND), _row("A1", new=False), ("A1", "ALTER TABLE {t} MODIFY v INT")),
+        (("A1", "ALTER TABLE {t} COMMENT='x'"), ("A1", MORE), _row("A1", new=False)),
+        (("A3", MORE), _row("A3", new=False)),
+        (("B1", SECOND), _row("B1", new=False)),
+        (("B1", "ALTER TABLE {t} MODIFY v INT"), ("B1", "ALTER TABLE {t} COMMENT='x'")),
+        (("B1", MORE), _row("B1", new=False), _row("A3", new=False)),
     ),
     "created-new-at-the-lagging-source": (
         START,
@@ -132,6 +158,9 @@ QUICK = {
     "created-behind-the-execution",
     "created-new-before-all-others",
     "created-new-at-the-lagging-source",
+    "created-older-than-the-target",
+    "created-older-and-with-another-comment",
+    "created-like-what-others-get-in-steps",
     "a-key-behind-the-execution",
     "a-column-that-came-and-went",
 }
@@ -168,7 +197,7 @@ async def test_a_shard_is_created_while_a_lock_is_open(
         await estate.settled()
 
 
-@_each({"dropped-and-created"})
+@_each({"created-like-what-others-get-in-steps", "created-older-than-the-target"})
 async def test_it_is_read_again_from_each_point(mariadb_estate: ShardedEstate, name: str) -> None:
     """The task is stopped and started between the parts of the story."""
     estate = mariadb_estate

@@ -113,3 +113,24 @@ async def test_the_first_shards_are_created_and_changed(
                 await estate.caught_up()
     async with estate.merging():
         await estate.settled()
+
+
+async def test_the_first_shard_has_the_newest_structure(mariadb_estate: ShardedEstate) -> None:
+    """The others come to it by their own statements, which the target never executes."""
+    estate = mariadb_estate
+    estate.create()
+    estate.target.execute(f"DROP DATABASE {estate.db}")
+    last = "ALTER TABLE {t} ADD e INT"
+    newest = "CREATE TABLE {t} (id INT PRIMARY KEY, w BIGINT, d INT)"
+    first = [("B1", newest), ("B1", "INSERT INTO {t} VALUES ({k}, 1, 2)")]
+    others = [
+        (shard, sql) for shard in ("A1", "B2", "A2") for sql in SCRIPTS["dropped and renamed"]
+    ]
+    parts = [first, others, [(shard, last) for shard in ("A1", "A2", "B1", "B2")]]
+    async with estate.merging():
+        for part in parts:
+            for shard, sql in part:
+                if sql.startswith("CREATE TABLE"):
+                    estate.shards.append(shard)
+                estate.run(shard, sql.format(t="{t}", k=estate.key()))
+            await estate.settled()

@@ -13,6 +13,7 @@ Story = tuple[tuple[str, tuple[str, ...]], ...]
 """The statements of shards in their order; ``{k}`` is a new number."""
 
 CREATE = "CREATE TABLE {t} (id INT PRIMARY KEY, c VARCHAR(9) DEFAULT 'x')"
+CREATED = "CREATE TABLE {t} (id INT PRIMARY KEY, d VARCHAR(9) NOT NULL DEFAULT 'z')"
 VALUES = "INSERT INTO {t} VALUES ({k}, 'x'), ({k}, 'X'), ({k}, NULL), ({k}, 'y{k}')"
 RENAME = "ALTER TABLE {t} CHANGE c d VARCHAR(9) DEFAULT 'x'"
 LESS = "ALTER TABLE {t} CHANGE c d VARCHAR(5) DEFAULT 'x'"
@@ -108,8 +109,17 @@ STORIES: dict[str, Story] = {
         ("uA1", (*OLD, *NEW, "ALTER TABLE {t} MODIFY d VARCHAR(5) DEFAULT 'x'")),
         ("uB1", (*OLD, *NEW, "ALTER TABLE {t} MODIFY d VARCHAR(5) DEFAULT 'x'")),
     ),
+    "the-others-have-another-default": (
+        ("uA1", OLD),
+        ("uB1", (CREATED, "INSERT INTO {t} VALUES ({k}, 'x'), ({k}, 'z'), ({k}, 'y{k}')")),
+        ("uA1", (*NEW, "INSERT INTO {t} VALUES ({k}, 'z')")),
+    ),
 }
-QUICK = {("optimistic", "the-others-exclude-nulls"), ("", "the-others-are-gone")}
+QUICK = {
+    ("optimistic", "the-others-exclude-nulls"),
+    ("", "the-others-are-gone"),
+    ("", "the-others-have-another-default"),
+}
 
 
 @pytest.mark.parametrize(
@@ -132,7 +142,7 @@ async def test_a_column_gets_a_name_that_the_target_has(
                 keys = [estate.key() for _ in range(statement.count("{k}"))]
                 text = statement.replace("{k}", "{}").replace("{t}", "{{t}}").format(*keys)
                 estate.run(shard, text)
-            if script[0] == CREATE:
+            if script[0] in (CREATE, CREATED):
                 estate.shards.append(shard)
             if script == GO:
                 estate.shards.remove(shard)

@@ -76,6 +76,7 @@ async def test_case_031_two_types(estate: ShardedEstate) -> None:
 
 async def test_case_037_two_fills(estate: ShardedEstate) -> None:
     estate.create("A1", "B1", "B2")
+    estate.task["on-unproven-change"] = "stop"
     async with estate.merging():
         await flows(estate, "B1", "{}")
         estate.ddl("A1", "ADD age INT DEFAULT 0")
@@ -136,6 +137,7 @@ async def test_case_063_the_target_is_never_narrower_than_a_shard(estate: Sharde
 async def test_a_column_that_is_dropped_and_added_again(estate: ShardedEstate) -> None:
     """DropAddColumn: it is stale until the others have dropped it, too."""
     estate.create("A1", "B1", table=TWO)
+    estate.task["on-unproven-change"] = "stop"
     async with estate.merging():
         await flows(estate, "A1", "{}, 1")
         estate.ddl("A1", "DROP COLUMN b")
@@ -242,6 +244,7 @@ async def test_a_row_that_moves_to_a_narrower_shard_gets_its_fill(estate: Sharde
 
 async def test_rounded_values_and_a_fill_of_a_shard_that_has_left(estate: ShardedEstate) -> None:
     estate.create("A1", "A2", "B1", table="(id INT PRIMARY KEY, b DECIMAL(12,4))")
+    estate.task["on-unproven-change"] = "stop"
     async with estate.merging():
         await flows(estate, "A1", "{}, 1.2345")
         estate.ddl("A1", "MODIFY b DECIMAL(5,2)", "MODIFY b DECIMAL(12,4)")
@@ -256,6 +259,21 @@ async def test_rounded_values_and_a_fill_of_a_shard_that_has_left(estate: Sharde
         estate.ddl("B1", "ADD x INT DEFAULT -1")
         [lock] = await opened(estate, "B1")
         assert "-1" in lock.reason
+
+
+async def test_values_are_rounded_twice_shard_after_shard(mariadb_estate: ShardedEstate) -> None:
+    estate = mariadb_estate
+    estate.mode = "optimistic"
+    estate.create("A1", "A2", "B1", table="(id INT PRIMARY KEY, b DECIMAL(12,4))")
+    async with estate.merging():
+        for shard in estate.shards:
+            estate.put(shard, "{}, 0.0449")
+        for shard in estate.shards:
+            estate.ddl(shard, "MODIFY b DECIMAL(11,3)")
+            estate.put(shard, "{}, 0.045")
+            estate.ddl(shard, "MODIFY b DECIMAL(10,2)")
+            await flows(estate, shard, "{}, 0.05")
+        await estate.settled()
 
 
 async def test_a_held_shard_gets_another_name(estate: ShardedEstate) -> None:

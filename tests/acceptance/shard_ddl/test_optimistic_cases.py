@@ -359,7 +359,7 @@ async def test_partitions_come_to_the_target_with_the_last_shard(estate: Sharded
 
 
 async def test_a_column_that_the_target_has_and_no_shard(estate: ShardedEstate) -> None:
-    """Older rows of all shards have the target's default in it, so another one is open."""
+    """Older rows of all shards have the target's default in it, also where theirs is another."""
     estate.create("A1", "B1")
     estate.target.execute(f"ALTER TABLE {estate.db}.t ADD c INT DEFAULT 8, ADD d INT DEFAULT 7")
     estate.insert("A1", "9001")
@@ -368,11 +368,7 @@ async def test_a_column_that_the_target_has_and_no_shard(estate: ShardedEstate) 
             estate.ddl(shard, "ADD d INT DEFAULT 7")
             await flows(estate, shard, "{}, 1")
         estate.ddl("A1", "ADD c INT DEFAULT 4")
-        [lock] = await opened(estate, "A1")
-        # MySQL and TiDB show the default in quotes.
-        assert "but on the target 8" in lock.reason.replace("'", "")
-        estate.run("A1", "UPDATE {t} SET c = 5")
-        await unlock(estate, "A1", skip=True)
+        estate.run("A1", "UPDATE {t} SET c = 5 WHERE id < 9001")
         estate.ddl("B1", "ADD c INT DEFAULT 8")
         await flows(estate, "A1", "{}, 1, 2")
         await flows(estate, "B1", "{}, 1, 2")

@@ -143,6 +143,34 @@ async def test_a_late_shard_with_other_values_in_a_key(mariadb_estate: ShardedEs
     assert "which f is part of" in found.message
 
 
+@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+async def test_a_key_gets_a_column_before_its_values_are_read(
+    mariadb_estate: ShardedEstate, mode: str
+) -> None:
+    """A later change of an older row would not find it."""
+    estate = mariadb_estate
+    estate.mode = mode
+    estate.create("A1", "B1", table=TABLE)
+    async with estate.merging():
+        estate.insert("A1", "1, 11, 21")
+        estate.insert("B1", "2, 12, 22")
+        await estate.caught_up()
+    for shard in ("A1", "B1"):
+        estate.ddl(shard, "ADD c DATETIME(6) NOT NULL DEFAULT now(6)")
+    for shard in ("A1", "B1"):
+        estate.ddl(shard, "DROP PRIMARY KEY, ADD PRIMARY KEY (id, c)")
+        estate.run(shard, "UPDATE {t} SET v = 0")
+
+    async def run() -> None:
+        async with estate.merging():
+            await anyio.sleep_forever()
+
+    with anyio.fail_after(PATIENCE):
+        found = await fault_of(run())
+    assert found.event == "ddl.other-values"
+    assert "which c is part of" in found.message
+
+
 async def test_rows_go_without_a_column_that_others_have_dropped_and_added_again(
     mariadb_estate: ShardedEstate,
 ) -> None:

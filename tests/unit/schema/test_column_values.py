@@ -8,7 +8,12 @@ import pytest
 
 from replicator.ddl.parser import table_text, tokens
 from replicator.ddl.parser.classify import classify
-from replicator.schema.effects.column_values import keyed_values, other_values, value_clause
+from replicator.schema.effects.column_values import (
+    keyed_values,
+    other_values,
+    queued_values,
+    value_clause,
+)
 from replicator.schema.effects.touched_parts import copied_otherwise
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 
@@ -72,6 +77,18 @@ def test_new_columns_of_a_key_that_differ_from_the_target() -> None:
     assert keyed_values(["C"], before, five, target) == ()
     assert keyed_values(["C"], before, keyed, before) == ("C",)
     assert keyed_values(["C"], before, None, target) == ("C",)
+
+
+def test_queued_columns_that_a_key_gets() -> None:
+    plain = table("int NOT NULL DEFAULT 5")
+    keyed = replace(plain, keys=(UniqueKey("PRIMARY", ("id", "c")),))
+    other = replace(plain, keys=(UniqueKey("PRIMARY", ("id",)),))
+    assert queued_values(["C"], keyed, other) == ("c",)
+    assert queued_values(["C"], plain, other) == ("c",), "all columns find a row without a key"
+    assert queued_values(["id"], keyed, other) == ()
+    assert queued_values(["former"], keyed, other) == ("c",), "it may be a new name"
+    assert queued_values(["c"], keyed, keyed) == ()
+    assert queued_values([], keyed, other) == queued_values(["c"], None, other) == ()
 
 
 def test_the_text_of_a_wide_table_is_taken_apart_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from actors.lock_state import ShardStatement, dump_group, histories, load_group, record_of
+from actors.lock_state import (
+    ShardStatement,
+    dump_group,
+    earlier_record,
+    histories,
+    load_group,
+    record_of,
+)
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import TableName
@@ -40,6 +47,24 @@ def test_a_pending_item_comes_back_with_its_event() -> None:
 def test_an_executed_item_is_history() -> None:
     history = histories([replace(record_of(TARGET, RESOLUTION), done=True)])[TARGET]
     assert (history.pending, history.history) == (None, [ResolvedItem("alter")])
+
+
+def test_items_before_the_first_version_are_no_part_of_the_history() -> None:
+    found = [
+        earlier_record(TARGET, version, "a", replace(ITEM, text=f"d{version}"), None)
+        for version in (-1, 0)
+    ]
+    assert all(record.done and not record.transaction for record in found)
+    history = histories([*found, replace(record_of(TARGET, RESOLUTION), done=True)])[TARGET]
+    assert history.earlier == [ResolvedItem("d0"), ResolvedItem("d-1")]
+    assert history.history == [ResolvedItem("alter")]
+    assert history.versions == [1]
+
+
+def test_the_later_items_of_members_that_show_earlier_ones_are_saved() -> None:
+    shown = {("a", Place(7, 0)): frozenset({1, 2})}
+    record = replace(record_of(TARGET, RESOLUTION, shown=shown), done=True)
+    assert histories([record])[TARGET].shown == shown
 
 
 def test_members_whose_names_read_the_same_with_a_dot_between_stay_two() -> None:

@@ -148,6 +148,36 @@ def test_a_created_table_is_granted_what_it_was_created_without() -> None:
     assert found.members["a2"] == MemberState(3, Place(5, 0))
 
 
+def test_a_created_table_may_lack_items_that_the_target_was_created_with() -> None:
+    earlier = [ResolvedItem("d0"), ResolvedItem("d-1")]
+    state = GroupState(1, (("a1", MemberState(1, START)),))
+    found: Group[str, None] = Group("A", "T", state, START, 1, [ResolvedItem("d1")])
+    found.earlier = earlier
+    at = Place(1, 0)
+    versions = [template.version for template in found.templates(at)]
+    assert versions == [1, 1, 0, -1, -2]
+    assert all(template.version >= 1 for template in found.templates(at, 1))
+    assert found.join("a2", at, Template(-1)) == MemberState(1, at, (0, 1))
+    oldest = found.join("a3", at, Template(-2), [Template(-2), Template(-1)])
+    assert oldest == MemberState(1, at, (-1, 0, 1))
+    assert found.made_at(Template(1, "a3")) == -2
+    item = Item("d0", ("d0",), "a2", Place(2, 0), None)
+    assert found.ddl(item) == Recorded(0, awaited=True)
+    assert found.members["a2"].awaited == (1,)
+    assert found.row("a2", Place(3, 1)) is APPLY
+
+
+def test_a_table_ahead_is_unmatched_until_it_is_gone() -> None:
+    found = group("a1")
+    found.join_ahead("a2", Place(1, 0))
+    found.join_ahead("a3", Place(2, 0), waits=True)
+    assert found.unmatched == {"a2": Place(1, 0)}
+    found.rename("a2", "a4", Place(3, 0))
+    assert found.unmatched == {"a4": Place(1, 0)}
+    found.leave("a4", Place(4, 0))
+    assert not found.unmatched
+
+
 def test_an_item_that_a_structure_does_not_show_may_come_or_not() -> None:
     found = group("a1", known=2, version=2)
     for name in ("a2", "a3"):

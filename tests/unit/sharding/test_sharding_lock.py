@@ -69,6 +69,15 @@ def test_a_source_that_restarts_is_waited_for() -> None:
     assert found.owner is None
 
 
+def test_a_table_ahead_is_in_no_conflict_since_its_items_have_no_number_yet() -> None:
+    found, groups = lock(A=("a1",), B=("b1",))
+    groups["A"].join_ahead("a2", Place(1, 0))
+    ddl(groups["A"], "a2", "y", 2)
+    ddl(groups["B"], "b1", "x", 1)
+    ddl(groups["B"], "b1", "z", 2)
+    assert found.conflict() is None
+
+
 def test_different_statements_conflict_however_far_ahead() -> None:
     found, groups = lock(A=("a1",), B=("b1",))
     for number, text in enumerate(("x", "y", "z"), 1):

@@ -6,7 +6,7 @@ import pytest
 
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.optimistic.alters import NoAlterError, derived_alter
-from replicator.sharding.optimistic.fills import NOT_CONSTANT, Fill, fill_of, shown_in_part
+from replicator.sharding.optimistic.fills import NOT_CONSTANT, Fill, fill_of
 from replicator.sharding.optimistic.shapes import shape_of
 
 
@@ -75,9 +75,6 @@ def test_a_default_that_a_server_shows_in_part(kind: str, default: str, charset:
     lacking = Table("d", "t", table.columns[:1], (), "CREATE TABLE `t` (\n  `id` int NOT NULL\n)")
     with pytest.raises(NoAlterError, match="may show only a part"):
         derived_alter(shape_of(lacking), shape_of(table), lacking, [table])
-    assert shown_in_part(lacking, table, {"c": found}) == ["c"]
-    assert not shown_in_part(lacking, table, {}), "no other shard has it"
-    assert not shown_in_part(table, table, {"c": found}), "it is not new"
     assert fill("varchar(9)", " DEFAULT '?'", "utf8mb4").shows_less, "one character"
     assert not fill("varchar(9)", " DEFAULT 'a?'", "latin1").shows_less
     assert not fill("float", " DEFAULT 1.5", "").shows_less

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -52,6 +53,18 @@ def test_values_that_were_rounded_twice_are_not_those_that_the_target_rounds_onc
     assert said.step
 
 
+def test_the_target_rounds_twice_what_members_have_rounded_twice() -> None:
+    found = history_of("A", "B")
+    for member in "AB":
+        bring(found, member, (B, ("c", "decimal(12,4)", "")), added="c")
+    kinds = ("decimal(11,3)", "decimal(10,2)")
+    for kind in kinds:
+        assert not bring(found, "A", (B, ("c", kind, "")), converted="c").step
+    for kind, left in zip(kinds, ({"c": "decimal(10,2)"}, {}), strict=True):
+        assert bring(found, "B", (B, ("c", kind, "")), converted="c").step
+        assert found.state.members["A"].rounded == left
+
+
 def test_the_target_does_not_round_in_between_what_a_member_has_rounded_at_once() -> None:
     found = history_of("A", "B")
     for member in "AB":
@@ -70,7 +83,7 @@ def test_the_target_does_not_round_in_between_what_a_member_has_rounded_at_once(
     ids=["converted", "renamed"],
 )
 def test_all_members_change_what_one_of_them_has_rounded(
-    after: Definition, touched: dict[str, str]
+    after: Definition, touched: dict[str, Any]
 ) -> None:
     """The target has the values before that, and 0.4995 is not 1 but 0."""
     found = history_of("A", "B")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from replicator.mysql.names import folded
+from replicator.mysql.names import TableName, folded
 from replicator.schema.effects.touched_parts import Touched
 from replicator.sharding.optimistic.fills import Fill
-from replicator.sharding.optimistic.given_names import GivenName, given_names
-from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory
+from replicator.sharding.optimistic.given_names import GivenName, given_names, moved_values
+from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory, entry_of
 from replicator.sharding.optimistic.standings import (
     Action,
     Objection,
@@ -43,7 +45,7 @@ def test_a_target_with_both_names_of_a_column_gets_the_last_one(last: str, forme
     assert objection(first) is Objection.NAME
     final = bring(found, "C", named, renamed="c", named="d", added="d")
     assert final.granted == (early,)
-    assert final.given == (GivenName("c", "d", Fill("4", "4")),)
+    assert final.given == (GivenName("c", "d", Fill("4", "4"), Fill("4", "4")),)
     assert not final.own
     assert "c" not in found.state.fills
 
@@ -57,7 +59,7 @@ def test_one_statement_gives_several_names() -> None:
     after = table((B, ("d", number, " DEFAULT 4"), ("f", number, " DEFAULT 4")))
     newest, plain = Standing(after), Standing(table((B,)))
     half = Standing(table((B, ("d", number, " DEFAULT 4"))))
-    both = (GivenName("c", "d", fill), GivenName("e", "f", fill))
+    both = (GivenName("c", "d", fill, fill), GivenName("e", "f", fill, fill))
     for other, wanted in ((newest, both), (plain, (GivenName("c", "d"), GivenName("e", "f")))):
         columns = {folded(c.name) for s in (own, other) if s.taken for c in s.taken.columns}
         fills = dict.fromkeys(columns, fill)
@@ -66,7 +68,7 @@ def test_one_statement_gives_several_names() -> None:
         assert given_names(touched, after, [own], [other], before, state) == wanted
     state = TargetState[str](fills=dict.fromkeys("bcde", fill))
     before = joined([own, half], state.fills)
-    wanted = GivenName("c", "d", fill), GivenName("e", "f", adds=True)
+    wanted = GivenName("c", "d", fill, fill), GivenName("e", "f", adds=True)
     assert given_names(touched, after, [own], [half], before, state) == wanted
 
 
@@ -141,6 +143,50 @@ def test_two_names_with_other_fills_stay_beside_each_other() -> None:
     bring(found, "B", (B, ("d", "int", " DEFAULT 5")), added="d")
     behind = (B, ("d", "int", " DEFAULT 4"))
     assert objection(bring(found, "A", behind, renamed="c", named="d", added="d"))
+
+
+@pytest.mark.parametrize("reconciles", [True, False])
+@pytest.mark.parametrize("kept", ["NULL", "4"])
+def test_rows_with_both_fills_are_read_from_their_shards(kept: str, *, reconciles: bool) -> None:
+    """The last of two shards renames a column that a third one was created with by the new name."""
+    found = history_of("A", "B")
+    for member in "AB":
+        bring(found, member, (B, ("c", "int", f" DEFAULT {kept}")), added="c")
+    created = Standing(table((B, ("d", "int", " NOT NULL DEFAULT 5"))))
+    fills = {**found.state.fills, "d": Fill("5", "5")}
+    found.take(HistoryEntry(EntryKind.TAKEN, "C", created, fills))
+    renaming = partial(
+        bring,
+        columns=(B, ("d", "int", f" DEFAULT {kept}")),
+        renamed="c",
+        named="d",
+        added="d",
+        reconciles=reconciles,
+    )
+    assert objection(renaming(found, "A")) is Objection.NAME
+    final = renaming(found, "B")
+    if reconciles:
+        assert [(one.unclear, one.widens) for one in final.given] == [(True, True)]
+        assert final.granted == ("A",)
+        assert final.fills["d"].sql == "5"
+        assert entry_of("B", final, ()).shard_only == ("d",)
+    else:
+        assert final.standing.open is not None
+        assert "do not show" in final.standing.open.reason
+
+
+@pytest.mark.parametrize(
+    ("kept", "wanted"),
+    [
+        (Fill("NULL", "NULL"), "NOT (`c` IS NULL) AND `d` <=> 5"),
+        (Fill("4", "4"), "NOT (`c` <=> 4) AND `d` <=> 5"),
+        (None, "`d` <=> 5"),
+    ],
+)
+def test_values_move_in_rows_of_renaming_members(kept: Fill | None, wanted: str) -> None:
+    present = table((("c", "int", ""), ("d", "int", "")))
+    moved = moved_values(TableName("s", "t"), GivenName("c", "d", Fill("5", "5"), kept), present)
+    assert moved == f"UPDATE `s`.`t` SET `d` = `c` WHERE {wanted}"
 
 
 def test_exec_gives_the_target_the_new_name_beside_the_old_one() -> None:

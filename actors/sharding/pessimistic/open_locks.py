@@ -1,0 +1,46 @@
+"""The open locks, as the operator sees them."""
+
+from __future__ import annotations
+
+from actors.lock_state import ShardStatement
+from actors.sharding.coordination import OpenLock
+from replicator.mysql.names import TableName
+from replicator.sharding.open_locks import LockView
+from replicator.sharding.pessimistic.lock import TargetLock
+
+
+def open_lock(
+    lock: TargetLock[TableName, ShardStatement], view: LockView[TableName, ShardStatement]
+) -> OpenLock:
+    """Return an open lock with the times since when it is open, and sources hold rows of it."""
+    return OpenLock(lock_id(view), view, _since(lock), _holding(lock))
+
+
+def lock_id(view: LockView[TableName, ShardStatement]) -> str:
+    """How the operator names a lock: ``schema.table:version``, the name as it is shown anywhere.
+
+    Ids are compared as a whole, and never taken apart.
+    """
+    return f"{view.target}:{view.version}"
+
+
+def _since(lock: TargetLock[TableName, ShardStatement]) -> int | None:
+    items = [item for source in lock.sources for item in lock.candidates(source)]
+    if lock.pending is not None:
+        items.append(lock.pending.item)
+    # An event without a time has 0.
+    times = [item.event.statement.timestamp for item in items]
+    return min(filter(None, times), default=None)
+
+
+def _holding(lock: TargetLock[TableName, ShardStatement]) -> dict[str, int]:
+    """The sources that hold rows of a lock, and when they got the first of its statements."""
+    found = {}
+    for source, group in lock.groups.items():
+        if not (group.rows_held and group.items):
+            continue
+        # There may be thousands of later ones.
+        times = [item.event.statement.timestamp for item in group.items[min(group.items)]]
+        if any(times):
+            found[source] = min(filter(None, times))
+    return found

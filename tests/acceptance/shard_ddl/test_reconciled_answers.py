@@ -1,0 +1,132 @@
+"""Statements that give older rows values which only their shard knows, where no shard waits."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from structlog.testing import capture_logs
+
+from tests.support.tasks.open_statements import opened
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
+from tests.support.tasks.shard_ddl import ShardedEstate
+
+TABLE = "(id INT PRIMARY KEY, v INT, d DECIMAL(9,4))"
+
+CASES = {
+    "another default": (
+        ("A1", "ADD c INT DEFAULT 1, ADD e INT"),
+        ("B1", "ADD c INT DEFAULT 2, ADD e INT DEFAULT 3"),
+        ("B2", "ADD c INT, ADD e INT"),
+    ),
+    "a formula": (
+        ("A1", "ADD c INT DEFAULT (v + 1)"),
+        ("B1", "ADD c INT DEFAULT (v + 1)"),
+        ("B2", "ADD c INT DEFAULT (v + 2)"),
+    ),
+    "dropped and added again": (
+        ("A1", "DROP v"),
+        ("A1", "ADD v INT DEFAULT 5"),
+        ("B1", "DROP v"),
+        ("B1", "ADD v INT DEFAULT 6"),
+    ),
+    "narrow and wide again": (
+        ("A1", "MODIFY d DECIMAL(6,1)"),
+        ("A1", "MODIFY d DECIMAL(9,4)"),
+        ("B1", "MODIFY d DECIMAL(7,2), MODIFY v BIGINT"),
+        ("B1", "MODIFY d DECIMAL(9,4), MODIFY v INT"),
+    ),
+    "rounded twice": (
+        ("A1", "MODIFY d DECIMAL(8,3)"),
+        ("A1", "MODIFY d DECIMAL(7,2)"),
+        ("B1", "MODIFY d DECIMAL(7,2)"),
+        ("B2", "MODIFY d DECIMAL(7,2)"),
+    ),
+    "rounded, then renamed": (
+        ("A1", "MODIFY d DECIMAL(6,1)"),
+        ("B1", "MODIFY d DECIMAL(7,2)"),
+        ("A1", "CHANGE d f DECIMAL(8,3)"),
+        ("B1", "CHANGE d f DECIMAL(8,3)"),
+        ("B2", "CHANGE d f DECIMAL(8,3)"),
+    ),
+    "another default, then renamed": (
+        ("A1", "ADD c INT DEFAULT 1"),
+        ("B1", "ADD c INT DEFAULT 2"),
+        ("B2", "ADD c INT DEFAULT 1"),
+        ("A1", "CHANGE c f INT"),
+        ("B1", "CHANGE c f INT"),
+        ("B2", "CHANGE c f INT"),
+    ),
+    "another default, then dropped": (
+        ("A1", "ADD c INT DEFAULT 1"),
+        ("B1", "ADD c INT DEFAULT 2"),
+        ("B2", "ADD c INT DEFAULT 3"),
+        ("B1", "DROP c"),
+        ("B1", "ADD c INT DEFAULT 4"),
+    ),
+}
+
+
+@pytest.fixture(params=["optimistic", ""])
+def estate(mariadb_estate: ShardedEstate, request: pytest.FixtureRequest) -> ShardedEstate:
+    mariadb_estate.mode = request.param
+    return mariadb_estate
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_older_rows_get_the_values_of_their_shards(estate: ShardedEstate, case: str) -> None:
+    """Each shard writes rows after each statement."""
+    estate.create("A1", "B1", "B2", table=TABLE)
+    with capture_logs() as logs:
+        async with estate.merging():
+            write(estate)
+            await estate.caught_up()
+            for shard, action in CASES[case]:
+                estate.ddl(shard, action)
+                write(estate)
+                await estate.caught_up()
+                assert "CHANGE" in action or estate.views() == []
+            await estate.settled()
+            with anyio.fail_after(PATIENCE):
+                while not any(entry["event"] == "reconcile.finished" for entry in logs):
+                    await anyio.sleep(LOOK_SECONDS)
+            await estate.settled()
+
+
+def write(estate: ShardedEstate) -> None:
+    """Three rows of each shard come, and older ones change."""
+    for shard in estate.shards:
+        for _ in range(3):
+            key = estate.key()
+            estate.run(shard, f"INSERT INTO {{t}} (id) VALUES ({key})")
+        for column, value in (("d", "id * 1.0449"), ("v", "id")):
+            if column in dict(estate.columns(estate.server(shard), estate.name(shard))):
+                estate.run(shard, f"UPDATE {{t}} SET {column} = {value} WHERE id % 3 < 2")
+
+
+async def test_rows_that_are_found_by_the_column_wait(estate: ShardedEstate) -> None:
+    estate.create("A1", "B1", table=TABLE)
+    key = "ADD c INT NOT NULL DEFAULT {}, DROP PRIMARY KEY, ADD PRIMARY KEY (id, c)"
+    async with estate.merging():
+        write(estate)
+        estate.ddl("A1", key.format(1))
+        write(estate)
+        await estate.caught_up()
+        estate.ddl("B1", key.format(2))
+        [lock] = await opened(estate, "B1")
+        assert "c" in lock.reason
+
+
+async def test_a_task_that_stops_keeps_the_statement_open(estate: ShardedEstate) -> None:
+    """Another run may reconcile."""
+    estate.create("A1", "B1", table=TABLE)
+    estate.task["on-unproven-change"] = "stop"
+    async with estate.merging():
+        write(estate)
+        estate.ddl("A1", "ADD c INT DEFAULT 1")
+        await estate.caught_up()
+        estate.ddl("B1", "ADD c INT DEFAULT 2")
+        write(estate)
+        await opened(estate, "B1")
+    estate.task["on-unproven-change"] = "reconcile"
+    async with estate.merging():
+        await estate.settled()

@@ -1,0 +1,93 @@
+"""Statements that are accepted although only their shard knows the values of its older rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from replicator.schema.effects.touched_parts import Touched, column_part
+from replicator.schema.structure.structure import UniqueKey
+from replicator.sharding.optimistic.answers import answer
+from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory, entry_of
+from replicator.sharding.optimistic.objections import Change
+from replicator.sharding.optimistic.standings import Action, Objection, Standing
+from replicator.watermark import Place
+from tests.simulation.optimistic_estate import table
+from tests.support.optimistic_answers import B, bring, history_of
+
+reconciling = partial(bring, reconciles=True)
+
+
+def test_all_columns_with_another_default() -> None:
+    found = history_of("A", "B")
+    first = tuple((name, "int", " DEFAULT 1") for name in "cd")
+    other = tuple((name, "int", " DEFAULT 2") for name in "cd")
+    assert not reconciling(found, "A", (B, *first), added="c d").reconciled
+    assert reconciling(found, "B", (B, *other), added="c d").reconciled == {"c", "d"}
+    assert found.state.fills["c"].sql == "1", "rows without it get what they got before"
+
+
+def test_a_default_that_is_no_constant() -> None:
+    """It may depend on other columns, which the shard has changed meanwhile."""
+    found = history_of("A", "B")
+    for member, columns in (("A", frozenset[str]()), ("B", frozenset({"c"}))):
+        made = (B, ("c", "int", " DEFAULT (b + 1)"))
+        assert reconciling(found, member, made, added="c").reconciled == columns
+
+
+def test_a_column_that_is_dropped_and_added_again() -> None:
+    found = history_of("A", "B")
+    for member in "AB":
+        reconciling(found, member, (B, ("c", "int", "")), added="c")
+    reconciling(found, "A", (B,), dropped="c")
+    assert reconciling(found, "A", (B, ("c", "int", "")), added="c").reconciled == {"c"}
+    assert found.state.members["A"].stale == frozenset()
+
+
+def test_a_column_that_is_made_narrow_and_wide_again() -> None:
+    found = history_of("A", "B")
+    fine, coarse = ("c", "decimal(12,4)", ""), ("c", "decimal(10,2)", "")
+    for member in "AB":
+        reconciling(found, member, (B, fine), added="c")
+    assert not reconciling(found, "A", (B, coarse), converted="c").reconciled
+    assert reconciling(found, "A", (B, fine), converted="c").reconciled == {"c"}
+    assert found.state.members["A"].rounded == {}
+    assert not reconciling(found, "A", (B, ("c", "decimal(14,4)", "")), converted="c").reconciled
+
+
+def test_values_that_the_target_rounds_otherwise() -> None:
+    found = history_of("A", "B")
+    for member in "AB":
+        reconciling(found, member, (B, ("c", "decimal(12,4)", "")), added="c")
+    for kind in ("decimal(11,3)", "decimal(10,2)"):
+        reconciling(found, "A", (B, ("c", kind, "")), converted="c")
+    last = reconciling(found, "B", (B, ("c", "decimal(10,2)", "")), converted="c")
+    assert last.step
+    assert last.reconciled == {"c"}
+
+
+def test_rows_that_are_found_by_the_column() -> None:
+    before, ones, twos = (
+        replace(table((B, *more)), keys=(UniqueKey("PRIMARY", key),))
+        for key, more in (
+            (("id",), ()),
+            (("id", "c"), (("c", "int", " NOT NULL DEFAULT 1"),)),
+            (("id", "c"), (("c", "int", " NOT NULL DEFAULT 2"),)),
+        )
+    )
+    found: TargetHistory[str] = TargetHistory(
+        HistoryEntry(EntryKind.MEMBER, member, Standing(before), {}) for member in "AB"
+    )
+    touched = Touched(added={column_part("c")})
+    for member, after, action, result in (
+        ("A", ones, None, None),
+        ("B", twos, None, Objection.FILL),
+        ("B", twos, Action.EXEC, None),
+    ):
+        at = Place(1, 0)
+        change = Change(member, at, f"{after}", "", before, after, touched, reconciles=True)
+        verdict = answer(found.state, replace(change, action=action))
+        found.take(entry_of(member, verdict, ()))
+        opened = verdict.standing.open
+        assert (opened and opened.objection) == result
+    assert verdict.reconciled == {"c"}
