@@ -19,6 +19,15 @@ COPY_AGAIN = (
 )
 """The remedy where nothing else brings the rows to the target."""
 
+
+def begin_again(source: str) -> str:
+    """The command that begins a source at its present position, and what it does."""
+    return (
+        f"`replicator recopy TASK --source {source}`: the task follows the source from the present"
+        " end of its binlog, and corrects the rows of its targets. Readers see all rows meanwhile."
+    )
+
+
 START_OVER = (
     "`replicator stop`, empty all targets of the task, set `task-mode: all` or `full`"
     " (`incremental` would leave the older rows out), `replicator remove TASK.yaml`, then"

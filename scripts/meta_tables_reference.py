@@ -50,7 +50,8 @@ MEANINGS: Mapping[str, str] = {
     " the identity of the server, an *anchor event* that identifies the binlog, the positions of"
     " prepared XA transactions, the number of buckets, the `shard-mode`, the number of open"
     " schema changes, and the position up to which everything is applied that does not wait for"
-    " these (`applied`)",
+    " these (`applied`), and whether the next start begins the source at its present position"
+    " (`begin_again`)",
     "member": "per shard, at the saved position: its target, version and structure, the position"
     " since which they hold, and the origin of the structure (`provenance`), with the reason if"
     " the task inferred it (`doubt`)",
@@ -91,7 +92,7 @@ MEANINGS: Mapping[str, str] = {
     "reconciliation": "targets whose rows are compared with those of their shards and corrected,"
     " each with the condition of the rows, the columns that must be compared, how often it was"
     " asked for (`asked`, and when the current pass began, `begun`), the rows corrected, the"
-    " progress of the pass",
+    " progress of the pass, and the sources in safe mode until it is done (`safe_sources`)",
     "verification": "per target: when all of its rows were last compared with those of its shards,"
     " how many were compared and how many differed, the progress of the present comparison",
     "validation": "rows that stay different from those of their shards: target, key, kind of"

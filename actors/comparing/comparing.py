@@ -160,9 +160,13 @@ class TargetComparer:
                 file.finish(self._options.repair)
         return self._kept.finished
 
-    async def _planned(
+    async def planned(
         self, found: TaskToCheck, name: TableName, members: TargetShards
     ) -> ComparisonPlan | None:
+        """Return how a target is compared; None if it does not exist.
+
+        Raises PlanError if it can't be compared, DatabaseUnavailableError and the server's error.
+        """
         filters = {source.source_id: source.expression_filters for source in found.sources}
         with closing(Connection(found.target.address)) as connection:
             target = await read_target(connection, name)
@@ -260,7 +264,7 @@ class TargetComparer:
             return result
         for _ in range(PLANS):
             try:
-                comparison = await self._planned(found, name, members)
+                comparison = await self.planned(found, name, members)
             except (PlanError, pymysql.err.MySQLError) as error:
                 result.failure = str(error) if isinstance(error, PlanError) else error_text(error)
                 return result
@@ -284,7 +288,7 @@ class TargetComparer:
                 result.failure = members.unread
                 return result
             try:
-                again = await self._planned(found, name, members)
+                again = await self.planned(found, name, members)
             except (PlanError, pymysql.err.MySQLError):
                 continue
             alike = again is not None and digest_of(again) == digest_of(comparison)

@@ -5,7 +5,7 @@ A row that only the target has is a difference only if every shard that can own 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -171,9 +171,12 @@ class TargetShards:
 
 
 async def shards_of_targets(
-    task: TaskToCheck, progress: TaskProgress
+    task: TaskToCheck, progress: TaskProgress, begun_again: Collection[str] = ()
 ) -> Mapping[TableName, TargetShards]:
-    """The shards of all targets of a task. Raises DatabaseUnavailableError of the target."""
+    """The shards of all targets of a task. Raises DatabaseUnavailableError of the target.
+
+    ``begun_again``: sources whose binlogs are followed from other positions than the saved ones.
+    """
     owners, saved = await progress.owners(), await progress.saved()
     members = {
         target: [owner.member for owner in found.owners] for target, found in (owners or {}).items()
@@ -184,7 +187,7 @@ async def shards_of_targets(
     behind = {
         source.source_id: await _behind(source, read[source.source_id])
         for source in task.sources
-        if source.source_id in read
+        if source.source_id in read and source.source_id not in begun_again
     }
     rosters = await read_rosters(task, members, complete=complete, behind=behind)
     sources = {source.source_id: source for source in task.sources}

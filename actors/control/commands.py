@@ -172,17 +172,23 @@ def recopy(
         list[str] | None,
         typer.Option(
             "--source",
-            help="All targets with shards of this source, whose other shards are copied again, too."
-            " Repeat the option for several.",
+            help="All targets with shards of this source. If a fault blocks the source, the task"
+            " follows it from the present end of its binlog. Repeat the option for several.",
         ),
     ] = None,
     truncate: Annotated[
-        bool, typer.Option("--truncate", help="Confirm that these targets are emptied first.")
+        bool,
+        typer.Option(
+            "--truncate",
+            help="Empty the targets, and copy all their shards. Until the rows are copied, readers"
+            " do not see them.",
+        ),
     ] = False,
 ) -> None:
-    """Empty targets of a running task and copy them again; all others go on meanwhile.
+    """Give targets of a running task the rows that their shards have; all others go on meanwhile.
 
-    For a task with task-mode all. Until the rows are copied, readers of the target do not see them.
+    For a task with task-mode all. The task compares the targets with their shards and corrects the
+    rows that differ, so readers see all rows meanwhile.
     """
     from actors.control.requests import command
 
@@ -190,13 +196,13 @@ def recopy(
     named = ", ".join([*(target or ()), *of])
     if not named:
         raise typer.BadParameter("name the targets: --target SCHEMA.TABLE, or --source SOURCE")
-    if not truncate:
-        raise typer.BadParameter(
-            f"this empties {named} and copies the shards again: say --truncate, too"
-        )
     name = name_of(task)
-    anyio.run(command, name, "recopy", {"targets": target or [], "sources": source or []})
-    out.print(f"task {name} copies {named} again", markup=False, highlight=False)
+    arguments = {"targets": target or [], "sources": source or [], "truncate": truncate}
+    reply = anyio.run(command, name, "recopy", arguments)
+    if not truncate:
+        named = ", ".join(map(str, reply.body.get("targets", ())))
+    verb = "copies {} again" if truncate else "reconciles {}: `replicator status` shows how far"
+    out.print(f"task {name} {verb.format(named)}", markup=False, highlight=False)
 
 
 def stop(task: TaskName) -> None:

@@ -12,7 +12,7 @@ import anyio
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import COPY_AGAIN, FatalError, of_source
+from actors.faults import COPY_AGAIN, FatalError, begin_again, of_source
 from actors.reading.idle_streams import IdleStream, IdleStreams
 from actors.reading.source_faults import restore_files
 from actors.reading.unread_shards import UnreadShards
@@ -182,6 +182,7 @@ def _purged(source: str, need: BinlogNeed, files: list[BinlogFile]) -> FatalErro
         f" {files[0].name}. The task still needs it: {need.waits_for}, and the events since then"
         f" can't be read again{held}",
         restore_files(f"the binlog files from {need.position.file} on"),
+        begin_again(source),
         COPY_AGAIN,
         where=f"source {source}, after {need.position}",
         scope=of_source(source),

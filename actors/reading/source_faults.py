@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from actors.faults import COPY_AGAIN, FatalError, Recovery, of_source, start_after
+from actors.faults import COPY_AGAIN, FatalError, Recovery, begin_again, of_source, start_after
 from actors.reading.uncopied_members import UncopiedMemberError, uncopied_rows
 from replicator.binlog.errors import (
     AccessRefusedError,
@@ -68,7 +68,8 @@ def source_fault(
             *((_OTHER_NODE.format(source=source),) if moved else ()),
             "if another server answers at the source's address: point the address at the"
             " former server, then `replicator resume`",
-            f"if the binlog was reset, the events in between are lost: {COPY_AGAIN}",
+            f"if the binlog was reset, the events in between are lost: {begin_again(source)}",
+            COPY_AGAIN,
             where=where,
             scope=of_source(source),
             # A start looks whether it is another node with the same server_id.
@@ -81,6 +82,7 @@ def source_fault(
             "source.purged",
             str(error),
             restore_files("the purged binlog files"),
+            begin_again(source),
             COPY_AGAIN,
             where=where,
             scope=of_source(source),

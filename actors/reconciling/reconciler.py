@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -27,14 +28,16 @@ from actors.comparing.task_progress import TaskProgress
 from actors.counts import ReconciliationCounts
 from actors.reconciling.kept_pass import KeptPass
 from actors.spark_jobs import SPARK_FAILED
+from actors.task_setup import address_of
 from config.models import Task
 from replicator.downstream.meta.held_shards import HeldShards
 from replicator.downstream.meta.reconciliations import Reconciliation, ReconciliationStore
 from replicator.downstream.meta.validation.verifications import VerificationStore
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.errors import error_text
 from replicator.mysql.names import TableName
+from replicator.mysql.server.binlog_end import binlog_end
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.pipeline.compare.reconciled import (
     LONGEST_PAUSE,
@@ -67,6 +70,8 @@ class Reconciler:
     _spark: SparkContext
     _counts: ReconciliationCounts
     _attempts: dict[tuple[str, ...], Attempts] = field(factory=dict, init=False)
+    released: anyio.Event = field(factory=anyio.Event, init=False)
+    """Set when a source must not be in safe mode any more, which a start decides."""
 
     async def run(self, status: Callable[[], TaskStatus]) -> None:
         """Reconcile until cancelled; ``status``: returns what the task does now.
@@ -136,22 +141,40 @@ class Reconciler:
             )
         kept = KeptPass(self._store, entry)
         verdict, result = await self._compared(entry, kept, progress)
+        ends: dict[str, tuple[str, int]] = {}
+        if verdict.outcome is Outcome.DONE:
+            try:
+                ends = await self._ends(entry)
+            except (DatabaseUnavailableError, MySQLError) as error:
+                verdict = Verdict(Outcome.UNREAD, str(error))
         reach(Failpoint.RECONCILING_ENDED)
         self._counts.corrected += kept.newly_corrected(result)
         if verdict.outcome is not Outcome.UNREAD:
             # The next pass begins at the first row; one that could not read on continues.
             await self._store.save(entry, "", kept.corrected(result))
         if verdict.outcome is Outcome.DONE:
-            if await self._store.finish(entry):
+            if await self._store.finish(entry, ends):
+                reach(Failpoint.SAFE_MODE_ENDED)
                 if not entry.where:
                     await self._verifications.finish(entry.target, result.rows, result.untouched)
                 _log_end(entry, result, kept.corrected(result))
+                if entry.safe_sources - await self._store.safe_sources():
+                    self.released.set()
             return
         after = attempts.after(verdict, time.monotonic())
         self._attempts[entry.place] = after
         self._show(entry, "failed" if after.failed else "waiting", verdict.reason)
         if after.failed and not (attempts.failed and attempts.last == verdict):
             log.warning("reconcile.failed", target=str(entry.target), reason=verdict.reason)
+
+    async def _ends(self, entry: Reconciliation) -> dict[str, tuple[str, int]]:
+        """By source that is in safe mode, the end of its binlog: no corrected row is newer."""
+        ends: dict[str, tuple[str, int]] = {}
+        for source in entry.safe_sources & {i.source_id for i in self._task.mysql_instances}:
+            with closing(Connection(address_of(self._task.source(source).connection))) as upstream:
+                if (end := await binlog_end(upstream)) is not None:
+                    ends[source] = end.file, end.offset
+        return ends
 
     async def _compared(
         self, entry: Reconciliation, kept: KeptPass, progress: TaskProgress

@@ -36,6 +36,7 @@ from actors.task.startup.changed_rules import accept_rules
 from actors.task.startup.changed_task import take_mode
 from actors.task.startup.copy_overlap import hand_over
 from actors.task.startup.recopy import copy_emptied, empty_targets, recopy_targets
+from actors.task.startup.source_restart import restart_sources
 from actors.task.startup.source_start import SourceStart, load_start, load_stopped
 from actors.task.wiring.held_shards import save_held_shards
 from actors.task.wiring.wiring import (
@@ -167,6 +168,7 @@ class Generation:
             self._saved = await resources.meta.targets()
             applied, self._applied = self._applied.checked(self.lease.revision), AppliedTargets()
             try:
+                await restart_sources(resources)
                 behind = await follow_moved_sources(resources)
             except DatabaseUnavailableError as error:
                 if not self.away.leave_out(error):
@@ -341,6 +343,9 @@ class Generation:
                     async with anyio.create_task_group() as ends:
                         ends.start_soon(self._until, stop.wait, ends.cancel_scope)
                         ends.start_soon(self._until, running.mover.due, ends.cancel_scope)
+                        for one in comparing:
+                            if isinstance(one, Reconciler):
+                                ends.start_soon(self._until, one.released.wait, ends.cancel_scope)
                         due = partial(moved.due, running)
                         ends.start_soon(self._until, due, ends.cancel_scope)
                         due = partial(copy_due, running, look_at, targets, self._applied)

@@ -195,8 +195,7 @@ class TaskSupervisor:
             self._forget_fault()
             self._parts.release(self._parts.blocked)
         self._wish = wish
-        self._leave()
-        self._wished.set()
+        self._start_again()
 
     def _leave(self) -> None:
         """When a run ends for a restart, it must not count as the new one."""
@@ -213,14 +212,10 @@ class TaskSupervisor:
         self._go_on_if_possible()
         if self._wish == "run" and not self._something_left:
             self._wish, self._nothing_left = "pause", True
-        self._leave()
-        self._wished.set()
+        self._start_again()
 
     def request_recopy(self, arguments: Mapping[str, Any]) -> None:
-        """Empty the targets that the operator names and copy them again, while all others go on.
-
-        Returns at once. Raises ValueError.
-        """
+        """Empty targets and copy them again; returns at once. Raises ValueError."""
         known: dict[TableName, set[str]] = {target: set() for target in self._targets}
         if self._running is not None:
             registry = self._running.registry
@@ -229,9 +224,15 @@ class TaskSupervisor:
                     members = map(registry.member, registry.members_of(number))
                     known[target] = {member.source for member in members}
         targets = recopy_wanted(self.status(), self._task.task_mode, arguments, known)
-        self._parts.release(Parts(targets))
         self._recopy |= targets
+        self._go_on_with(Parts(targets))
+
+    def _go_on_with(self, parts: Parts) -> None:
+        self._parts.release(parts)
         self._go_on_if_possible()
+        self._start_again()
+
+    def _start_again(self) -> None:
         self._leave()
         self._wished.set()
 
@@ -434,9 +435,7 @@ class TaskSupervisor:
         if started is not None:
             await started.wait()
         await is_there()
-        self._go_on_if_possible()
-        self._leave()
-        self._wished.set()
+        self._go_on_with(Parts())
 
     def _go_on_if_possible(self) -> None:
         """Pause no longer where that was for want of parts that go on."""
@@ -503,6 +502,8 @@ class TaskSupervisor:
             )
         if request.command in ("binlog", "schema", "reconcile"):
             return await self._answers.take(request)
+        if request.command == "recopy" and not request.arguments.get("truncate"):
+            return await self._answers.recopy(request.arguments, self.status(), self._go_on_with)
         try:
             if request.command == "recopy":
                 self.request_recopy(request.arguments)

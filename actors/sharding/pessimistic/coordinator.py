@@ -14,7 +14,7 @@ from actors.lock_state import LockHistory, ShardStatement, record_of
 from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit
 from actors.sharding.database_group import DatabaseGroup
 from actors.sharding.group import GroupActor
-from actors.sharding.pessimistic.earlier_versions import EarlierVersions
+from actors.sharding.pessimistic.earlier_versions import OTHERS_SECONDS, EarlierVersions
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.item_numbers import later_items
 from actors.sharding.pessimistic.late_members import note_ahead
@@ -54,8 +54,6 @@ HELD_PART_OF_A_BATCH = 4
 GATHERING_SECONDS = 1.0
 """How long a source that has to restart waits for locks that are being resolved, in seconds."""
 
-OTHERS_SECONDS = 5.0
-"""How long a table ahead of its target waits, if nothing changes, for a shard that leads there."""
 READ_AGAIN_SECONDS = 15.0
 """How long the answer to an unlock waits for sources that have restarted, in seconds. It is less
 than the operator's command waits (`actors.task.operator.operator_commands.UNLOCK_SECONDS`)."""
@@ -266,6 +264,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             target = self.locks[message.target].target
             await note_ahead(self._store.meta, self._tools.versions.moved, message, target)
             self._jobs.start_soon(self._wait_for_others, message)
+        elif isinstance(message, EarlierItems) and not message.due:
+            self._earlier.note(message)
         elif isinstance(message, EarlierItems):
             for source in sorted(await self._earlier.learn(message, self.locks[message.target])):
                 self._units[source].restart()
@@ -280,11 +280,13 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         while fault and ahead.group in lock.groups.values() and name in ahead.group.members:
             with anyio.move_on_after(OTHERS_SECONDS) as quiet:
                 await self._resolved.wait()
-            if quiet.cancelled_caught and not lock.leads and lock.target not in self._blocked:
-                likely = self._earlier.likely(ahead.target, ahead.group, name)
-                if likely is None:
-                    raise fault
-                self.mailbox.tell(likely)
+            if lock.leads or lock.target in self._blocked:
+                continue
+            known = ahead.target, ahead.group, name
+            if (due := self._earlier.due(*known, quiet=quiet.cancelled_caught)) is not None:
+                self.mailbox.tell(due)
+            elif quiet.cancelled_caught and not self._earlier.any_found(lock):
+                raise fault
 
     def _look_again(self) -> None:
         # An anyio event cannot be cleared: each change wakes who waits and starts a new one.

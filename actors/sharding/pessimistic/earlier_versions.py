@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+import anyio
 import structlog
 from attrs import define, field
 
@@ -27,6 +28,9 @@ from replicator.schema.structure.structure import Table, differences
 from replicator.sharding.items import Item, ResolvedItem
 from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
+
+OTHERS_SECONDS = 5.0
+"""How long a table ahead of its target waits, if nothing changes, for a shard that leads there."""
 
 
 async def earlier_items(
@@ -79,15 +83,44 @@ class EarlierVersions:
 
     _store: DecisionStore
     _versions: TargetVersions
-    _likely: dict[tuple[int, TableName], EarlierItems] = field(factory=dict, init=False)
+    _found: dict[tuple[int, TableName], tuple[float, EarlierItems]] = field(
+        factory=dict, init=False
+    )
 
-    def likely(
-        self, target: int, group: Group[TableName, ShardStatement], member: TableName
+    def note(self, found: EarlierItems) -> None:
+        """Note the items that a group has found: the first by which a table has become like its
+        target in all parts, else the last."""
+        key = found.target, found.member
+        _, former = self._found.get(key, (0.0, found))
+        if former is found or former.group is not found.group or not former.alike:
+            self._found[key] = anyio.current_time(), found
+
+    def due(
+        self,
+        target: int,
+        group: Group[TableName, ShardStatement],
+        member: TableName,
+        *,
+        quiet: bool,
     ) -> EarlierItems | None:
-        """Return the items by which a table has become like its target, but for parts that no row
-        shows. They count if the table makes no other statement for a while."""
-        found = self._likely.pop((target, member), None)
-        return replace(found, alike=True) if found and found.group is group else None
+        """Return the items of a table that count now, if no member leads its target.
+
+        The table may have been ahead, and have undone what the others are about to do. So its items
+        count only some seconds later, or when nothing changes any more (``quiet``).
+        """
+        since, found = self._found.get((target, member), (0.0, None))
+        if found is None or found.group is not group or found.due:
+            return None
+        if not quiet and not (found.alike and anyio.current_time() >= since + OTHERS_SECONDS):
+            return None
+        due = replace(found, due=True)
+        self._found[target, member] = since, due
+        return due
+
+    def any_found(self, lock: TargetLock[TableName, ShardStatement]) -> bool:
+        """Whether a table of a target has items that count, or will: others may join by them."""
+        groups = [*lock.groups.values()]
+        return any(found.group in groups for _, found in self._found.values())
 
     async def learn(
         self, found: EarlierItems, lock: TargetLock[TableName, ShardStatement]
@@ -98,9 +131,6 @@ class EarlierVersions:
         """
         source, lowest = found.group.source, found.version - len(found.items)
         if lock.groups.get(source) is not found.group or found.version != -len(lock.earlier):
-            return frozenset()
-        if not found.alike:
-            self._likely[found.target, found.member] = found
             return frozenset()
         numbered = [(lowest + at, *each) for at, each in enumerate(found.items, 1)]
         await self._store.add_done(

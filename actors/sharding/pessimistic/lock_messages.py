@@ -63,6 +63,7 @@ class EarlierItems:
         version: of the target, the first whose structure is known; the table has this one now.
         items: the statements, each with the structure of the table before it.
         alike: whether all parts of the structures are equal, not only those that rows show.
+        due: whether they count, since no shard leads the target elsewhere; from the coordinator.
     """
 
     target: int
@@ -71,6 +72,7 @@ class EarlierItems:
     version: int
     items: Sequence[tuple[Item[TableName, ShardStatement], Table]]
     alike: bool
+    due: bool = False
 
 
 LockMessage = GroupChanged | TableAhead | EarlierItems | Unlock

@@ -17,7 +17,7 @@ from itertools import groupby
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import COPY_AGAIN, FatalError, of_source
+from actors.faults import COPY_AGAIN, FatalError, begin_again, of_source
 from actors.lock_state import dump_decision, dump_group, load_decision, load_group
 from actors.reading.binlog_lookups import look_up
 from actors.reading.source_faults import FORMER_SERVER, other_names, source_fault
@@ -43,6 +43,7 @@ from replicator.downstream.meta.failover_positions import (
     UnknownPlaceError,
     failovers,
     last_before,
+    last_place,
     marked_places,
     move_checkpoint,
     move_places,
@@ -52,7 +53,7 @@ from replicator.downstream.meta.failover_positions import (
 )
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.connection.asyncio_connection import Connection, Transaction
 from replicator.mysql.names import TableName
 from replicator.mysql.server.identity import ServerIdentity, server_identity
 from replicator.schema.registry.registry import CopyState
@@ -110,6 +111,7 @@ class Failover:
             " (purged, or applied without being logged: log_replica_updates)",
             "restore the purged binlog files on it, or point the source at a server that has"
             " them, then `replicator resume`",
+            begin_again(self.source),
             COPY_AGAIN,
         )
 
@@ -205,6 +207,27 @@ async def follow_moved_sources(resources: Resources) -> dict[str, Behind]:
             except MySQLError as error:
                 raise refusal(setup.address, error, source=source) from error
     return found
+
+
+SavedToo = Callable[[Transaction], Awaitable[None]]
+"""Saves more in the transaction that moves the places."""
+
+
+async def begin_at(
+    setup: SourceSetup,
+    meta: MetaStore,
+    checkpoint: Checkpoint,
+    server: ServerIdentity,
+    position: SourcePosition,
+    also: SavedToo,
+) -> None:
+    """Let everything that is saved of a source be before a position, and follow it from there.
+
+    ``server`` has the position, and its anchor event is known. Raises DatabaseUnavailableError and
+    FencedError.
+    """
+    move = _Move(setup, meta, checkpoint, server, SHARD_MODES[meta.shard_mode])
+    await move.begin_at(position, also)
 
 
 async def _is_other_node(
@@ -320,6 +343,24 @@ class _Move:
             gtid=self._checkpoint.gtid,
         )
         return None
+
+    async def begin_at(self, position: SourcePosition, also: SavedToo) -> None:
+        """Rewrite all places: they are before the position."""
+        last = max(await last_place(self._meta, self._source), self._position.key)
+
+        def note(place: Place) -> Place:
+            nonlocal last
+            last = max(last, place.transaction)
+            return place
+
+        await self._texts(note, note)
+        await self._entries(note, note)
+
+        async def save(transaction: Transaction, _: MetaStore, left: Checkpoint) -> None:
+            await also(transaction)
+
+        moves = FailoverPositions(last + 1, position.binlog.key)
+        await self._save(moves, position, [], save)
 
     def _refuse_other_kind(self) -> None:
         if bool(self._server.server_uuid) != bool(self._checkpoint.server.server_uuid):

@@ -310,20 +310,23 @@ def recopy_wanted(
     task_mode: str,
     arguments: Mapping[str, Any],
     known: Mapping[TableName, Collection[str]],
+    begun_again: Collection[str] = (),
 ) -> frozenset[TableName]:
     """The targets named in ``arguments``, and those with shards of a source that is named there.
 
-    ``known``: all targets, each with the sources of its shards. Raises ValueError where they can't
-    be copied again as the task is now.
+    ``known``: all targets, each with the sources of its shards. ``begun_again``: blocked sources
+    that go on from their present positions. Raises ValueError where the targets can't be copied
+    again as the task is now.
     """
     if task_mode != "all":
         raise ValueError(
             f"only a task with task-mode all copies targets, and this one has {task_mode}"
         )
-    stuck = status.state == "paused" and any(part.kind == "target" for part in status.blocked)
+    parts = (part.kind == "target" or part.name in begun_again for part in status.blocked)
+    stuck = status.state == "paused" and any(parts)
     if status.state != "running" and not stuck:
         raise ValueError(f"the task is {status.state}: targets are copied again while it runs")
-    if status.copy is None or status.copy.state != "finished":
+    if not begun_again and (status.copy is None or status.copy.state != "finished"):
         raise ValueError("a target can be copied again when the full copy has finished")
     named = named_parts(arguments, known, {s for sources in known.values() for s in sources})
     of_sources = {target for target, of in known.items() if named.sources.intersection(of)}
@@ -336,7 +339,7 @@ def recopy_wanted(
             f"a schema change of {', '.join(sorted(names & changing))} waits or is executed: let it"
             f" end first (`replicator show-ddl-locks {status.task}`)"
         )
-    blocked = {part.name for part in status.blocked if part.kind == "source"}
+    blocked = {part.name for part in status.blocked if part.kind == "source"} - {*begun_again}
     if missing := sorted(blocked & {s for target in targets for s in known[target]}):
         raise ValueError(
             f"the source {', '.join(missing)} is blocked, so the targets would lack its rows: end"

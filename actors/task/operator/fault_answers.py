@@ -12,16 +12,17 @@ from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply, Request
 from actors.counts import ReconciliationCounts
-from actors.faults import DdlEvent, UnreadRows
+from actors.faults import DdlEvent, Parts, UnreadRows
 from actors.task.operator import operator_commands, structure_commands
 from actors.task.operator.blocked_parts import Block
 from actors.task.operator.reconcile_command import reconcile
+from actors.task.operator.recopy_command import RecopyCommand
 from actors.task.wiring.wiring import RunningTask
 from config.models import Task
 from replicator.downstream.fence import FencedError
 from replicator.downstream.meta.lease import Lease, LeaseLostError
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
-from replicator.status import TaskState
+from replicator.status import TaskState, TaskStatus
 
 
 @define(eq=False)
@@ -44,6 +45,26 @@ class FaultAnswers:
         """Answer `replicator binlog`, `replicator schema` or `replicator reconcile`."""
         takes = {"binlog": self._binlog, "schema": self._schema, "reconcile": self._reconcile}
         return await takes[request.command](request.arguments)
+
+    async def recopy(
+        self,
+        arguments: Mapping[str, Any],
+        status: TaskStatus,
+        go_on_with: Callable[[Parts], None],
+    ) -> Reply:
+        """Answer `replicator recopy` without --truncate; ``go_on_with``: releases parts."""
+        try:
+            async with self._still:
+                command = RecopyCommand(self._task, self._lease, status, arguments)
+                found = await command.take()
+        except (FencedError, LeaseLostError) as error:
+            return Reply(ok=False, error=f"nothing was saved: {error}")
+        except (DatabaseUnavailableError, MySQLError) as error:
+            return Reply(ok=False, error=f"a server that is needed for it can't be used: {error}")
+        if found.released.targets or found.released.sources:
+            go_on_with(found.released)
+        self._counts.changed()
+        return found.reply
 
     async def _reconcile(self, arguments: Mapping[str, Any]) -> Reply:
         try:

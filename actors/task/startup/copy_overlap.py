@@ -8,6 +8,7 @@ from actors.faults import FatalError
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.chunks import CopyStore
+from replicator.downstream.meta.reconciliations import ReconciliationStore
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 
@@ -15,7 +16,8 @@ EVERYTHING = 1 << 62
 """After every place of a binlog."""
 
 UNTIL_COPIED = EVERYTHING - 1
-"""After every place, too: that of sources with shards that are copied later."""
+"""After every place, too: that of sources with shards that are copied later, or with targets that
+must be reconciled first."""
 
 
 async def hand_over(
@@ -37,6 +39,7 @@ async def hand_over(
     """
     store = CopyStore(meta)
     found = await store.copies()
+    unreconciled = await ReconciliationStore(meta).safe_sources()
     until = dict.fromkeys(always, EVERYTHING)
     for source in sources:
         copy = found.get(source)
@@ -52,7 +55,7 @@ async def hand_over(
                 " again: the copy goes on where it ended",
                 where=f"source {source}",
             )
-        if deferred - blocked:
+        if deferred - blocked or source in unreconciled:
             until.setdefault(source, UNTIL_COPIED)
         elif copy.end is not None:
             until.setdefault(source, BinlogPosition(*copy.end).key)

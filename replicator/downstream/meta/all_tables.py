@@ -113,7 +113,9 @@ async def present_tables(
     return tuple(TableName(meta_schema, name) for (name,) in rows if ours.fullmatch(name))
 
 
-ADDED_COLUMNS: Mapping[str, tuple[str, ...]] = {}
+ADDED_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    CHECKPOINT_TABLE.suffix: ("begin_again TINYINT NOT NULL DEFAULT 0",),
+}
 """By the suffix of a table of an earlier release: the definitions of its new columns, as SQL.
 
 The lease, the watermarks and the chunks are read before the additions: they get none.

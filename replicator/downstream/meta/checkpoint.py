@@ -110,6 +110,7 @@ CHECKPOINT_TABLE = MetaTable(
     " prepared LONGTEXT NOT NULL,"
     " key_buckets SMALLINT NOT NULL, shard_mode VARCHAR(16) NOT NULL, open_items INT NOT NULL,"
     " applied VARCHAR(280) NOT NULL,"
+    " begin_again TINYINT NOT NULL DEFAULT 0,"
     " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP",
 )
 MEMBER_TABLE = MetaTable(
@@ -415,6 +416,26 @@ class MetaStore:
                 await write_members(
                     transaction, self._tables, after.source, before.state, after.state
                 )
+
+    async def write_members(
+        self, transaction: Transaction, before: Checkpoint, after: Checkpoint
+    ) -> None:
+        """Write the members and groups of a checkpoint; ``before``: what is saved."""
+        await write_members(transaction, self._tables, after.source, before.state, after.state)
+
+    async def ask_to_begin_again(self, source: str, *, asked: bool = True) -> None:
+        """Save that the next start begins a source at its present position, or that it does not."""
+        await self.write(
+            f"UPDATE {self.table(CHECKPOINT_TABLE)} SET begin_again = %s WHERE source = %s",
+            (int(asked), source),
+        )
+
+    async def to_begin_again(self) -> list[str]:
+        """Return the sources that the next start begins at their present positions."""
+        rows = await self.connection.fetch(
+            f"SELECT source FROM {self.table(CHECKPOINT_TABLE)} WHERE begin_again = 1 ORDER BY 1"
+        )
+        return [str(source) for (source,) in rows]
 
     async def save(
         self,

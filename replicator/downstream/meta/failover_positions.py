@@ -135,6 +135,19 @@ async def marked_places(meta: MetaStore, source: str, saved: int) -> list[Marked
     ]
 
 
+async def last_place(meta: MetaStore, source: str) -> int:
+    """Return the highest key of a place in the columns that name places of a source."""
+    places = [*_PLACES, (WATERMARK_TABLE, "source", "transaction_key")]
+    highest = 0
+    for table, owner, column in places:
+        rows = await meta.connection.fetch(
+            f"SELECT COALESCE(MAX({column}), 0) FROM {meta.table(table)} WHERE {owner} = %s",
+            (source,),
+        )
+        highest = max(highest, int(rows[0][0]))
+    return highest
+
+
 async def named_places(meta: MetaStore, source: str, saved: int) -> set[int]:
     """The keys of statements behind the saved position that something is saved of."""
     found: set[int] = set()

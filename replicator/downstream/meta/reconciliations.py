@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.chunks import extend_copy
 from replicator.downstream.meta_table import MetaTable
 from replicator.mysql.connection.asyncio_connection import Connection, Transaction
 from replicator.mysql.names import TableName
@@ -23,6 +24,7 @@ RECONCILIATION_TABLE = MetaTable(
     " condition_digest CHAR(64) NOT NULL, row_condition LONGTEXT NOT NULL,"
     " column_names LONGTEXT NOT NULL, asked BIGINT NOT NULL, begun BIGINT NOT NULL,"
     " corrected BIGINT NOT NULL, progress LONGTEXT NOT NULL, queued_at BIGINT NOT NULL,"
+    " safe_sources LONGTEXT NOT NULL,"
     " PRIMARY KEY (target_schema, target_table, condition_digest)",
 )
 
@@ -42,6 +44,7 @@ class Reconciliation:
         corrected: rows corrected so far.
         progress: the saved comparison of the current pass; empty at its beginning.
         queued_at: seconds since 1970.
+        safe_sources: the sources that are in safe mode until the entry is done.
     """
 
     target: TableName
@@ -52,6 +55,7 @@ class Reconciliation:
     corrected: int
     progress: str
     queued_at: int
+    safe_sources: frozenset[str] = frozenset()
 
     @property
     def place(self) -> tuple[str, str, str]:
@@ -69,19 +73,23 @@ async def queue_reconciliation(
     target: TableName,
     columns: Collection[str] = (),
     where: str = "",
+    safe_sources: Collection[str] = (),
 ) -> None:
     """Ask for a reconciliation; ``table``: the quoted name of the meta table.
 
-    Raises DatabaseUnavailableError and the server's error.
+    ``safe_sources``: sources that must be in safe mode until it is done. Raises
+    DatabaseUnavailableError and the server's error.
     """
     # Each line has the columns of one request. One without columns asks for all of them.
     line = json.dumps(sorted(columns), ensure_ascii=False) + "\n"
+    safe = "".join(f"{source}\n" for source in sorted(safe_sources))
     await transaction.fetch(
         f"INSERT INTO {table} (target_schema, target_table, condition_digest, row_condition,"
-        " column_names, asked, begun, corrected, progress, queued_at)"
-        " VALUES (%s, %s, %s, %s, %s, 1, 0, 0, '', %s)"
-        " ON DUPLICATE KEY UPDATE asked = asked + 1, column_names = CONCAT(column_names, %s)",
-        (*target, _digest(where), where, line, int(time.time()), line),
+        " column_names, asked, begun, corrected, progress, queued_at, safe_sources)"
+        " VALUES (%s, %s, %s, %s, %s, 1, 0, 0, '', %s, %s)"
+        " ON DUPLICATE KEY UPDATE asked = asked + 1, column_names = CONCAT(column_names, %s),"
+        " safe_sources = CONCAT(safe_sources, %s)",
+        (*target, _digest(where), where, line, int(time.time()), safe, line, safe),
     )
 
 
@@ -109,7 +117,8 @@ async def move_reconciliations(
     begins for each entry.
     """
     place = "target_schema = %s AND target_table = %s"
-    rest = "condition_digest, row_condition, column_names, asked, corrected, queued_at"
+    rest = "condition_digest, row_condition, column_names, safe_sources, asked, corrected"
+    rest += ", queued_at"
     of_former = f"SELECT {rest} FROM {table} WHERE {place}"
     found = [
         (target, await transaction.fetch(of_former, tuple(former))) for former, target in renamed
@@ -118,13 +127,14 @@ async def move_reconciliations(
     for former, _ in renamed:
         await transaction.fetch(f"DELETE FROM {table} WHERE {place}", tuple(former))
     for target, entries in found:
-        for digest, where, names, *counts in entries:
+        for digest, where, names, safe, *counts in entries:
             await transaction.fetch(
                 f"INSERT INTO {table} (target_schema, target_table, {rest}, begun, progress)"
-                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 0, '')"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, 0, '')"
                 " ON DUPLICATE KEY UPDATE asked = asked + 1,"
-                " column_names = CONCAT(column_names, %s)",
-                (*target, digest, where, names, *counts, names),
+                " column_names = CONCAT(column_names, %s),"
+                " safe_sources = CONCAT(safe_sources, %s)",
+                (*target, digest, where, names, safe, *counts, names, safe),
             )
 
 
@@ -135,17 +145,30 @@ class ReconciliationStore:
         self._meta = meta
         self._table = meta.table(RECONCILIATION_TABLE)
 
-    async def queue(self, targets: Iterable[TableName], where: str = "") -> None:
-        """Ask for all columns of these targets."""
+    async def queue(
+        self,
+        targets: Iterable[TableName],
+        where: str = "",
+        safe_sources: Mapping[TableName, Collection[str]] | None = None,
+    ) -> None:
+        """Ask for all columns of these targets; ``safe_sources``, by target, as for an entry."""
         async with self._meta.saving() as transaction:
             for target in targets:
-                await queue_reconciliation(transaction, self._table, target, where=where)
+                safe = (safe_sources or {}).get(target, ())
+                await queue_reconciliation(
+                    transaction, self._table, target, where=where, safe_sources=safe
+                )
+
+    async def safe_sources(self) -> frozenset[str]:
+        """Return the sources that are in safe mode until an entry is done."""
+        entries = await self.load()
+        return frozenset(source for entry in entries for source in entry.safe_sources)
 
     async def load(self) -> list[Reconciliation]:
         """Return the entries, the oldest first."""
         rows = await self._meta.connection.fetch(
             "SELECT target_schema, target_table, row_condition, column_names, asked, begun,"
-            f" corrected, progress, queued_at FROM {self._table}"
+            f" corrected, progress, queued_at, safe_sources FROM {self._table}"
             " ORDER BY queued_at, target_schema, target_table, condition_digest"
         )
         return [
@@ -158,8 +181,13 @@ class ReconciliationStore:
                 int(corrected),
                 progress,
                 int(queued_at),
+                frozenset(safe.splitlines()),
             )
-            for schema, table, where, names, asked, begun, corrected, progress, queued_at in rows
+            for schema, table, where, names, asked, begun, corrected, *(
+                progress,
+                queued_at,
+                safe,
+            ) in rows
         ]
 
     async def begin(self, entry: Reconciliation) -> None:
@@ -176,13 +204,21 @@ class ReconciliationStore:
             (progress, corrected, *entry.place),
         )
 
-    async def finish(self, entry: Reconciliation) -> bool:
-        """Remove an entry, unless it was asked for again since its pass began; return whether."""
+    async def finish(
+        self, entry: Reconciliation, ends: Mapping[str, tuple[str, int]] | None = None
+    ) -> bool:
+        """Remove an entry, unless it was asked for again since its pass began; return whether.
+
+        ``ends``: by source that is in safe mode until then, the position (file, offset) before
+        which safe mode does not end.
+        """
         async with self._meta.saving() as transaction:
             rows = await transaction.execute(
                 f"DELETE FROM {self._table} WHERE {_PLACE} AND asked = %s",
                 (*entry.place, entry.begun),
             )
+            for source, end in (ends or {}).items() if rows else ():
+                await extend_copy(transaction, self._meta, source, end)
         return bool(rows)
 
     async def cancel(self, targets: Collection[TableName]) -> None:

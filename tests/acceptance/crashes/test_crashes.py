@@ -65,6 +65,8 @@ ELSEWHERE = {
     Failpoint.KEYS_FORGOTTEN,
     Failpoint.FAILOVER_OPEN,
     Failpoint.FAILOVER_SAVED,
+    Failpoint.RECOPY_ASKED,
+    Failpoint.SAFE_MODE_ENDED,
     Failpoint.RECONCILING_BEGUN,
     Failpoint.CORRECTION_OPEN,
     Failpoint.ROWS_CORRECTED,

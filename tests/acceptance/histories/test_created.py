@@ -76,6 +76,12 @@ STORIES: dict[str, tuple[Story, ...]] = {
         (("B3", "ALTER TABLE {t} ADD v SMALLINT"), _row("B3", new=False)),
         (("B3", "ALTER TABLE {t} MODIFY v INT"), ("B3", ADD), _row("B3", new=True)),
     ),
+    "created-new-and-changed-back": (
+        (("A3", f"CREATE TABLE {{t}} {NEW}"), _row("A3", new=True)),
+        (("A3", "ALTER TABLE {t} DROP c"), _row("A3", new=False), *START, *END),
+        (*GONE, _row("A1", new=False), _row("A3", new=False)),
+        tuple((shard, SECOND) for shard in ("A1", "A3", "B1")),
+    ),
     "created-older-and-with-another-comment": (
         (("A3", f"CREATE TABLE {{t}} {OLDEST}"), ("A3", "INSERT INTO {t} VALUES ({k})")),
         (("A3", "ALTER TABLE {t} ADD v INT COMMENT 'x'"), _row("A3", new=False)),
@@ -159,6 +165,7 @@ QUICK = {
     "created-new-before-all-others",
     "created-new-at-the-lagging-source",
     "created-older-than-the-target",
+    "created-new-and-changed-back",
     "created-older-and-with-another-comment",
     "created-like-what-others-get-in-steps",
     "a-key-behind-the-execution",

@@ -259,6 +259,56 @@ INSERT INTO `orders` VALUES
 (48,'row',48),
 (49,'row',49),
 (50,'row',50),
+(51,'row',51),
+(52,'row',52),
+(53,'row',53),
+(54,'row',54),
+(55,'row',55),
+(56,'row',56),
+(57,'row',57),
+(58,'row',58),
+(59,'row',59),
+(60,'row',60),
+(61,'row',61),
+(62,'row',62),
+(63,'row',63),
+(64,'row',64),
+(65,'row',65),
+(66,'row',66),
+(67,'row',67),
+(68,'row',68),
+(69,'row',69),
+(70,'row',70),
+(71,'row',71),
+(72,'row',72),
+(73,'row',73),
+(74,'row',74),
+(75,'row',75),
+(76,'row',76),
+(77,'row',77),
+(78,'row',78),
+(79,'row',79),
+(80,'row',80),
+(81,'row',81),
+(82,'row',82),
+(83,'row',83),
+(84,'row',84),
+(85,'row',85),
+(86,'row',86),
+(87,'row',87),
+(88,'row',88),
+(89,'row',89),
+(90,'row',90),
+(91,'row',91),
+(92,'row',92),
+(93,'row',93),
+(94,'row',94),
+(95,'row',95),
+(96,'row',96),
+(97,'row',97),
+(98,'row',98),
+(99,'row',99),
+(100,'row',100),
 (1000001,'row',1),
 (1000002,'row',2),
 (1000003,'row',3),
@@ -508,7 +558,57 @@ INSERT INTO `orders` VALUES
 (2000197,'row',197),
 (2000198,'row',198),
 (2000199,'row',199),
-(2000200,'row',200);
+(2000200,'row',200),
+(2000201,'row',201),
+(2000202,'row',202),
+(2000203,'row',203),
+(2000204,'row',204),
+(2000205,'row',205),
+(2000206,'row',206),
+(2000207,'row',207),
+(2000208,'row',208),
+(2000209,'row',209),
+(2000210,'row',210),
+(2000211,'row',211),
+(2000212,'row',212),
+(2000213,'row',213),
+(2000214,'row',214),
+(2000215,'row',215),
+(2000216,'row',216),
+(2000217,'row',217),
+(2000218,'row',218),
+(2000219,'row',219),
+(2000220,'row',220),
+(2000221,'row',221),
+(2000222,'row',222),
+(2000223,'row',223),
+(2000224,'row',224),
+(2000225,'row',225),
+(2000226,'row',226),
+(2000227,'row',227),
+(2000228,'row',228),
+(2000229,'row',229),
+(2000230,'row',230),
+(2000231,'row',231),
+(2000232,'row',232),
+(2000233,'row',233),
+(2000234,'row',234),
+(2000235,'row',235),
+(2000236,'row',236),
+(2000237,'row',237),
+(2000238,'row',238),
+(2000239,'row',239),
+(2000240,'row',240),
+(2000241,'row',241),
+(2000242,'row',242),
+(2000243,'row',243),
+(2000244,'row',244),
+(2000245,'row',245),
+(2000246,'row',246),
+(2000247,'row',247),
+(2000248,'row',248),
+(2000249,'row',249),
+(2000250,'row',250);
 /*!40000 ALTER TABLE `orders` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `users`;
@@ -550,6 +650,7 @@ CREATE TABLE `copying_checkpoint` (
   `shard_mode` varchar(16) NOT NULL,
   `open_items` int(11) NOT NULL,
   `applied` varchar(280) NOT NULL,
+  `begin_again` tinyint(4) NOT NULL DEFAULT 0,
   `saved_at` timestamp NOT NULL DEFAULT current_timestamp() ON UPDATE current_timestamp(),
   PRIMARY KEY (`source`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
@@ -558,8 +659,8 @@ CREATE TABLE `copying_checkpoint` (
 LOCK TABLES `copying_checkpoint` WRITE;
 /*!40000 ALTER TABLE `copying_checkpoint` DISABLE KEYS */;
 INSERT INTO `copying_checkpoint` VALUES
-('a','binlog.000001',70371,'0-4101-34',4101,'',0,'binlog.000001',4,1795951135,2227591673,'',4,'pessimistic',0,'','2026-11-29 11:20:00'),
-('b','binlog.000001',45470,'0-4102-18',4102,'',0,'binlog.000001',4,1795951136,1487058011,'',4,'pessimistic',0,'','2026-11-29 11:20:00');
+('a','binlog.000001',70371,'0-4101-34',4101,'',0,'binlog.000001',4,1795952185,2011452461,'',4,'pessimistic',0,'',0,'2026-11-29 11:37:27'),
+('b','binlog.000001',45470,'0-4102-18',4102,'',0,'binlog.000001',4,1795952185,1364942932,'',4,'pessimistic',0,'',0,'2026-11-29 11:37:27');
 /*!40000 ALTER TABLE `copying_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_chunk`;
@@ -587,17 +688,19 @@ CREATE TABLE `copying_chunk` (
 LOCK TABLES `copying_chunk` WRITE;
 /*!40000 ALTER TABLE `copying_chunk` DISABLE KEYS */;
 INSERT INTO `copying_chunk` VALUES
-('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,5505361321605302495),
-('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,5505361321605302495),
-('a','c','orders_1',2,'[\"313030\"]','[\"313530\"]',0,0,0,0,0,0,0,5505361321605302495),
-('a','c','orders_2',0,NULL,'[\"31303030303530\"]',1,50,950,0,1099511706875,1099511706875,50,5505361321605302495),
-('a','c','orders_2',1,'[\"31303030303530\"]','[\"31303030313030\"]',0,0,0,0,0,0,0,5505361321605302495),
-('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,5505361321605302495),
-('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,5505361321605302495),
-('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,5505361321605302495),
-('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,5505361321605302495),
-('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',0,0,0,0,0,0,0,5505361321605302495),
-('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',0,0,0,0,0,0,0,5505361321605302495);
+('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,1990713679122983977),
+('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',1,50,950,0,1099511698147,1099511698147,50,1990713679122983977),
+('a','c','orders_1',2,'[\"313030\"]','[\"313530\"]',0,0,0,0,0,0,0,1990713679122983977),
+('a','c','orders_1',3,'[\"313530\"]','[\"323035\"]',0,0,0,0,0,0,0,1990713679122983977),
+('a','c','orders_2',0,NULL,'[\"31303030303530\"]',1,50,950,0,1099511706875,1099511706875,50,1990713679122983977),
+('a','c','orders_2',1,'[\"31303030303530\"]','[\"31303030313030\"]',0,0,0,0,0,0,0,1990713679122983977),
+('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,1990713679122983977),
+('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,1990713679122983977),
+('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,1990713679122983977),
+('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,1990713679122983977),
+('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,50,1990713679122983977),
+('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',0,0,0,0,0,0,0,1990713679122983977),
+('b','c','orders_1',6,'[\"32303030333030\"]','[\"32303030333530\"]',0,0,0,0,0,0,0,1990713679122983977);
 /*!40000 ALTER TABLE `copying_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_copy`;
@@ -816,7 +919,7 @@ CREATE TABLE `copying_lease` (
 LOCK TABLES `copying_lease` WRITE;
 /*!40000 ALTER TABLE `copying_lease` DISABLE KEYS */;
 INSERT INTO `copying_lease` VALUES
-(1,5505361321605302495,22,'vm',26722,'7f9b422c-f4e6-4143-a92d-e72f24b44a1f pid:[4026531836]','1468711','2026-11-29 11:19:57.672843','2026-11-29 11:20:05.395298');
+(1,1990713679122983977,24,'vm',15260,'7f9b422c-f4e6-4143-a92d-e72f24b44a1f pid:[4026531836]','1573137','2026-11-29 11:37:22.492586','2026-11-29 11:37:33.633826');
 /*!40000 ALTER TABLE `copying_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_member`;
@@ -907,6 +1010,7 @@ CREATE TABLE `copying_reconciliation` (
   `corrected` bigint(20) NOT NULL,
   `progress` longtext NOT NULL,
   `queued_at` bigint(20) NOT NULL,
+  `safe_sources` longtext NOT NULL,
   PRIMARY KEY (`target_schema`,`target_table`,`condition_digest`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 /*!40101 SET character_set_client = @saved_cs_client */;
@@ -1087,6 +1191,7 @@ CREATE TABLE `locked_checkpoint` (
   `shard_mode` varchar(16) NOT NULL,
   `open_items` int(11) NOT NULL,
   `applied` varchar(280) NOT NULL,
+  `begin_again` tinyint(4) NOT NULL DEFAULT 0,
   `saved_at` timestamp NOT NULL DEFAULT current_timestamp() ON UPDATE current_timestamp(),
   PRIMARY KEY (`source`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
@@ -1095,8 +1200,8 @@ CREATE TABLE `locked_checkpoint` (
 LOCK TABLES `locked_checkpoint` WRITE;
 /*!40000 ALTER TABLE `locked_checkpoint` DISABLE KEYS */;
 INSERT INTO `locked_checkpoint` VALUES
-('a','binlog.000001',3983,'0-4101-12',4101,'',0,'binlog.000001',3385,1795951135,4058125629,'',4,'pessimistic',1,'binlog.000001:5581','2026-11-29 11:19:24'),
-('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795951136,2847409601,'',4,'pessimistic',0,'binlog.000001:2409','2026-11-29 11:19:24');
+('a','binlog.000001',3983,'0-4101-12',4101,'',0,'binlog.000001',3385,1795952185,1644134759,'',4,'pessimistic',1,'binlog.000001:5581',0,'2026-11-29 11:36:50'),
+('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795952185,967152027,'',4,'pessimistic',0,'binlog.000001:2409',0,'2026-11-29 11:36:50');
 /*!40000 ALTER TABLE `locked_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_chunk`;
@@ -1124,21 +1229,21 @@ CREATE TABLE `locked_chunk` (
 LOCK TABLES `locked_chunk` WRITE;
 /*!40000 ALTER TABLE `locked_chunk` DISABLE KEYS */;
 INSERT INTO `locked_chunk` VALUES
-('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,6419316054156908967),
-('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,6419316054156908967),
-('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6419316054156908967),
-('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,6419316054156908967),
-('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,6419316054156908967),
-('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6419316054156908967),
-('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,6419316054156908967),
-('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,6419316054156908967),
-('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6419316054156908967),
-('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,6419316054156908967),
-('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,6419316054156908967),
-('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,6419316054156908967),
-('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,6419316054156908967),
-('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,6419316054156908967),
-('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,6419316054156908967);
+('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,6380259230051855300),
+('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,6380259230051855300),
+('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6380259230051855300),
+('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,6380259230051855300),
+('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,6380259230051855300),
+('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6380259230051855300),
+('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,6380259230051855300),
+('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,6380259230051855300),
+('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6380259230051855300),
+('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,6380259230051855300),
+('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,6380259230051855300),
+('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,6380259230051855300),
+('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,6380259230051855300),
+('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,6380259230051855300),
+('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,6380259230051855300);
 /*!40000 ALTER TABLE `locked_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_copy`;
@@ -1200,7 +1305,7 @@ CREATE TABLE `locked_ddl` (
 LOCK TABLES `locked_ddl` WRITE;
 /*!40000 ALTER TABLE `locked_ddl` DISABLE KEYS */;
 INSERT INTO `locked_ddl` VALUES
-('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','65a8faf8f6203083e5232d4e3588e6f8','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false,\"late\":\"\"},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false,\"shown\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false,\"shown\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795951154,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-29 11:19:21');
+('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','65a8faf8f6203083e5232d4e3588e6f8','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false,\"late\":\"\"},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false,\"shown\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false,\"shown\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795952201,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-29 11:36:47');
 /*!40000 ALTER TABLE `locked_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_ddl_override`;
@@ -1358,7 +1463,7 @@ CREATE TABLE `locked_lease` (
 LOCK TABLES `locked_lease` WRITE;
 /*!40000 ALTER TABLE `locked_lease` DISABLE KEYS */;
 INSERT INTO `locked_lease` VALUES
-(1,6419316054156908967,44,'vm',25533,'7f9b422c-f4e6-4143-a92d-e72f24b44a1f pid:[4026531836]','1463953','2026-11-29 11:19:11.501044','2026-11-29 11:19:25.840250');
+(1,6380259230051855300,44,'vm',14106,'7f9b422c-f4e6-4143-a92d-e72f24b44a1f pid:[4026531836]','1568852','2026-11-29 11:36:36.284360','2026-11-29 11:36:51.904454');
 /*!40000 ALTER TABLE `locked_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_member`;
@@ -1434,8 +1539,8 @@ CREATE TABLE `locked_onlineddl` (
 LOCK TABLES `locked_onlineddl` WRITE;
 /*!40000 ALTER TABLE `locked_onlineddl` DISABLE KEYS */;
 INSERT INTO `locked_onlineddl` VALUES
-('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795951161,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
-('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795951161,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
+('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795952207,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
+('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795952207,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
 /*!40000 ALTER TABLE `locked_onlineddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_reconciliation`;
@@ -1452,6 +1557,7 @@ CREATE TABLE `locked_reconciliation` (
   `corrected` bigint(20) NOT NULL,
   `progress` longtext NOT NULL,
   `queued_at` bigint(20) NOT NULL,
+  `safe_sources` longtext NOT NULL,
   PRIMARY KEY (`target_schema`,`target_table`,`condition_digest`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 /*!40101 SET character_set_client = @saved_cs_client */;
@@ -1633,15 +1739,15 @@ LOCK TABLES `locked_watermark` WRITE;
 /*!40000 ALTER TABLE `locked_watermark` DISABLE KEYS */;
 INSERT INTO `locked_watermark` VALUES
 ('a','ml','orders',-1,1,1099511633115,1,0,'0-4101-17',NULL),
-('a','ml','orders',0,0,0,0,6419316054156908967,NULL,NULL),
-('a','ml','orders',1,1,1099511633115,1,6419316054156908967,'0-4101-17','5339:1795951135:1666578735:binlog.000001'),
-('a','ml','orders',2,0,0,0,6419316054156908967,NULL,NULL),
-('a','ml','orders',3,1,1099511633115,1,6419316054156908967,'0-4101-17','5339:1795951135:1666578735:binlog.000001'),
+('a','ml','orders',0,0,0,0,6380259230051855300,NULL,NULL),
+('a','ml','orders',1,1,1099511633115,1,6380259230051855300,'0-4101-17','5339:1795952185:4081610101:binlog.000001'),
+('a','ml','orders',2,0,0,0,6380259230051855300,NULL,NULL),
+('a','ml','orders',3,1,1099511633115,1,6380259230051855300,'0-4101-17','5339:1795952185:4081610101:binlog.000001'),
 ('b','ml','orders',-1,1,1099511629928,1,0,'0-4102-7',NULL),
-('b','ml','orders',0,0,0,0,6419316054156908967,NULL,NULL),
-('b','ml','orders',1,0,0,0,6419316054156908967,NULL,NULL),
-('b','ml','orders',2,0,0,0,6419316054156908967,NULL,NULL),
-('b','ml','orders',3,1,1099511629928,1,6419316054156908967,'0-4102-7','2152:1795951136:2847409601:binlog.000001');
+('b','ml','orders',0,0,0,0,6380259230051855300,NULL,NULL),
+('b','ml','orders',1,0,0,0,6380259230051855300,NULL,NULL),
+('b','ml','orders',2,0,0,0,6380259230051855300,NULL,NULL),
+('b','ml','orders',3,1,1099511629928,1,6380259230051855300,'0-4102-7','2152:1795952185:967152027:binlog.000001');
 /*!40000 ALTER TABLE `locked_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_checkpoint`;
@@ -1664,6 +1770,7 @@ CREATE TABLE `uncoordinated_checkpoint` (
   `shard_mode` varchar(16) NOT NULL,
   `open_items` int(11) NOT NULL,
   `applied` varchar(280) NOT NULL,
+  `begin_again` tinyint(4) NOT NULL DEFAULT 0,
   `saved_at` timestamp NOT NULL DEFAULT current_timestamp() ON UPDATE current_timestamp(),
   PRIMARY KEY (`source`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
@@ -1672,8 +1779,8 @@ CREATE TABLE `uncoordinated_checkpoint` (
 LOCK TABLES `uncoordinated_checkpoint` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` DISABLE KEYS */;
 INSERT INTO `uncoordinated_checkpoint` VALUES
-('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795951135,3008786224,'',4,'',0,'binlog.000001:7551','2026-11-29 11:19:43'),
-('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795951136,3865120832,'',4,'',0,'binlog.000001:3542','2026-11-29 11:19:43');
+('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795952185,1568189564,'',4,'',0,'binlog.000001:7551',0,'2026-11-29 11:37:07'),
+('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795952185,2543145106,'',4,'',0,'binlog.000001:3542',0,'2026-11-29 11:37:07');
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_chunk`;
@@ -1758,14 +1865,14 @@ CREATE TABLE `uncoordinated_ddl` (
 LOCK TABLES `uncoordinated_ddl` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_ddl` DISABLE KEYS */;
 INSERT INTO `uncoordinated_ddl` VALUES
-('mu','orders',1,'','a','u','orders_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-29 11:19:40'),
-('mu','orders',2,'','a','u','orders_2',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_2\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_2` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-29 11:19:40'),
-('mu','orders',3,'','b','u','orders_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-29 11:19:40'),
-('mu','orders',4,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','65a8faf8f6203083e5232d4e3588e6f8','','{\"kind\":\"taken\",\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"},{\"name\":\"c\",\"type\":\"int(11)\",\"learned\":true}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"c\":{\"sql\":\"3\",\"text\":\"3\"}},\"run\":[\"ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3\"],\"timestamp\":1795951180,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\"}}','2026-11-29 11:19:41'),
-('mu','orders',5,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','','','{\"kind\":\"taken\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"},{\"name\":\"c\",\"type\":\"int(11)\",\"learned\":true}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"c\":{\"sql\":\"3\",\"text\":\"3\"}}}','2026-11-29 11:19:42'),
-('mu','orders',6,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"kind\":\"taken\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"bigint(20)\",\"learned\":true},{\"name\":\"c\",\"type\":\"int(11)\",\"learned\":true},{\"name\":\"e\",\"type\":\"int(11)\",\"learned\":true}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` bigint(20) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  `e` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"c\":{\"sql\":\"3\",\"text\":\"3\"},\"e\":{\"sql\":\"NULL\",\"text\":\"NULL\"}},\"run\":[\"ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT\"],\"timestamp\":1795951180,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\"}}','2026-11-29 11:19:42'),
-('mu','users',1,'','a','u','users_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"users_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"users_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-29 11:19:40'),
-('mu','users',2,'','b','u','users_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"users_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"users_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-29 11:19:40');
+('mu','orders',1,'','a','u','orders_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-29 11:37:04'),
+('mu','orders',2,'','a','u','orders_2',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_2\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_2` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-29 11:37:04'),
+('mu','orders',3,'','b','u','orders_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-29 11:37:04'),
+('mu','orders',4,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','65a8faf8f6203083e5232d4e3588e6f8','','{\"kind\":\"taken\",\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"},{\"name\":\"c\",\"type\":\"int(11)\",\"learned\":true}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"c\":{\"sql\":\"3\",\"text\":\"3\"}},\"run\":[\"ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3\"],\"timestamp\":1795952224,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\"}}','2026-11-29 11:37:06'),
+('mu','orders',5,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','','','{\"kind\":\"taken\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"},{\"name\":\"c\",\"type\":\"int(11)\",\"learned\":true}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"c\":{\"sql\":\"3\",\"text\":\"3\"}}}','2026-11-29 11:37:06'),
+('mu','orders',6,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"kind\":\"taken\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"bigint(20)\",\"learned\":true},{\"name\":\"c\",\"type\":\"int(11)\",\"learned\":true},{\"name\":\"e\",\"type\":\"int(11)\",\"learned\":true}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` bigint(20) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  `e` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"c\":{\"sql\":\"3\",\"text\":\"3\"},\"e\":{\"sql\":\"NULL\",\"text\":\"NULL\"}},\"run\":[\"ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT\"],\"timestamp\":1795952225,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\"}}','2026-11-29 11:37:06'),
+('mu','users',1,'','a','u','users_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"users_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"users_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-29 11:37:04'),
+('mu','users',2,'','b','u','users_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"users_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"users_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-29 11:37:04');
 /*!40000 ALTER TABLE `uncoordinated_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_ddl_override`;
@@ -1919,7 +2026,7 @@ CREATE TABLE `uncoordinated_lease` (
 LOCK TABLES `uncoordinated_lease` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_lease` DISABLE KEYS */;
 INSERT INTO `uncoordinated_lease` VALUES
-(1,8639388005369381230,26,'vm',26242,'7f9b422c-f4e6-4143-a92d-e72f24b44a1f pid:[4026531836]','1466796','2026-11-29 11:19:38.726419','2026-11-29 11:19:44.454936');
+(1,2385914483274071261,26,'vm',14753,'7f9b422c-f4e6-4143-a92d-e72f24b44a1f pid:[4026531836]','1571376','2026-11-29 11:37:01.524909','2026-11-29 11:37:09.059988');
 /*!40000 ALTER TABLE `uncoordinated_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_member`;
@@ -2010,6 +2117,7 @@ CREATE TABLE `uncoordinated_reconciliation` (
   `corrected` bigint(20) NOT NULL,
   `progress` longtext NOT NULL,
   `queued_at` bigint(20) NOT NULL,
+  `safe_sources` longtext NOT NULL,
   PRIMARY KEY (`target_schema`,`target_table`,`condition_digest`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 /*!40101 SET character_set_client = @saved_cs_client */;
@@ -2183,15 +2291,15 @@ LOCK TABLES `uncoordinated_watermark` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_watermark` DISABLE KEYS */;
 INSERT INTO `uncoordinated_watermark` VALUES
 ('a','mu','orders',-1,0,1099511635092,1,0,'0-4101-27',NULL),
-('a','mu','orders',0,0,1099511635092,1,8639388005369381230,'0-4101-27','7316:1795951135:3008786224:binlog.000001'),
-('a','mu','orders',1,0,1099511634425,1,8639388005369381230,'0-4101-25','6899:1795951135:3233247793:binlog.000001'),
-('a','mu','orders',2,0,0,0,8639388005369381230,NULL,NULL),
-('a','mu','orders',3,0,0,0,8639388005369381230,NULL,NULL),
+('a','mu','orders',0,0,1099511635092,1,2385914483274071261,'0-4101-27','7316:1795952185:1568189564:binlog.000001'),
+('a','mu','orders',1,0,1099511634425,1,2385914483274071261,'0-4101-25','6899:1795952185:2973971171:binlog.000001'),
+('a','mu','orders',2,0,0,0,2385914483274071261,NULL,NULL),
+('a','mu','orders',3,0,0,0,2385914483274071261,NULL,NULL),
 ('b','mu','orders',-1,0,1099511631068,1,0,'0-4102-13',NULL),
-('b','mu','orders',0,0,1099511630677,1,8639388005369381230,'0-4102-12','3137:1795951136:2110020655:binlog.000001'),
-('b','mu','orders',1,0,1099511631068,1,8639388005369381230,'0-4102-13','3292:1795951136:3865120832:binlog.000001'),
-('b','mu','orders',2,0,0,0,8639388005369381230,NULL,NULL),
-('b','mu','orders',3,0,0,0,8639388005369381230,NULL,NULL);
+('b','mu','orders',0,0,1099511630677,1,2385914483274071261,'0-4102-12','3137:1795952185:2481626979:binlog.000001'),
+('b','mu','orders',1,0,1099511631068,1,2385914483274071261,'0-4102-13','3292:1795952185:2543145106:binlog.000001'),
+('b','mu','orders',2,0,0,0,2385914483274071261,NULL,NULL),
+('b','mu','orders',3,0,0,0,2385914483274071261,NULL,NULL);
 /*!40000 ALTER TABLE `uncoordinated_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 /*!40103 SET TIME_ZONE=@OLD_TIME_ZONE */;

@@ -101,7 +101,7 @@ class Shards:
             values = ",".join(f"({start + i},'row',{i})" for i in range(rows))
             mine = f"id BETWEEN {start} AND {start + 999_999}"
             found += [
-                f"INSERT INTO t{shard} VALUES {values}",
+                f"INSERT INTO t{shard} (id, name, n) VALUES {values}",
                 f"UPDATE t{shard} SET name='new' WHERE n % 3 = 0 AND {mine}",
                 f"UPDATE t{shard} SET id = id + 500000 WHERE n % 7 = 0 AND {mine}",
                 f"DELETE FROM t{shard} WHERE n % 5 = 0 AND {mine}",

@@ -10,7 +10,15 @@ import pytest
 
 from actors.task.operator.blocked_parts import recopy_wanted
 from replicator.mysql.names import TableName
-from replicator.status import BlockedPart, CopyStatus, LockStatus, TargetStatus, TaskStatus, now
+from replicator.status import (
+    BlockedPart,
+    CopyStatus,
+    Fault,
+    LockStatus,
+    TargetStatus,
+    TaskStatus,
+    now,
+)
 from tests.unit.terminal.test_cli import Task, invoke, private_runtime, task
 
 __all__ = ["private_runtime", "task"]
@@ -79,15 +87,20 @@ def test_a_target_that_is_none_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ([], "name the targets"),
-        (["--target", "d.x"], "this empties d.x and"),
-        (["--source", "a"], "this empties all targets with shards of a and"),
-    ],
-    ids=["no target", "no truncate", "no truncate of a source"],
+    "options", [[], ["--truncate"]], ids=["no target", "no target to be emptied"]
 )
-def test_the_command_asks_for_what_it_needs(task: Task, options: list[str], told: str) -> None:
+def test_the_command_asks_for_what_it_needs(task: Task, options: list[str]) -> None:
     code, _, err = invoke("recopy", "orders", *options)
     assert code == 2
-    assert told in " ".join(err.split())
+    assert "name the targets" in " ".join(err.split())
+
+
+def test_a_source_that_begins_again_is_in_no_way() -> None:
+    purged = Fault("source.purged", "gone", "source a", (), now())
+    status = replace(
+        STATUS, state="paused", copy=None, blocked=(BlockedPart("source", "a", now(), purged),)
+    )
+    arguments = {"targets": [], "sources": ["a"]}
+    assert recopy_wanted(status, "all", arguments, KNOWN, begun_again={"a"}) == {X}
+    with pytest.raises(ValueError, match="the task is paused"):
+        recopy_wanted(status, "all", arguments, KNOWN)

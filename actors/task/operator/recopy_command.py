@@ -1,0 +1,166 @@
+"""The operator's request to copy targets again while readers see all their rows.
+
+The targets are reconciled. A source that is blocked by a fault is begun at its present position
+first (`actors.task.startup.source_restart`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from attrs import define
+from pymysql.err import MySQLError
+from pyspark import SparkContext
+
+from actors.comparing.comparing import CompareOptions, TargetComparer
+from actors.comparing.owners import TargetShards, shards_of_targets
+from actors.comparing.task_progress import TaskProgress
+from actors.control.protocol import Reply
+from actors.faults import Parts
+from actors.task.operator.blocked_parts import recopy_wanted, shown
+from actors.task.startup.check_scope import task_to_check
+from actors.task_setup import address_of
+from config.models import Task
+from replicator.checks.checked_task import TaskToCheck
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.reconciliations import ReconciliationStore
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.errors import error_text
+from replicator.mysql.names import TableName
+from replicator.pipeline.compare.compare_plan import ComparisonPlan
+from replicator.pipeline.plans.planning import PlanError
+from replicator.routing.routes import RouteError
+from replicator.schema.structure.inspection import read_target
+from replicator.status import TaskStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Recopied:
+    """The answer to a request, and the parts that are not blocked any more."""
+
+    reply: Reply
+    released: Parts = field(default_factory=Parts)
+
+
+@define(eq=False)
+class RecopyCommand:
+    """A request to copy targets again without emptying them; ``arguments`` as for `recopy_wanted`.
+
+    ``status``: what the task does now.
+    """
+
+    _task: Task
+    _lease: Lease
+    _status: TaskStatus
+    _arguments: Mapping[str, Any]
+
+    async def take(self) -> Recopied:
+        """Check that the rows can be made exact, and save the request.
+
+        Raises FencedError, LeaseLostError, DatabaseUnavailableError or the target's error.
+        """
+        with closing(Connection(address_of(self._task.target_database))) as connection:
+            schema, name = self._task.meta_schema, self._task.name
+            meta = MetaStore(connection, schema, name, self._lease)
+            known = await _shards_by_source(meta)
+            faults = {p.name for p in self._status.blocked if p.kind == "source" and p.error}
+            begun = faults & {str(s) for s in self._arguments.get("sources") or ()}
+            try:
+                targets = recopy_wanted(
+                    self._status, self._task.task_mode, self._arguments, known, begun_again=begun
+                )
+            except ValueError as error:
+                return Recopied(Reply(ok=False, error=str(error)))
+            if why := await self._refused(targets, begun):
+                return Recopied(Reply(ok=False, error=why))
+            blocked = {p.name for p in self._status.blocked if p.kind == "target" and p.error}
+            faulty = {target for target in targets if shown(target) in blocked}
+            for source in sorted(begun):
+                await meta.ask_to_begin_again(source)
+            # The start queues the targets of sources that it begins again.
+            left = [t for t in sorted(targets) if not known[t] & begun]
+            safe = {target: known[target] for target in faulty}
+            await ReconciliationStore(meta).queue(left, safe_sources=safe)
+        reach(Failpoint.RECOPY_ASKED)
+        body = {"targets": [shown(target) for target in sorted(targets)]}
+        return Recopied(Reply(ok=True, body=body), Parts(frozenset(faulty), frozenset(begun)))
+
+    async def _refused(self, targets: Collection[TableName], begun: Collection[str]) -> str:
+        """Why a reconciliation can't make all rows of the targets those of the shards; or empty."""
+        progress = TaskProgress(self._task, lambda: self._status)
+        try:
+            found = await task_to_check(self._task)
+            shards = await shards_of_targets(found, progress, begun)
+        except RouteError as error:
+            return str(error)
+        options = CompareOptions(targets=tuple(targets))
+        comparer = TargetComparer(self._task, options, _no_spark, progress=progress)
+        # Also those that the source has new shards of.
+        wanted = {
+            name
+            for name, members in shards.items()
+            if name in targets or any(s.member.source in begun for s in members.roster.shards)
+        }
+        for name in sorted(wanted):
+            plan = partial(comparer.planned, found, name, shards[name])
+            if why := await _inexact(found, name, shards[name], plan):
+                return f"{shown(name)} can't be made exact without emptying it: {why}"
+        return ""
+
+
+_Plan = Callable[[], Awaitable[ComparisonPlan | None]]
+
+
+async def _no_spark() -> SparkContext:
+    raise AssertionError("a plan needs no Spark")
+
+
+async def _inexact(found: TaskToCheck, name: TableName, members: TargetShards, plan: _Plan) -> str:
+    if members.unread:
+        return members.unread
+    with closing(Connection(found.target.address)) as connection:
+        target = await read_target(connection, name)
+    if not members.roster.shards:
+        dropped = "none of its shards exists any more: if its rows may go, drop it"
+        return dropped if target is not None else ""
+    if target is None:
+        return "it does not exist: create it with the structure of its shards"
+    if members.loaded:
+        return (
+            "it had rows before the task wrote the first one, so a row that no shard has may be"
+            " one of these"
+        )
+    alone = members.alone(target)
+    if alone.kept == "retired":
+        gone = ", ".join(str(shard) for shard in members.retired)
+        return (
+            f"it may have rows of shards that do not exist any more ({gone}), and nothing"
+            " distinguishes them from rows that other shards have deleted"
+        )
+    if alone.kept:
+        return "it is not known which shards its rows can be of"
+    try:
+        comparison = await plan()
+    except PlanError as error:
+        return str(error)
+    except MySQLError as error:
+        return error_text(error)
+    if comparison is None:
+        return ""
+    differences = [f"{o.column}: {o.why}" for o in comparison.left_out if not o.harmless]
+    return "; ".join([*comparison.structure.unfit, *differences])
+
+
+async def _shards_by_source(meta: MetaStore) -> dict[TableName, set[str]]:
+    """The sources of the shards of each target."""
+    known: dict[TableName, set[str]] = {}
+    for source in await meta.sources():
+        for target in (await meta.destinations(source)).values():
+            known.setdefault(target, set()).add(source)
+    return known
