@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
+from typing import Any
 
 import pymysql
 
@@ -23,6 +24,11 @@ _KEYS = (
     " WHERE table_schema = '{0}' AND table_name = '{1}' AND non_unique = 0 UNION"
     " SELECT column_name FROM information_schema.key_column_usage"
     " WHERE table_schema = '{0}' AND table_name = '{1}'"
+)
+_UNIQUE = (
+    "SELECT index_name, column_name FROM information_schema.statistics WHERE non_unique = 0"
+    " AND column_name IS NOT NULL AND table_schema = '{}' AND table_name = '{}'"
+    " ORDER BY index_name, seq_in_index"
 )
 _WHOLE = {"tinyint": 100, "smallint": 30_000, "mediumint": 8_000_000, "year": 0, "bit": 2}
 _OTHERS: Mapping[str, str] = {
@@ -132,6 +138,26 @@ class RowMaker:
         except pymysql.err.MySQLError:
             return False
         return True
+
+
+def keys_of(
+    execute: Callable[[str], Iterable[tuple[Any, ...]]], schema: str, table: str
+) -> set[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return the values of all unique keys of a table, each with its columns.
+
+    Texts that may be equal by a collation are equal.
+    """
+    columns: dict[str, list[str]] = {}
+    for key, column in execute(_UNIQUE.format(schema, table)):
+        columns.setdefault(str(key), []).append(str(column))
+    found = set()
+    for names in columns.values():
+        listed = ", ".join(f"`{name}`" for name in names)
+        for row in execute(f"SELECT {listed} FROM `{schema}`.`{table}`"):
+            if None not in row:
+                values = tuple(str(value).casefold().rstrip() for value in row)
+                found.add((tuple(names), values))
+    return found
 
 
 def _value(kind: str, full: str, length: int | None, number: int) -> str:

@@ -3,7 +3,8 @@
 ``python -m tests.workload.histories FOLDER``, from the project's folder. FOLDER has plain SQL
 files, executed in the order of their names (V2 before V10) on three shards, with generated rows in
 between; at the end all tables are compared: columns, keys, rows. The files' own INSERTs run on one
-shard, since other shards would have the same keys.
+shard, since other shards would have the same keys. INSERT … SELECT runs on each shard, on its own
+rows, unless a shard would get a key that another one has.
 
 Each mode (``--modes``) is run with each pace (``--paces``): after ``statement``, or after ``file``,
 it is the next shard's turn. ``--output FILE`` gets the outcomes as JSON, ``--keep FOLDER`` the

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,8 +33,8 @@ from tests.workload.comparison import (
     sense_of_key,
     without_implicit,
 )
-from tests.workload.generated_rows import RowMaker
-from tests.workload.scripts import Script, adds_rows
+from tests.workload.generated_rows import RowMaker, keys_of
+from tests.workload.scripts import Script, adds_rows, copies_rows
 
 NAME = "history"
 TARGET = "merged"
@@ -175,6 +176,8 @@ class HistoryRun:
                     for statement in part:
                         if shard.number == 0 or not adds_rows(statement):
                             self.execute(shard, statement.sql, outcome)
+                        elif copies_rows(statement):
+                            self._execute_unless_alike(shard, statement, outcome)
                     self._insert({table for one in part for table in _named(one)}, outcome)
             self._end_sessions()
             if self._wait:
@@ -213,6 +216,21 @@ class HistoryRun:
                 self._query(shard, "SET foreign_key_checks = 1")
         except pymysql.err.MySQLError as error:
             outcome.refused.append(f"{shard.schema}: {error}: {' '.join(sql.split())}")
+
+    def _execute_unless_alike(
+        self, shard: Shard, statement: ParsedStatement, outcome: HistoryOutcome
+    ) -> None:
+        """Execute an INSERT unless it gives this shard a key that another shard has."""
+        table = statement.tables[0].table
+        self._query(shard, "START TRANSACTION")
+        self.execute(shard, statement.sql, outcome)
+        with self._sessions[shard.number].cursor() as cursor:
+            own = keys_of(partial(_answer, cursor), shard.schema, table)
+        others = (
+            keys_of(one.server.execute, one.schema, table) for one in self.shards if one != shard
+        )
+        alike = any(not own.isdisjoint(other) for other in others)
+        self._query(shard, "ROLLBACK" if alike else "COMMIT")
 
     def _query(self, shard: Shard, sql: str) -> None:
         """Execute a statement in the session of a file, which keeps the variables that it sets."""
@@ -339,6 +357,11 @@ class HistoryRun:
             return ""
         examples = f"{[*missing][:1]!r:.200} {[*extra][:1]!r:.200}"
         return f"rows: {missing.total()} missing, {extra.total()} too many: {examples}"
+
+
+def _answer(cursor: Cursor, sql: str) -> Iterable[tuple[Any, ...]]:
+    cursor.execute(sql)
+    return cursor.fetchall()
 
 
 def _named(statement: ParsedStatement) -> set[str]:

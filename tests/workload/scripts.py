@@ -13,6 +13,7 @@ from replicator.ddl.parser.tokens import tokenise
 
 _DELIMITER = re.compile(r"^[ \t]*DELIMITER[ \t]+(\S+)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _NEW_ROWS = ("INSERT", "REPLACE", "LOAD")
+_QUERY = ("SELECT", "TABLE", "WITH")
 _WITHOUT_EFFECT = (
     "SET NAMES",
     "SET AUTOCOMMIT",
@@ -54,6 +55,18 @@ def scripts_of(folder: Path, pattern: str, replaced: Mapping[str, str]) -> list[
 def adds_rows(statement: ParsedStatement) -> bool:
     """Whether a statement brings rows whose keys would be those of other shards, too."""
     return statement.kind is StatementKind.DML and statement.detail.upper() in _NEW_ROWS
+
+
+def copies_rows(statement: ParsedStatement) -> bool:
+    """Whether a statement makes rows of what its own shard has: INSERT … SELECT."""
+    if not adds_rows(statement) or not statement.tables:
+        return False
+    after = statement.tables[0].span.end
+    tokens = [token for token in statement.tokens if token.start >= after]
+    if tokens and tokens[0].text == "(" and tokens[1].keyword not in _QUERY:
+        names = next(place for place, token in enumerate(tokens) if token.text == ")")
+        tokens = tokens[names + 1 :]
+    return next((t.keyword in _QUERY for t in tokens if t.text != "("), False)
 
 
 def statements_of(text: str) -> Iterator[str]:

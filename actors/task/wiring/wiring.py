@@ -159,14 +159,10 @@ async def wire(
     a transaction; ``tracks_keys``: keys that are deleted from shared targets are tracked.
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
-    mode, columns = SHARD_MODES[task.shard_mode], columns_of(resources.setups)
+    mode = SHARD_MODES[task.shard_mode]
     executor = DdlExecutor(resources.sessions, meta)
-    reconciles = task.on_unproven_change == "reconcile"
-    strict = task.strict_optimistic_shard_mode
-    rules = mode.writer_rules(
-        WriterTools(registry, meta, resources.ddl, executor, columns, strict, reconciles)
-    )
-    runner = _runner(resources, executor, rules, reconciles=reconciles)
+    rules = mode.writer_rules(_writer_tools(resources, executor))
+    runner = _runner(resources, executor, rules)
     coordination: Coordination
     renames = TargetRenames(resources.ddl, meta)
     executed = await _executed_later(meta, starts)
@@ -254,9 +250,23 @@ def _held_by(coordination: Coordination, target: TableName) -> str:
     return next((lock.id for lock in locks if target == lock.view.target), "")
 
 
-def _runner(
-    resources: Resources, executor: DdlExecutor, rules: WriterRules, *, reconciles: bool
-) -> DdlRunner:
+def _writer_tools(resources: Resources, executor: DdlExecutor) -> WriterTools:
+    return WriterTools(
+        resources.registry,
+        resources.meta,
+        resources.ddl,
+        executor,
+        columns_of(resources.setups),
+        resources.task.strict_optimistic_shard_mode,
+        _reconciles(resources),
+    )
+
+
+def _reconciles(resources: Resources) -> bool:
+    return resources.task.on_unproven_change == "reconcile"
+
+
+def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> DdlRunner:
     return DdlRunner(
         resources.registry,
         executor,
@@ -265,7 +275,7 @@ def _runner(
         rules.statements,
         resources.has_others,
         resources.task.show_row_values,
-        resources.counts.reconciling.changed if reconciles else None,
+        resources.counts.reconciling.changed if _reconciles(resources) else None,
     )
 
 

@@ -26,6 +26,7 @@ from replicator.sharding.optimistic.agreement import (
 )
 from replicator.sharding.optimistic.column_order import charset
 from replicator.sharding.optimistic.fills import fill_of
+from replicator.sharding.optimistic.shapes import index_texts
 
 _OF_COLUMNS = frozenset(
     {
@@ -80,7 +81,9 @@ def agreement_actions(
     for part in sorted(parts):
         if part[0] in _OF_COLUMNS:
             by_column.setdefault(part[1], []).append(part)
-        elif part[0] is PartKind.KEY_NAME and (action := _named_keys(target, wanted[part], part)):
+        elif part[0] is PartKind.KEY_NAME and (
+            action := _named_keys(target, wanted[part], part, members)
+        ):
             found[part,] = action
         elif part[0] is PartKind.TABLE_COMMENT:
             found[part,] = f"COMMENT={_literal(wanted[part] or '')}"
@@ -179,16 +182,27 @@ def _of_tidb(target: Table, words: Sequence[Token]) -> bool:
     return "/*T!" in target.create_sql[words[0].start : words[-1].end + 40].partition("\n")[0]
 
 
-def _named_keys(target: Table, wanted: str | None, part: Part) -> str:
-    """The action by which the target's unique keys over some columns get the names that those of
-    all members have; empty if the target lacks more of them than a name."""
+def _named_keys(target: Table, wanted: str | None, part: Part, members: Iterable[Table]) -> str:
+    """The actions by which the target's unique keys over some columns get the names that those of
+    all members have, and become as many; empty if the target has no such key, or no member shows
+    one that is missing."""
     there, names = set(values_of(target).get(part, "").split()), set((wanted or "").split())
     old, new = sorted(there - names), sorted(names - there)
-    if not new:
-        return ", ".join(f"DROP INDEX {quote(name)}" for name in old)
-    if len(old) == len(new) == 1:
-        return f"RENAME INDEX {quote(old[0])} TO {quote(new[0])}"
-    return ""
+    renamed = min(len(old), len(new))
+    texts: dict[str, str] = {}
+    for table in members:
+        texts |= index_texts(table)
+    added = new[renamed:]
+    if added and not (there and texts.keys() >= set(added)):
+        return ""
+    pairs = zip(old, new, strict=False)
+    return ", ".join(
+        [
+            *(f"RENAME INDEX {quote(one)} TO {quote(other)}" for one, other in pairs),
+            *(f"DROP INDEX {quote(name)}" for name in old[renamed:]),
+            *(f"ADD {texts[name]}" for name in added),
+        ]
+    )
 
 
 def _literal(text: str) -> str:

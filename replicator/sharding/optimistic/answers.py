@@ -292,7 +292,7 @@ def _given(
         return ()
     if not change.touched.named or any(other_rows(state, former, change)):
         return ()
-    return given_names(
+    found = given_names(
         change.touched,
         change.after,
         [former, *(others[name] for name in same)],
@@ -301,8 +301,8 @@ def _given(
         state,
         strict=change.strict,
         answered=change.action is Action.EXEC,
-        reconciles=change.reconciles,
     )
+    return () if any(one.unclear for one in found) and not change.reconciles else found
 
 
 def _executed(

@@ -86,7 +86,6 @@ def given_names(
     *,
     strict: bool = False,
     answered: bool = False,
-    reconciles: bool = False,
 ) -> tuple[GivenName, ...]:
     """Return the names that a statement gives columns of the target; none if it gives no names, or
     some of them depend on other members.
@@ -101,7 +100,6 @@ def given_names(
         strict: whether the session of the statement refuses values that do not fit, as the target
             then does when it moves them.
         answered: whether the operator has said that the other members won't make the statement.
-        reconciles: whether rows of which only the shards know the values are read from them.
     """
     gone = {name_of_column(part) for part in touched.renamed | touched.dropped}
     # Columns may exchange their names.
@@ -128,17 +126,8 @@ def given_names(
         ):
             return ()
         if there is not None:
-            one = _moved(
-                old,
-                new,
-                column,
-                there,
-                before,
-                fills,
-                strict=strict,
-                alone=not others,
-                reconciles=reconciles,
-            )
+            one = _moved(old, new, column, there, before, fills, strict=strict)
+            one = one and _known_values(one, alone=not others)
             found.append(one if moves or one is None else replace(one, former=there))
         else:
             found.append(_renamed(old, new, column, before, fills, answered=answered))
@@ -216,13 +205,10 @@ def _moved(
     fills: Mapping[str, Fill],
     *,
     strict: bool,
-    alone: bool,
-    reconciles: bool,
 ) -> GivenName | None:
     """The new name of a column that the target has by it already.
 
-    ``column``: as the statement makes it; ``found``: as the target has it. ``alone``: whether all
-    members make the statement.
+    ``column``: as the statement makes it; ``found``: as the target has it.
     """
     mine, there, fill = before.columns[old].column, found.column, fills.get(new)
     wide = joined_column([there, column])
@@ -233,13 +219,19 @@ def _moved(
     if mine.nullable > wide.nullable and (not strict or loses_nulls(mine, wide, strict=True)):
         return None
     kept = fills[old] if _is_exact(old, new, before, fills) else None
-    if kept is not None and kept.text != fill.text and (alone or not reconciles):
-        kept = None
-    if kept is None and not alone:
-        return None
     widens = wide.nullable > there.nullable or not takes(there, column)
     narrower = _narrower(mine, column)
     return GivenName(old, new, fill, kept, widens=widens, narrower=narrower)
+
+
+def _known_values(one: GivenName, *, alone: bool) -> GivenName | None:
+    """A name of a column that the target has twice; None if rows do not tell their values.
+
+    ``alone``: whether all members make the statement.
+    """
+    if alone and not one.alike:
+        return replace(one, kept=None)
+    return one if one.alike or one.unclear else None
 
 
 def with_former(shape: Shape, given: Iterable[GivenName]) -> Shape:

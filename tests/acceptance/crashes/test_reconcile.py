@@ -109,6 +109,41 @@ def test_killed_while_a_late_shard_is_reconciled(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("point", [Failpoint.DDL_RECORDED, Failpoint.DDL_EXECUTED])
+def test_killed_while_a_column_gets_a_name_that_another_shard_has(
+    shards: Shards, database_name: str, tmp_path: Path, point: Failpoint
+) -> None:
+    """A row with NULL by the former name is a shard's own, although the target shows a default."""
+    path = write_task(tmp_path, shards.task(**{"shard-mode": "optimistic"}))
+    tables = [(server, f"{shards.database}.t{n}") for server in shards.servers for n in (1, 2)]
+    created = shards.servers[0], f"{shards.database}.t3"
+
+    def is_merged() -> bool:
+        return rows_of(shards.target, f"{shards.database}.t") == union_of([*tables, created])
+
+    with task_process(path, tmp_path) as running:
+        running.until_applied(database_name, shards.sources)
+        for number, (server, table) in enumerate(tables):
+            server.execute(f"INSERT INTO {table} VALUES ({number}, '', NULL), (1{number}, '', 7)")
+        server, table = created
+        server.execute(
+            f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, name VARCHAR(2000),"
+            " d INT NOT NULL DEFAULT 5)",
+            f"INSERT INTO {table} VALUES (20, '', 5), (21, '', 6)",
+        )
+        running.until_applied(database_name, shards.sources)
+        stop(running, database_name)
+    with killed_at(point, path, tmp_path):
+        for server, table in tables:
+            server.execute(f"ALTER TABLE {table} CHANGE n d INT")
+    with task_process(path, tmp_path) as running:
+        running.until_applied(database_name, shards.sources)
+        running.until(is_merged, "equal rows")
+        running.until(lambda: is_done(running, database_name), "an empty queue")
+        stop(running, database_name)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["optimistic", ""])
 def test_killed_while_a_statement_with_other_values_is_executed(
     shards: Shards, database_name: str, tmp_path: Path, mode: str

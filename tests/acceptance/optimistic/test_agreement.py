@@ -47,6 +47,7 @@ SCRIPTS = {
     "a spelling": (["CHANGE b B INT"], "ADD c INT"),
     "a key that the primary key implies": (["ADD UNIQUE i (id)", "DROP INDEX i"], "ADD c INT"),
     "two keys over one column": (["ADD UNIQUE u2 (b)", "DROP INDEX u2"], "ADD c INT"),
+    "one more key over one column": (["ADD UNIQUE u2 (b)"], "ADD c INT"),
     "there and back": (["ALTER b SET DEFAULT 7", "ALTER b DROP DEFAULT"], "ADD c INT"),
     "everything": (
         [
@@ -59,7 +60,7 @@ SCRIPTS = {
         "ADD c INT",
     ),
 }
-QUICK = ("a type and a default", "everything")
+QUICK = ("a type and a default", "one more key over one column", "everything")
 
 
 async def like_its_shards(estate: ShardedEstate) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from replicator.ddl.parser.classify import classify
 from tests.workload.comparison import without_implicit
 from tests.workload.files import FILES
 from tests.workload.gate import creates, destroys
-from tests.workload.scripts import adds_rows, scripts_of, statements_of
+from tests.workload.generated_rows import keys_of
+from tests.workload.scripts import adds_rows, copies_rows, scripts_of, statements_of
 
 
 @pytest.mark.parametrize(
@@ -87,6 +90,36 @@ def test_scripts_are_in_the_order_of_their_versions(tmp_path: Path) -> None:
     (statement,) = scripts[0].statements
     assert statement.sql == "INSERT INTO my_t VALUES (1)"
     assert adds_rows(statement)
+
+
+@pytest.mark.parametrize(
+    ("sql", "copies"),
+    [
+        ("INSERT INTO t VALUES (1)", False),
+        ("INSERT INTO t (id, value) VALUES ((SELECT MAX(id) FROM u), 2)", False),
+        ("INSERT t SET a = (SELECT 1)", False),
+        ("INSERT INTO t SELECT * FROM u", True),
+        ("INSERT IGNORE INTO t (id, `value`) SELECT id, 1 FROM u", True),
+        ("REPLACE INTO t (id) (SELECT id FROM u)", True),
+        ("INSERT INTO t WITH x AS (SELECT 1) SELECT * FROM x", True),
+        ("UPDATE t SET a = (SELECT 1)", False),
+        ("CALL p()", False),
+    ],
+)
+def test_an_insert_of_own_rows_is_told_from_others(sql: str, *, copies: bool) -> None:
+    assert copies_rows(classify(sql, default_schema="")) is copies
+
+
+def test_keys_are_compared_as_any_collation_may() -> None:
+    rows = {"u": [("name",), ("kind",)]}
+
+    def execute(sql: str) -> list[tuple[Any, ...]]:
+        if "information_schema" in sql:
+            return [("u", *column) for column in rows["u"]]
+        assert sql == "SELECT `name`, `kind` FROM `s`.`t`"
+        return [("Admin ", 1), ("x", None)]
+
+    assert keys_of(execute, "s", "t") == {(("name", "kind"), ("admin", "1"))}
 
 
 def test_an_index_over_the_columns_of_a_foreign_key_is_left_out() -> None:
