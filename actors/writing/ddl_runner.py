@@ -338,6 +338,20 @@ class DdlRunner:
                 replace(ddl, lock_seconds=self._lock_seconds(ddl), unused=self._unused())
             )
 
+    async def _executed(self, ddl: DdlExecution, after: Table | None) -> bool:
+        """Execute a statement, with values cut if they may be; return whether it ran now."""
+        try:
+            ran = await self._alone(ddl)
+        except DdlRefusedError as error:
+            cut = await self._cut(ddl, after) if error.code in DOES_NOT_FIT else None
+            if cut is None:
+                raise
+            ddl = cut
+            ran = await self._alone(ddl)
+        if ddl.shard_only and self._queued is not None:
+            self._queued()
+        return ran
+
     async def _cut(self, ddl: DdlExecution, after: Table | None) -> DdlExecution | None:
         """The execution of a statement that cuts values of the target's rows, as its shards have
         cut them; None if it may not: a row that no shard has would lose its value.
@@ -377,14 +391,7 @@ class DdlRunner:
         if text:
             log.info("ddl.started", statement=text[:2000], member=str(ddl.member.name))
         try:
-            try:
-                ran = await self._alone(ddl)
-            except DdlRefusedError as error:
-                cut = await self._cut(ddl, after) if error.code in DOES_NOT_FIT else None
-                if cut is None:
-                    raise
-                ddl = cut
-                ran = await self._alone(ddl)
+            ran = await self._executed(ddl, after)
         except RenumberingError as error:
             raise FatalError(
                 "ddl.renumbers",
@@ -434,8 +441,6 @@ class DdlRunner:
             ) from error
         if text:
             log.info("ddl.executed" if ran else "ddl.was-executed")
-        if ddl.shard_only and self._queued is not None:
-            self._queued()
 
     def _shown(self, error: DdlRefusedError) -> str:
         text = error.message if self._show_values else without_values(error.message, error.code)

@@ -445,8 +445,7 @@ class DdlExecutor:
     async def _run(self, ddl: DdlExecution, sql: str, *, again: bool = False) -> None:
         """Run a statement. ``again``: an earlier process may have begun it."""
         try:
-            # A session of its own: statements of several targets run at the same time, each in its
-            # context, and a long one must not keep the records of the others waiting.
+            # A session of its own: several targets have their statements executed at once.
             with self._sessions.session() as session:
                 limit = lock_limit(session, ddl.lock_seconds, again=again)
                 at, strict = ddl.timestamp, ddl.strict

@@ -41,7 +41,8 @@ async def test_values_of_dropped_shards_are_not_cut(
     """No shard could give them back."""
     merging = merging_from(mariadb_source)
     shards_of(merging, 3)
-    await merging.copy()
+    async with merging.running() as generation:
+        await merging.copied(generation)
     merging.do("DROP TABLE x_3", "UPDATE x_1 SET s = 'short'", "UPDATE x_2 SET s = 'short'")
     merging.do(*(f"ALTER TABLE x_{n} MODIFY s VARCHAR(6)" for n in (1, 2)))
     found = await merging.fault()
