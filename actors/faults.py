@@ -23,8 +23,9 @@ COPY_AGAIN = (
 def begin_again(source: str) -> str:
     """The command that begins a source at its present position, and what it does."""
     return (
-        f"`replicator recopy TASK --source {source}`: the task follows the source from the present"
-        " end of its binlog, and corrects the rows of its targets. Readers see all rows meanwhile."
+        f"`replicator recopy TASK --source {source}` (`task-mode: all`): the task follows the"
+        " source from the present end of its binlog, and corrects the rows of its targets."
+        " Readers see all rows meanwhile."
     )
 
 

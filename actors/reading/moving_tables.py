@@ -126,7 +126,7 @@ class MovingTables:
             if moves and effect.kind is EffectKind.MOVE_IN:
                 # The former name waits, too, unless another table gets it.
                 begun = {origin: WAITING, **begun, effect.table: WAITING}
-                begun |= self._wait_along(self._tied(effect) - begun.keys(), place)
+                begun |= self._wait_along(effect, self._tied(effect) - begun.keys(), place)
                 continue
             if not moves and self._follows(effect, place):
                 begun |= {n: WAITING for n in (effect.table, effect.renamed_to) if n}
@@ -145,12 +145,16 @@ class MovingTables:
                 self._waiting = self._waiting - {name} | ({name} if life == WAITING else set())
         return tuple(found)
 
-    def _wait_along(self, names: Set[TableName], place: int) -> Mapping[TableName, int]:
-        """Let tables wait from a place on that keep their names then."""
+    def _wait_along(
+        self, moving: Effect, names: Set[TableName], place: int
+    ) -> Mapping[TableName, int]:
+        """Let tables wait with a shard from a place on that keep their names then."""
         names = {name for name in names if not self._is_waiting(name, place)}
         for name in names - self._waiting:
             if (target := self._target(name)) is not None:
                 self._shards.touch(self._source, target, place, leaves=False)
+                if moving.other is not None:
+                    self._shards.tie(self._source, target, moving.other)
         return dict.fromkeys(names, WAITING)
 
     def _is_waiting(self, origin: TableName, place: int) -> bool:

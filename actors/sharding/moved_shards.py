@@ -11,7 +11,7 @@ life or a later one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import anyio
@@ -88,6 +88,7 @@ class MovedShards:
     _waiting: dict[tuple[Member, int], WaitingShard] = field(factory=dict, init=False)
     _touched: dict[tuple[str, TableName], int] = field(factory=dict, init=False)
     _leaving: set[tuple[str, TableName]] = field(factory=set, init=False)
+    _ties: set[tuple[str, TableName, TableName]] = field(factory=set, init=False)
     _changed: anyio.Event = field(factory=anyio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -227,6 +228,36 @@ class MovedShards:
         """The shards whose rows the operator has moved, and which have not joined yet."""
         return [shard for shard in self._waiting.values() if shard.joins]
 
+    def tie(self, source: str, target: TableName, former: TableName) -> None:
+        """Note that foreign keys tie a table to a renamed shard: both are read no further.
+
+        Args:
+            source: of both.
+            target: of the table.
+            former: the former target of the shard.
+        """
+        self._ties.add((source, target, former))
+
+    def in_circle(self, target: TableName, sources: Mapping[TableName, Collection[str]]) -> bool:
+        """Whether a target waits for its own renaming, by way of those of others.
+
+        Args:
+            target: one that shards wait to leave.
+            sources: of each such target, the sources of the shards that it still has.
+        """
+        reached: set[TableName] = set()
+        left = [target]
+        while left:
+            one = left.pop()
+            new = {
+                former
+                for source, tied, former in self._ties
+                if tied == one and source in sources.get(one, ()) and former != one
+            }
+            left += new - reached
+            reached |= new
+        return target in reached
+
     def touch(self, source: str, target: TableName, place: int, *, leaves: bool) -> None:
         """Note that a table of a target waits for the renaming of another.
 
@@ -306,6 +337,7 @@ class MovedShards:
         self._begun = [life for life in self._begun if life.member.source != source]
         self._touched = {key: at for key, at in self._touched.items() if key[0] != source}
         self._leaving = {(s, target) for s, target in self._leaving if s != source}
+        self._ties = {tie for tie in self._ties if tie[0] != source}
         self._waiting = {key: w for key, w in self._waiting.items() if key[0].source != source}
 
     def lives(self) -> Sequence[TableLife]:

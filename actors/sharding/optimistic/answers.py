@@ -18,7 +18,7 @@ from actors.messages import DdlItem
 from actors.sharding.coordination import WriterTools
 from actors.sharding.moved_shards import MovedShards
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry, load_entry
-from actors.sharding.optimistic.derived_steps import DerivedSteps, refused_entry
+from actors.sharding.optimistic.derived_steps import DerivedSteps, may_stay_wider, refused_entry
 from actors.sharding.optimistic.open_locks import listed
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import TableReference
@@ -371,7 +371,7 @@ class OptimisticAnswers:
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
             known = put.after if put.before is not None else None
             wider = known and verdict.before and fits(shape_of(known), verdict.before)
-            if wider and not put.removes and not verdict.given:
+            if wider and may_stay_wider(put, verdict):
                 return refused_entry(state, put, verdict, refusal, context.of_server_text())
             reason = f"the target has refused the change: {refusal}"
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 import anyio
@@ -19,6 +20,8 @@ from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
 from actors.sharding.optimistic.group import OptimisticGroup
 from actors.sharding.optimistic.open_locks import helpful, refused_lock, statement_lock
+from replicator.downstream.meta.reconciliations import queued_columns
+from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.structure.inspection import read_table
@@ -63,9 +66,13 @@ class OptimisticCoordinator(Coordination):
         self._agreeing: dict[TableName, int] = {}
         self._drops_targets = drops_targets
         self._target = tools.meta.connection
+        self._meta = tools.meta
+        self._unreconciled: set[tuple[TableName, Member, Place]] = set()
+        """The refused steps to make again when their targets are reconciled."""
 
     async def run(self) -> None:
         """Restart sources whose held rows may be applied."""
+        self._unreconciled = {(name, step.member, step.at) for name, step in self._refused()}
         while True:
             with anyio.move_on_after(LOOK_SECONDS):
                 await self._histories.changed.wait()
@@ -73,7 +80,23 @@ class OptimisticCoordinator(Coordination):
                 if unit.running and not unit.restarting and any(self._due(unit)):
                     unit.restart()
             self._step_again()
+            with suppress(DatabaseUnavailableError):
+                await self._step_reconciled()
             self._agree()
+
+    async def _step_reconciled(self) -> None:
+        """Have the writer make the refused steps again whose targets have the values of their
+        shards since."""
+        for name, step in self._refused():
+            place = name, step.member, step.at
+            if step.action or name in self._blocked:
+                continue
+            if await queued_columns(self._target, self._meta, name):
+                self._unreconciled.add(place)
+            elif place in self._unreconciled:
+                self._unreconciled.discard(place)
+                run = partial(self._answers.steps.again, name, step)
+                self._writer.step(self._registry.target(name), run)
 
     def _step_again(self) -> None:
         """Have the writer make the refused steps that the operator lets it try again."""

@@ -44,8 +44,6 @@ from replicator.sharding.optimistic.standings import (
     RefusedStep,
     Standing,
     TargetState,
-    only,
-    rounded_again,
 )
 
 
@@ -294,6 +292,21 @@ def _all(actions: Iterable[tuple[Part, ...]]) -> frozenset[Part]:
     return frozenset(part for parts in actions for part in parts)
 
 
+def may_stay_wider(put: Change[Member], verdict: JoinVerdict[Member]) -> bool:
+    """Whether a statement can be taken without the step to a narrower target.
+
+    Older rows keep the values that the narrower type has changed, until they are reconciled. They
+    would not be found by these.
+    """
+    changed = narrowed(put.before, put.after, strict=put.strict) if put.after else frozenset()
+    found_by = put.found_by or frozenset()
+    if verdict.before is not None:
+        found_by |= verdict.before.identifying
+    keyless = put.found_by == frozenset()
+    kept = not changed or (put.reconciles and not keyless and not changed & found_by)
+    return kept and not put.removes and not verdict.given
+
+
 def refused_entry(
     state: TargetState[Member],
     put: Change[Member],
@@ -311,8 +324,9 @@ def refused_entry(
     former = state.members.get(put.member, Standing(None))
     # Its older rows on the target are as they were.
     own = shape_of(put.after).columns.keys()
-    ways = narrowed(put.before, put.after, strict=put.strict, settings=put.settings)
-    rounded = only(rounded_again(former.rounded, ways), own)
     stale = former.stale.union(shape_of(put.before).columns).difference(own)
-    standing = replace(verdict.standing, rounded=rounded, stale=stale)
-    return replace(entry_of(put.member, verdict, ()), standing=standing, refusal=step)
+    standing = replace(verdict.standing, stale=stale)
+    entry = entry_of(put.member, verdict, ())
+    changed = narrowed(put.before, put.after, strict=put.strict)
+    columns = tuple(sorted(changed.union(entry.shard_only)))
+    return replace(entry, standing=standing, refusal=step, shard_only=columns)

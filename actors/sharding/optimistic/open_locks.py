@@ -22,7 +22,7 @@ from replicator.sharding.optimistic.standings import (
 from replicator.terminal.figures import some_of
 from replicator.watermark import Place
 
-_LACKED = frozenset({Objection.NAME, Objection.ROWS})
+_LACKED = frozenset({Objection.NAME, Objection.ROUNDED, Objection.ROWS})
 """The objections that end when the other shards have made the statement, too."""
 
 
@@ -166,6 +166,7 @@ _FIRST = {
     Objection.TYPE: "make the column of the other shards{} like this one. If a statement of theirs"
     " converts values, it is open, too: answer it with exec",
     Objection.STALE: "drop the column on the other shards{}: then the task adds it by itself",
+    Objection.ROUNDED: "run the statement on the other shards{}: the last one resolves it",
     Objection.ROWS: "run the statement on the other shards{}: the last one resolves it",
 }
 """What the operator can do in the shards."""

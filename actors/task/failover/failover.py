@@ -88,7 +88,8 @@ class Failover:
             "if you can replay them with their GTIDs on the new server (from the former server's"
             " binlog files, with mysqlbinlog): do that before it gets other writes, then"
             " `replicator resume`",
-            f"if they are lost: {COPY_AGAIN}",
+            f"if they are lost: {begin_again(self.source)}",
+            COPY_AGAIN,
         )
 
     def unlogged(self, gtids: str) -> FatalError:

@@ -344,5 +344,6 @@ def recopy_wanted(
         raise ValueError(
             f"the source {', '.join(missing)} is blocked, so the targets would lack its rows: end"
             f" that first (`replicator status {status.task}` has the remedies)"
+            + (f", or name it, too: --source {' --source '.join(missing)}" if begun_again else "")
         )
     return targets

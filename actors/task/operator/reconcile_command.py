@@ -22,6 +22,11 @@ from replicator.mysql.errors import error_text
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import SchemaRegistry
 
+_NOT_CANCELLED = (
+    "{}: the task has left out events of its shards, so its rows must be compared. To copy it"
+    " instead: `replicator recopy --truncate`"
+)
+
 
 async def reconcile(
     task: Task,
@@ -47,6 +52,9 @@ async def reconcile(
             return Reply(ok=False, error=why)
         store = ReconciliationStore(MetaStore(connection, task.meta_schema, task.name, lease))
         if arguments.get("cancel"):
+            kept = {entry.target for entry in await store.load() if entry.safe_sources}
+            if named := ", ".join(shown(target) for target in targets if target in kept):
+                return Reply(ok=False, error=_NOT_CANCELLED.format(named))
             await store.cancel(targets)
         else:
             await store.queue(targets, where)

@@ -20,13 +20,14 @@ from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.comparing.owners import TargetShards, shards_of_targets
 from actors.comparing.task_progress import TaskProgress
 from actors.control.protocol import Reply
-from actors.faults import Parts
+from actors.faults import COPY_AGAIN, Parts
 from actors.task.operator.blocked_parts import recopy_wanted, shown
 from actors.task.startup.check_scope import task_to_check
 from actors.task_setup import address_of
 from config.models import Task
 from replicator.checks.checked_task import TaskToCheck
 from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.lease import Lease
 from replicator.downstream.meta.reconciliations import ReconciliationStore
 from replicator.failpoints import Failpoint, reach
@@ -77,6 +78,10 @@ class RecopyCommand:
                 )
             except ValueError as error:
                 return Recopied(Reply(ok=False, error=str(error)))
+            copies = await CopyStore(meta).copies()
+            if left := sorted(s for s in begun if s not in copies or not copies[s].done):
+                why = f"the full copy of {', '.join(left)} has not finished: {COPY_AGAIN}"
+                return Recopied(Reply(ok=False, error=why))
             if why := await self._refused(targets, begun):
                 return Recopied(Reply(ok=False, error=why))
             blocked = {p.name for p in self._status.blocked if p.kind == "target" and p.error}
@@ -84,9 +89,9 @@ class RecopyCommand:
             for source in sorted(begun):
                 await meta.ask_to_begin_again(source)
             # The start queues the targets of sources that it begins again.
-            left = [t for t in sorted(targets) if not known[t] & begun]
+            others = [t for t in sorted(targets) if not known[t] & begun]
             safe = {target: known[target] for target in faulty}
-            await ReconciliationStore(meta).queue(left, safe_sources=safe)
+            await ReconciliationStore(meta).queue(others, safe_sources=safe)
         reach(Failpoint.RECOPY_ASKED)
         body = {"targets": [shown(target) for target in sorted(targets)]}
         return Recopied(Reply(ok=True, body=body), Parts(frozenset(faulty), frozenset(begun)))

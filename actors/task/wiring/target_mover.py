@@ -172,12 +172,18 @@ class TargetMover:
 
     def open_locks(self) -> list[OpenLock]:
         """The targets that wait to be renamed."""
-        return [
+        waiting = self._waiting()
+        locks = [
             replace(
                 _lock(self._writer, found, sorted({n for s in found for n in self._dropping(s)})),
                 others=self.targets,
             )
-            for found in self._waiting().values()
+            for found in waiting.values()
+        ]
+        sources = {lock.view.target: lock.view.missing.keys() for lock in locks}
+        return [
+            _in_circle(lock) if self._shards.in_circle(lock.view.target, sources) else lock
+            for lock in locks
         ]
 
     @property
@@ -519,6 +525,18 @@ def _lock(
                 " then `replicator resume TASK`: they belong to the new target then"
             ),
         ),
+    )
+
+
+def _in_circle(lock: OpenLock) -> OpenLock:
+    """The lock of a target whose renaming waits for itself, by way of others."""
+    return replace(
+        lock,
+        reason=f"{lock.reason}. The shards that lack it are read no further, since foreign keys"
+        " connect them with other renamed shards of their sources, whose targets wait for this one:"
+        " the sources have renamed the tables in different orders, so no statement on a shard ends"
+        " this",
+        ways=(*lock.ways[1:], LockRemedy(COPY_AGAIN)),
     )
 
 

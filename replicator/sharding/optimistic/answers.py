@@ -31,11 +31,11 @@ from replicator.sharding.optimistic.objections import (
     Change,
     ObjectionError,
     Objections,
-    changed_before,
     comes_back,
     former_values,
     found_by_former,
     left_out,
+    narrower,
     other_rows,
     other_values,
     without_fill,
@@ -60,9 +60,6 @@ from replicator.sharding.optimistic.standings import (
     joined,
     joined_beside,
     marked,
-    only,
-    rounded_again,
-    rounds_otherwise,
 )
 
 
@@ -324,17 +321,13 @@ def _executed(
     assert change.after is not None
     same = _same(others, change)
     objections.look(*former_values(former, change))
-    objections.look(*changed_before(former, change.after, change.touched))
-    for opened in (others[name] for name in same):
-        after = opened.open.structure if opened.open is not None else None
-        objections.look(*changed_before(opened, after, change.touched))
     behind = {**others, **{name: behind_open(others[name]) for name in same}}
     own = replace(marked(former, change.after), ceded=frozenset())
     standing, together = _beside(state, change.member, behind, own, objections)
     if before is not None:
         before, together = with_former(before, given), with_former(together, given)
     known, found_by = _found_by(change, before, together)
-    unclear = _changed([*behind.values(), standing]) & (found_by - known)
+    unclear = _stale([*behind.values(), standing]) & (found_by - known)
     keyed = together.identifies
     objections.look(found_by_former(unclear, keyed=keyed) if unclear else None)
     reconciled = objections.reconciled(known | found_by)
@@ -401,24 +394,18 @@ def _judged(
     kept = frozenset(
         n for n in former.ceded & shape.columns.keys() if column_part(n) not in touched
     )
-    ways = narrowed(change.before, change.after, strict=change.strict, settings=change.settings)
-    rounded = only(rounded_again(former.rounded, ways), shape.columns.keys())
-    own_standing = Standing(change.after, stale, rounded, kept)
+    own_standing = Standing(change.after, stale, kept)
     standing, together = _beside(state, change.member, others, own_standing, objections)
     objections.look(*rows)
-    members = [*others.values(), standing]
-    for name, why in rounds_otherwise(members, before, together, change.settings):
-        objections.look(ObjectionError(Objection.ROUNDED, why, [name]))
-    rounded = rounded_apart(standing.taken, standing.rounded, before, together)
+    rounded = rounded_apart(change.before, change.after, together, strict=change.strict)
     known, found_by = _found_by(change, before, together)
     keyed = together.identifies and change.found_by != frozenset()
-    reconciled = objections.reconciled(known | found_by)
-    rounded = only(rounded, rounded.keys() - reconciled)
-    standing = replace(standing, rounded=rounded)
     # What the operator has accepted in the key is no objection to further statements.
-    anew = stale - former.stale | {n for n in rounded if rounded[n] != former.rounded.get(n)}
-    if unclear := _changed([*others.values(), standing]) & (found_by - known) | anew & found_by:
+    anew = stale - former.stale | rounded
+    if unclear := _stale([*others.values(), standing]) & (found_by - known) | anew & found_by:
         raise without_key(unclear, keyed=keyed)
+    objections.look(narrower(rounded) if rounded else None)
+    reconciled = objections.reconciled(known | found_by)
     fills = _fills(state, change)
     exec_fills = objections.fills if change.action is Action.EXEC else frozenset()
     for column in change.after.columns:
@@ -488,9 +475,9 @@ def _found_by(
     return known | more, together.identifying | more & together.columns.keys()
 
 
-def _changed(standings: Iterable[Standing]) -> frozenset[str]:
+def _stale(standings: Iterable[Standing]) -> frozenset[str]:
     """The columns in which the target has former values of older rows."""
-    return frozenset().union(*(s.stale | s.rounded.keys() for s in standings))
+    return frozenset().union(*(standing.stale for standing in standings))
 
 
 def _kept(fills: Mapping[str, Fill], before: Shape | None, after: Shape) -> Mapping[str, Fill]:

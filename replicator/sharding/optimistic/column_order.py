@@ -16,7 +16,6 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import lru_cache
 
-from replicator.mysql.column_types import FRACTIONAL
 from replicator.mysql.names import folded
 from replicator.schema.structure.conversions import Fit, charset_conversion, conversion, null_misfit
 from replicator.schema.structure.structure import Column, Table, labels_of, numbers_of
@@ -192,31 +191,12 @@ def _scale(column: Column) -> int:
     return (*numbers_of(column), 0, 0)[1]
 
 
-def narrowed(
-    before: Table | None, after: Table, *, strict: bool, settings: str = ""
-) -> dict[str, str]:
-    """By folded names how the values of columns may have changed: ``after`` has them narrower.
-
-    ``settings``: those of the session that a conversion depends on.
-    """
+def narrowed(before: Table | None, after: Table, *, strict: bool) -> frozenset[str]:
+    """The columns (folded names) whose values may have changed: ``after`` has them narrower."""
     if before is None:
-        return {}
-    return {
-        folded(column.name): way_of_rounding(old, column, settings, strict=strict)
+        return frozenset()
+    return frozenset(
+        folded(column.name)
         for column in after.columns
         if (old := before.column(column.name)) and loses(old, column, strict=strict)
-    }
-
-
-def way_of_rounding(old: Column, column: Column, settings: str, *, strict: bool) -> str:
-    """How values become those of a column; equal where they become the same values."""
-    timed = column.base_type in FRACTIONAL and settings
-    way = f"{column.type} with {settings}" if timed else column.type
-    return f"{way} {WITHOUT_NULLS}" if loses_nulls(old, column, strict=strict) else way
-
-
-THEN = ", then "
-"""Stands between the ways of rounding of a column that was rounded several times."""
-
-WITHOUT_NULLS = "NOT NULL"
-"""The end of a way of rounding by which NULLs became other values."""
+    )

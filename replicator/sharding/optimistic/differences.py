@@ -69,7 +69,7 @@ def against(state: TargetState[Name], member: Name, opened: OpenStatement) -> Se
     own = state.members.get(member, Standing(None))
     others = [(name, s) for name, s in sorted(state.members.items()) if name != member]
     match opened.objection:
-        case Objection.NAME | Objection.ROWS:
+        case Objection.NAME | Objection.ROWS | Objection.ROUNDED:
             same = {n for n, s in others if s.open and s.open.same(opened.text, opened.form)}
             return [name for name, _ in others if name not in same]
         case Objection.TYPE:
@@ -107,10 +107,7 @@ def _of_member(state: TargetState[Name], standing: Standing, shape: Shape) -> It
             there = _shown(wide, way=way)
             what = "is converted to" if name in standing.ceded else "on the target is"
             here = _shown(own, way=way)
-            kept = " and older rows keep their values" * (name in standing.rounded)
-            yield f"column {own.column.name} {here} {what} {there}{kept}"
-        elif name in standing.rounded:
-            yield f"has made column {own.column.name} narrower: older rows keep their values"
+            yield f"column {own.column.name} {here} {what} {there}"
     for name in sorted(standing.stale - shape.columns.keys()):
         yield f"has dropped column {name}: older rows keep their values"
     for key in sorted(mine.constraints - shape.constraints, key=sorted):

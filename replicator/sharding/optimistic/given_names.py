@@ -300,7 +300,7 @@ def _may_rename(
     """Whether rows of a member have their values in the old column alone, and keep them, or the
     target ``converts`` them by the statement."""
     former = standing.taken.column(old) if standing.taken is not None else None
-    if former is None or former.generated or column.generated or old in standing.rounded:
+    if former is None or former.generated or column.generated:
         return False
     kept = converts or _fits(former, column, strict=strict)
     return (

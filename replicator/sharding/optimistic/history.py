@@ -19,7 +19,7 @@ from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer,
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.foreign_keys import agreed_keys
 from replicator.sharding.optimistic.objections import Change
-from replicator.sharding.optimistic.shapes import columns_among, rounded_apart, wanted_parts
+from replicator.sharding.optimistic.shapes import columns_among, wanted_parts
 from replicator.sharding.optimistic.standings import (
     Action,
     Objection,
@@ -27,7 +27,6 @@ from replicator.sharding.optimistic.standings import (
     Standing,
     TargetState,
     behind_open,
-    only,
     with_holders,
 )
 from replicator.watermark import Place, Watermark
@@ -287,29 +286,18 @@ class TargetHistory(Generic[Name]):
         """The members once the target has these parts: older rows have no other values there."""
         shape = self.state.joined()
         done = frozenset() if shape is None else columns_among(shape, parts)
-        return {
-            name: replace(s, rounded=only(s.rounded, s.rounded.keys() - done), stale=s.stale - done)
-            for name, s in members.items()
-        }
+        return {name: replace(s, stale=s.stale - done) for name, s in members.items()}
 
     def _follow(self, former: TargetState[Name]) -> None:
-        """Forget which columns of members are stale or rounded, as far as the target has dropped or
-        rounded them now, too."""
+        """Forget which columns of members are stale, as far as the target has dropped them now."""
         members = self.state.members
-        if not any(standing.rounded or standing.stale for standing in members.values()):
+        if not any(standing.stale for standing in members.values()):
             return
         before, after = former.joined(), self.state.joined()
         if before is None or after is None:
             return
         dropped = before.columns.keys() - after.columns.keys()
-        found = {
-            name: replace(
-                s,
-                stale=s.stale - dropped,
-                rounded=rounded_apart(s.taken, s.rounded, before, after),
-            )
-            for name, s in members.items()
-        }
+        found = {name: replace(s, stale=s.stale - dropped) for name, s in members.items()}
         self.state = replace(self.state, members=found)
 
     def _note_refusal(self, entry: HistoryEntry[Name]) -> None:

@@ -10,7 +10,7 @@ from replicator.mysql.names import folded
 from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.items import Name
-from replicator.sharding.optimistic.column_order import WITHOUT_NULLS, comparable, takes
+from replicator.sharding.optimistic.column_order import comparable
 from replicator.sharding.optimistic.fills import Fill, fill_of
 from replicator.sharding.optimistic.standings import Action, Objection, Standing, TargetState
 from replicator.watermark import Place
@@ -179,33 +179,24 @@ def other_rows(
 
 
 def former_values(former: Standing, change: Change[Name]) -> Iterator[ObjectionError]:
-    """The columns that the member has again, or wider again, in which its older rows have former
-    values on the target."""
+    """The columns that the member has again, in which its older rows have former values on the
+    target."""
     assert change.after is not None
     for column in () if change.before is None else change.after.columns:
         assert change.before is not None
-        old = change.before.column(column.name)
-        found = _rounded_before(former, old, column) if old else _stale_before(former, column)
-        if found is not None:
+        added = change.before.column(column.name) is None
+        if added and (found := _stale_before(former, column)) is not None:
             yield found
 
 
-def changed_before(
-    standing: Standing, after: Table | None, touched: Touched
-) -> Iterator[ObjectionError]:
-    """The columns that a statement of all members converts or renames, and whose values a narrower
-    type has changed in one of them: the target would convert the values before that."""
-    for name in sorted(standing.rounded):
-        old = None if standing.taken is None else standing.taken.column(name)
-        new = None if after is None else after.column(name)
-        renamed = column_part(name) in touched.renamed
-        if renamed or (old is not None and new is not None and old.type != new.type):
-            yield ObjectionError(
-                Objection.ROUNDED,
-                f"it changes {name}, whose values a shard has changed before by a narrower type"
-                f" ({standing.rounded[name]}): the target still has the values before that",
-                [name],
-            )
+def narrower(columns: Collection[str]) -> ObjectionError:
+    """The objection to columns whose values a narrower type may change in one member alone."""
+    return ObjectionError(
+        Objection.ROUNDED,
+        f"it makes {', '.join(sorted(columns))} narrower, which may have changed values of the"
+        " shard's older rows: the target still has the values before that",
+        columns,
+    )
 
 
 def comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
@@ -213,22 +204,6 @@ def comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
     return change.before is not None and any(
         folded(column.name) in state.fills and change.before.column(column.name) is None
         for column in (() if change.after is None else change.after.columns)
-    )
-
-
-def _rounded_before(former: Standing, old: Column, column: Column) -> ObjectionError | None:
-    name = folded(column.name)
-    way = former.rounded.get(name)
-    # Where NULLs have kept their value, they may come again.
-    nulls = way is None or WITHOUT_NULLS not in way or old.nullable >= column.nullable
-    if way is None or (takes(old, column) and nulls):
-        return None
-    return ObjectionError(
-        Objection.ROUNDED,
-        f"it makes {column.name} wider again ({old.type} to {column.type}), after the narrower"
-        " type has changed its values: its older rows on the target still have the values before"
-        " that",
-        [name],
     )
 
 

@@ -20,12 +20,12 @@ from replicator.schema.effects.column_values import formula, formula_form, items
 from replicator.schema.structure.shown_values import converts_unchanged, shown_value
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.sharding.optimistic.column_order import (
-    THEN,
     charset,
     collation_way,
     joined_column,
     kind,
     loses,
+    narrowed,
     takes,
 )
 from replicator.sharding.optimistic.fills import Fill
@@ -508,31 +508,14 @@ def definitions(table: Table) -> Sequence[tuple[str, ...]]:
 
 
 def rounded_apart(
-    taken: Table | None, rounded: Mapping[str, str], before: Shape | None, after: Shape
-) -> dict[str, str]:
-    """Those of a member's rounded columns whose values the target does not round by a step from one
-    shape to another, or has to round again."""
-    if before is None:
-        return dict(rounded)
-    wider = still_rounded(taken, rounded, before)
-    left = still_rounded(taken, rounded, after)
-    steps = {
-        name
-        for name in wider & left
-        if loses(before.columns[name].column, after.columns[name].column, strict=True)
-    }
-    return {
-        name: (name in steps and way.partition(THEN)[2]) or way
-        for name, way in rounded.items()
-        if name in left or name not in wider
-    }
-
-
-def still_rounded(taken: Table | None, rounded: Collection[str], shape: Shape) -> frozenset[str]:
-    """Those of a member's rounded columns that the target, of this shape, has wider than it."""
-    own = {} if taken is None else {folded(column.name): column for column in taken.columns}
+    before: Table | None, after: Table, shape: Shape, *, strict: bool
+) -> frozenset[str]:
+    """The columns that a statement makes narrower, perhaps with other values, and that the target,
+    of this shape, has wider."""
     return frozenset(
         name
-        for name in own.keys() & set(rounded)
-        if name in shape.columns and loses(shape.columns[name].column, own[name], strict=False)
+        for name in narrowed(before, after, strict=strict)
+        if (own := after.column(name))
+        and name in shape.columns
+        and loses(shape.columns[name].column, own, strict=False)
     )

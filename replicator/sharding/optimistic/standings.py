@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -11,7 +11,6 @@ from typing import Generic
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Name
-from replicator.sharding.optimistic.column_order import THEN, loses, way_of_rounding
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.shapes import (
     NoJoinError,
@@ -93,14 +92,11 @@ class Standing:
     """A member: its taken structure (None where it is unknown), and exceptions.
 
     ``stale``: columns that it has dropped while others have them; its older rows keep their values.
-    ``rounded``: columns whose values changed when it made the type narrower, while the target keeps
-    the wider type with the former values, and how they changed. ``ceded``: columns that it has
-    otherwise than the target, as the operator has said.
+    ``ceded``: columns that it has otherwise than the target, as the operator has said.
     """
 
     taken: Table | None
     stale: frozenset[str] = frozenset()
-    rounded: Mapping[str, str] = field(default_factory=dict)
     ceded: frozenset[str] = frozenset()
     open: OpenStatement | None = None
 
@@ -117,8 +113,8 @@ class Objection(StrEnum):
     STALE = "stale"
     """It adds a column again, of which the target still has the shard's former values."""
     ROUNDED = "rounded"
-    """A narrower type has changed a shard's values, and the target has the former ones and keeps
-    them, or would change them otherwise."""
+    """A narrower type may have changed a shard's values, and the target has the former ones; or
+    rows are to be found by a column in which it has former ones."""
     ROWS = "rows"
     """Its rows could not be distinguished from those of others, or its effect is unknown."""
     LEFT_OUT = "left out"
@@ -244,48 +240,4 @@ def behind_open(standing: Standing) -> Standing:
 def marked(former: Standing, after: Table) -> Standing:
     """A member with another structure, whose older rows on the target are as they were."""
     own = shape_of(after).columns.keys()
-    return Standing(after, former.stale.difference(own), only(former.rounded, own))
-
-
-def only(rounded: Mapping[str, str], columns: Collection[str]) -> dict[str, str]:
-    """Those of `Standing.rounded` in some columns."""
-    return {name: way for name, way in rounded.items() if name in columns}
-
-
-def rounded_again(former: Mapping[str, str], ways: Mapping[str, str]) -> dict[str, str]:
-    """`Standing.rounded` behind a further statement, whose ``ways`` are those of `narrowed`.
-
-    To round what was rounded is not to round once: 0.449 becomes 0.45, and that 0.5.
-    """
-    found = dict(former)
-    for name, way in ways.items():
-        found[name] = f"{former[name]}{THEN}{way}" if former.get(name, way) != way else way
-    return found
-
-
-def rounds_otherwise(
-    standings: Iterable[Standing], before: Shape | None, after: Shape, settings: str
-) -> Iterator[tuple[str, str]]:
-    """The columns that members have rounded otherwise than the target would, and why.
-
-    If members have rounded it several times, the target may have yet to do so, too.
-
-    The step leads the target from one shape to the other, in a session with these ``settings``.
-    """
-    if before is None:
-        return
-    shared = [name for name in after.columns if name in before.columns]
-    pairs = ((name, before.columns[name].column, after.columns[name].column) for name in shared)
-    ways = {
-        name: way_of_rounding(of, to, settings, strict=True)
-        for name, of, to in pairs
-        if loses(of, to, strict=True)
-    }
-    for standing in standings:
-        for name in sorted(standing.rounded.keys() & ways.keys()):
-            if not f"{standing.rounded[name]}{THEN}".startswith(f"{ways[name]}{THEN}"):
-                why = (
-                    f"the target would round {name} to {ways[name]}, and the values of other shards"
-                    f" were rounded to {standing.rounded[name]}"
-                )
-                yield name, why
+    return Standing(after, former.stale.difference(own))

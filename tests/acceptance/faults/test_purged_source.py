@@ -15,6 +15,7 @@ from replicator.failpoints import Failpoint
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.crashes.test_crashes import stop
+from tests.support.servers.mysql import MySQLServer
 from tests.support.tasks.checking import purge
 from tests.support.tasks.processes import TaskProcess, killed_at, task_process
 from tests.support.tasks.shards import Shards
@@ -35,10 +36,9 @@ class PurgedShards(Shards):
         for number, server in enumerate(self.servers):
             for shard in (1, 2):
                 first = 1_000 * (2 * number + shard)
+                rows = ",".join(f"({first + n}, 'stays', 0)" for n in range(STAYS))
                 server.execute(
-                    f"INSERT INTO t{shard} (id, name, n) SELECT seq, 'stays', 0"
-                    f" FROM seq_{first}_to_{first + STAYS - 1}",
-                    database=self.database,
+                    f"INSERT INTO t{shard} (id, name, n) VALUES {rows}", database=self.database
                 )
 
     def staying(self) -> int:
@@ -80,7 +80,7 @@ class PurgedShards(Shards):
     def lose(self, way: str) -> None:
         """Change rows, some of which move between the sources, and lose the binlog of the first."""
         first, second = self.servers
-        moving = 900_000_000
+        moving = 900_000_000 + 10 * self._changes
         first.execute(
             f"INSERT INTO t1 (id, name, n) VALUES ({moving}, 'to b', 1)", database=self.database
         )
@@ -109,12 +109,13 @@ class PurgedShards(Shards):
 
 @pytest.fixture
 def purged(
+    request: pytest.FixtureRequest,
     start_server: StartServer,
     mariadb_source: DatabaseServer,
     target_server: DatabaseServer,
     database_name: str,
 ) -> PurgedShards:
-    servers = [start_server(MariaDBServer), mariadb_source]
+    servers = [start_server(getattr(request, "param", MariaDBServer)), mariadb_source]
     return PurgedShards(servers, target_server, database_name)
 
 
@@ -197,6 +198,21 @@ def test_the_printed_command_brings_a_source_back_while_readers_see_all_rows(
         purged.change()
         task.until_applied(purged.database, purged.sources)
         purged.assert_equal()
+        stop(task, purged.database)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("purged", [MySQLServer], indirect=True)
+def test_a_source_of_mysql_is_brought_back(purged: PurgedShards, tmp_path: Path) -> None:
+    """It does not say which transactions are visible, so the task waits for writers."""
+    path = task_file(purged, tmp_path, "pessimistic")
+    follow(path, tmp_path, purged)
+    purged.lose("purged")
+    with task_process(path, tmp_path) as task, purged.read():
+        answer = task.cli(*printed(task, purged, "source.purged"))
+        assert answer.returncode == 0, answer.stderr
+        purged.change()
+        until_done(task, purged)
         stop(task, purged.database)
 
 

@@ -106,6 +106,47 @@ def test_a_row_of_two_shards(running: LongTask, alone: bool) -> None:
     until_equal(running)
 
 
+def test_a_target_that_is_not_emptied(running: LongTask) -> None:
+    """It gets the rows of its shards, and is then as strict as before."""
+    [source] = running.shards.servers
+    target, readers = running.shards.target, f"SELECT COUNT(*) FROM {T} WHERE name = 'kept'"
+    rows = ",".join(f"({n}, 'kept', 1)" for n in range(700_000, 700_300))
+    source.execute(f"INSERT INTO {NAME}.t1 (id, name, n) VALUES {rows}")
+    until_equal(running)
+    for number in (1, 2):
+        source.execute(f"INSERT INTO {NAME}.t{number} (id, name, n) VALUES (81, 'two', 1)")
+    assert running.fault().event == "rows.duplicate"
+    source.execute(f"DELETE FROM {NAME}.t1 WHERE id = 81")
+    target.execute(
+        f"UPDATE {T} SET n = -5 WHERE id % 7 = 3",
+        f"DELETE FROM {T} WHERE id % 7 = 4 AND name <> 'kept'",
+        f"INSERT INTO {T} (id, name, n) VALUES (82, 'nobody has it', 1)",
+    )
+    done = running.task.cli("recopy", NAME, "--target", T)
+    assert done.returncode == 0, done.stderr
+    assert f"reconciles {T}" in done.stdout
+    until_free(running)
+
+    def is_strict() -> bool:
+        """Whether a run has begun after the end of the reconciliation."""
+        assert target.execute(readers) == ((300,),)
+        events = running.task.events()
+        ends = [at for at, e in enumerate(events) if e["event"] == "reconcile.finished"]
+        return bool(ends) and any(
+            e["event"] == "task.step" and e["step"] == "sources" for e in events[ends[-1] :]
+        )
+
+    running.task.until(is_strict, "the end of safe mode")
+    until_free(running)
+    until_equal(running)
+    for number in (1, 2):
+        source.execute(f"INSERT INTO {NAME}.t{number} (id, name, n) VALUES (83, 'two', 1)")
+    fault = running.fault()
+    assert fault.event == "rows.duplicate"
+    source.execute(f"DELETE FROM {NAME}.t1 WHERE id = 83")
+    copy_again(running, fault)
+
+
 @pytest.mark.remedy("rows.no-plan", "recopy")
 def test_a_target_that_lacks_a_column(running: LongTask) -> None:
     [source] = running.shards.servers

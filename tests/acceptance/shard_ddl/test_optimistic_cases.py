@@ -394,7 +394,8 @@ async def test_a_table_without_a_key_keeps_a_column_until_all_have_dropped_it(
 
 async def test_what_the_rows_of_the_target_refuse(estate: ShardedEstate) -> None:
     """A unique key that two shards break, values that one has cut without strict mode: the target
-    stays as it is, and says so; rows flow. It follows once its rows are corrected."""
+    stays as it is, and says so; rows flow. It follows once its rows are corrected: those of the
+    key by somebody, the others by the task."""
     estate.create("A1", "B1", table="(id INT PRIMARY KEY, b INT, s VARCHAR(9))")
     async with estate.merging():
         await flows(estate, "A1", "{}, 1, 'abcdefgh'")
@@ -426,10 +427,9 @@ async def test_what_the_rows_of_the_target_refuse(estate: ShardedEstate) -> None
             text = narrower.format(t=estate.name(shard))
             estate.server(shard).execute(f"SET sql_mode = '{mode}'", text)
         await flows(estate, "B1", "{}, 4, 'e'")
-        [lock] = await opened(estate, "B1")
-        assert "'s'" in lock.reason
-        estate.target.execute(f"UPDATE {estate.db}.t SET s = LEFT(s, 3)")
-        await unlock(estate, "B1", skip=False)
+        # The task tries it again when the target has the values that the first one has cut.
+        await estate.equal()
+        await opened(estate)
         await estate.settled()
         there = estate.target.execute(f"SHOW INDEX FROM {estate.db}.t")
         assert "u" in [index[2] for index in there]

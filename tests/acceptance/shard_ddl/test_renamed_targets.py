@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import anyio
 import pytest
 
 from replicator.mysql.names import TableName
-from tests.support.tasks.running import copied
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, copied
 from tests.support.tasks.shard_ddl import SHARD, ShardedEstate
 
 slow = pytest.mark.slow
@@ -430,3 +433,37 @@ async def test_a_created_shard_waits_for_the_targets_of_another_source(
             estate.ddl(shard, "ADD c INT NULL")
         estate.shards = ["uA1", "uA'1", "uB1"]
         await estate.settled()
+
+
+@pytest.mark.parametrize("mode", ["pessimistic", ""])
+async def test_a_family_that_sources_rename_in_different_orders_is_shown(
+    mariadb_estate: ShardedEstate, mode: str
+) -> None:
+    """Each of the two targets waits for a shard that is read when the other one is renamed."""
+    estate = mariadb_estate
+    estate.mode = mode
+    estate.create("uA1", "uB1", table=SHARD)
+    task: dict[str, Any] = estate.task
+    for letter in "vw":
+        route = {"table-pattern": f"{letter}*", "target-table": letter}
+        task["routes"][letter] = {**task["routes"]["merge"], **route}
+        for instance in task["mysql-instances"]:
+            instance["route-rules"].append(letter)
+    async with estate.merging():
+        for shard in "A1", "B1":
+            key = f"FOREIGN KEY (p) REFERENCES {estate.name(f'u{shard}')} (id) ON DELETE CASCADE"
+            estate.run(shard, f"CREATE TABLE {{t}} (id INT PRIMARY KEY, p INT, {key})")
+            estate.shards.append(shard)
+        await estate.settled()
+        estate.run("uA1", f"RENAME TABLE {{t}} TO {estate.db}.v1")
+        with anyio.fail_after(PATIENCE):
+            while not (reasons := [lock.reason for lock in estate.running.open_locks()]):
+                await anyio.sleep(LOOK_SECONDS)
+        assert not any("different orders" in reason for reason in reasons)
+        for shard, name in ("A1", "w1"), ("B1", "w1"), ("uB1", "v1"):
+            estate.run(shard, f"RENAME TABLE {{t}} TO {estate.db}.{name}")
+        with anyio.fail_after(PATIENCE):
+            while len(locks := estate.running.open_locks()) < 2:
+                await anyio.sleep(LOOK_SECONDS)
+        assert all("different orders" in lock.reason for lock in locks)
+        assert all("copy everything again" in lock.ways[-1].text for lock in locks)

@@ -63,6 +63,28 @@ async def test_rows_that_somebody_has_changed_are_corrected(
     assert generation.counts.reconciling.corrected == 10
 
 
+async def test_a_target_with_sources_in_safe_mode_is_not_cancelled(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    """The task has left out events of its shards. Safe mode ends with the entry."""
+    merging = merging_from(mariadb_source)
+    merging.mode = "all"
+    merging.create("x", X)
+    table = f"{merging.task.meta_schema}.`{merging.task.name}_reconciliation`"
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        await asked(merging, generation)
+        merging.target.execute(f"UPDATE {table} SET safe_sources = 'a\n'")
+        counts = generation.counts.reconciling
+        arguments = {"cancel": True}
+        reply = await reconcile(
+            merging.task, generation.lease, generation.running, counts, arguments
+        )
+        assert not reply.ok
+        assert "must be compared" in reply.error
+        await until_reconciled(merging, generation)
+
+
 @pytest.mark.also_tidb
 @pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
 async def test_existing_rows_get_the_moment_of_their_shards(

@@ -12,7 +12,15 @@ from replicator.sandbox.server import BinlogServer
 from tests.support.servers.mysql import MySQLServer
 from tests.support.tasks.checking import purge
 from tests.support.tasks.failover import FailingOver
-from tests.support.tasks.running import PATIENCE, caught_up, fault_of, running
+from tests.support.tasks.overriding import begin_again
+from tests.support.tasks.running import (
+    PATIENCE,
+    caught_up,
+    copied,
+    fault_of,
+    running,
+    settles,
+)
 from tests.support.tasks.task_files import start_of
 
 PAIRS = [MySQLServer, MariaDBServer]
@@ -160,6 +168,42 @@ async def test_transactions_that_the_new_server_lacks_are_listed(
     it.line.switch(pair.replica.port)
     assert (await it.until_fault()).event == "source.lacks-transactions"
     await it.copy_anew(pair.replica)
+
+
+@pytest.mark.remedy("source.lacks-transactions", "recopy")
+@pytest.mark.parametrize("kind", PAIRS)
+async def test_rows_that_a_new_server_lacks_are_taken_back(
+    kind: type[BinlogServer], failing_over: FailingOver
+) -> None:
+    it = failing_over(kind)
+    pair = it.pair
+    it.values["task-mode"] = "all"
+    del it.values["mysql-instances"][0]["meta"]
+    it.write(pair.primary)
+    pair.until_replicated()
+    pair.promote()
+    async with running(it.task, it.spark) as generation:
+        await copied(generation)
+        it.write(pair.primary, times=1)
+        await caught_up(generation, {"a": pair.primary})
+    it.line.switch(pair.replica.port)
+    it.write(pair.replica)
+    fault = await it.until_fault()
+    assert fault.event == "source.lacks-transactions"
+    await begin_again(it.task, it, fault)
+    async with running(it.task, it.spark) as generation:
+        await copied(generation)
+        it.write(pair.replica)
+        queue = f"SELECT 1 FROM {it.database}_meta.{it.database}_reconciliation"
+        await settles(lambda: it.target.execute(queue), ())
+        await caught_up(generation, {"a": pair.replica})
+        it.assert_equal(pair.replica)
+    # Once more, with what is saved from before.
+    async with running(it.task, it.spark) as generation:
+        await copied(generation)
+        it.write(pair.replica)
+        await caught_up(generation, {"a": pair.replica})
+        it.assert_equal(pair.replica)
 
 
 @pytest.mark.remedy("source.purged", "resume")

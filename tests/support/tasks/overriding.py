@@ -7,9 +7,11 @@ from typing import Protocol
 
 import anyio
 
+import config
 from actors.control.protocol import Reply
 from actors.faults import SKIP, DdlEvent, FatalError, UnreadRows
 from actors.sharding.coordination import LockRemedy, OpenLock
+from actors.task.operator.recopy_command import RecopyCommand
 from actors.task.operator.removal import remove_task
 from actors.task.operator.structure_commands import declare_structure
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -18,6 +20,7 @@ from replicator.downstream.meta.lease import Lease, this_process
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
+from replicator.status import BlockedPart, Fault, TaskStatus, now
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
@@ -89,6 +92,22 @@ async def tell_from_source(merging: Merging, source: str, table: str) -> Reply:
     name = f"{merging.database}.{table}"
     arguments = {"given": "source", "source": source, "table": name}
     return await declare_structure(merging.task, lease, None, None, arguments)
+
+
+async def begin_again(task: config.Task, stopped: StoppedTask, fault: FatalError) -> None:
+    """What the printed `replicator recopy TASK --source a` does while the source is blocked."""
+    [way] = (way for way in fault.remedies if "recopy" in way)
+    assert "`replicator recopy TASK --source a`" in way
+    connection = _target(stopped)
+    lease = await _lease(stopped, connection)
+    connection.close()
+    told = Fault(fault.event, fault.message, fault.where, fault.remedies, now())
+    status = TaskStatus(
+        task.name, "paused", now(), 1, blocked=(BlockedPart("source", "a", now(), told),)
+    )
+    found = await RecopyCommand(task, lease, status, {"sources": ["a"]}).take()
+    assert found.reply.ok, found.reply.error
+    assert found.released.sources == {"a"}
 
 
 async def copy_all_anew(

@@ -298,3 +298,25 @@ def test_the_version_at_which_the_target_of_a_table_was_renamed() -> None:
     assert [shards.end(X, shard("x1"), place) for place in (5, 10, 15, 20)] == [3, 4, 4, None]
     assert shards.end(X, shard("x1", "b"), 5) is None
     assert shards.end(Y, shard("x1"), 5) is None
+
+
+@pytest.mark.parametrize(
+    ("ties", "wanted"),
+    [
+        ([("a", X, Y), ("b", Y, X)], True),
+        ([("a", X, Y), ("a", Y, Z), ("b", Z, X)], True),
+        ([("a", X, Y), ("b", Y, Z)], False),
+        ([("a", X, Y), ("c", Y, X)], False),
+        ([("a", X, X)], False),
+    ],
+)
+def test_renamings_that_wait_for_each_other_are_found(
+    ties: list[tuple[str, TableName, TableName]], *, wanted: bool
+) -> None:
+    """Source c has no shard of the target any more."""
+    shards = MovedShards()
+    for tie in ties:
+        shards.tie(*tie)
+    assert shards.in_circle(X, {name: {"a", "b"} for name in (X, Y, Z)}) is wanted
+    shards.restart("a")
+    assert not shards.in_circle(X, {name: {"a", "b"} for name in (X, Y, Z)})

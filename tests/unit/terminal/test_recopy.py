@@ -104,3 +104,8 @@ def test_a_source_that_begins_again_is_in_no_way() -> None:
     assert recopy_wanted(status, "all", arguments, KNOWN, begun_again={"a"}) == {X}
     with pytest.raises(ValueError, match="the task is paused"):
         recopy_wanted(status, "all", arguments, KNOWN)
+    both = replace(status, blocked=(*status.blocked, BlockedPart("source", "b", now(), purged)))
+    with pytest.raises(ValueError, match="or name it, too: --source b"):
+        recopy_wanted(both, "all", arguments, KNOWN, begun_again={"a"})
+    arguments["sources"] = ["a", "b"]
+    assert recopy_wanted(both, "all", arguments, KNOWN, begun_again={"a", "b"}) == {X, Y}

@@ -165,11 +165,11 @@ def test_a_narrower_structure_that_the_target_refuses() -> None:
     found = history_of("A", "B")
     wide, narrow = ("c", "varchar(9)", ""), ("c", "varchar(3)", "")
     for member in "AB":
-        bring(found, member, (B, wide, ("d", "int", "")), added="c")
-    bring(found, "A", (B, narrow), converted="c", dropped="d")
+        bring(found, member, (B, wide, ("d", "int", "")), added="c", reconciles=True)
+    bring(found, "A", (B, narrow), converted="c", dropped="d", reconciles=True)
     before, at = found.state.joined(), Place(7, 0)
     change = (B, narrow)
-    verdict = bring(found, "B", change, converted="c", dropped="d")
+    verdict = bring(found, "B", change, converted="c", dropped="d", reconciles=True)
     assert before is not None
     assert verdict.after is not None
     parts = parts_of_step(before, verdict.after)
@@ -187,7 +187,9 @@ def test_a_narrower_structure_that_the_target_refuses() -> None:
             found.take(HistoryEntry(last, "B", at=at))
         else:
             found.take(refused)
-            bring(found, "A", (B, wide, ("d", "int", "")), added="d", converted="c")
+            bring(
+                found, "A", (B, wide, ("d", "int", "")), added="d", converted="c", reconciles=True
+            )
         assert not found.refused_steps
 
 

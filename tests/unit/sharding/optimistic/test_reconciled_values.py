@@ -44,26 +44,19 @@ def test_a_column_that_is_dropped_and_added_again() -> None:
     assert found.state.members["A"].stale == frozenset()
 
 
-def test_a_column_that_is_made_narrow_and_wide_again() -> None:
+def test_a_column_that_one_shard_makes_narrower() -> None:
+    """The target rounds the values of all again when the last one does so."""
     found = history_of("A", "B")
-    fine, coarse = ("c", "decimal(12,4)", ""), ("c", "decimal(10,2)", "")
+    fine, middle, coarse = (("c", f"decimal({kind})", "") for kind in ("12,4", "11,3", "10,2"))
     for member in "AB":
         reconciling(found, member, (B, fine), added="c")
-    assert not reconciling(found, "A", (B, coarse), converted="c").reconciled
-    assert reconciling(found, "A", (B, fine), converted="c").reconciled == {"c"}
-    assert found.state.members["A"].rounded == {}
-    assert not reconciling(found, "A", (B, ("c", "decimal(14,4)", "")), converted="c").reconciled
-
-
-def test_values_that_the_target_rounds_otherwise() -> None:
-    found = history_of("A", "B")
-    for member in "AB":
-        reconciling(found, member, (B, ("c", "decimal(12,4)", "")), added="c")
-    for kind in ("decimal(11,3)", "decimal(10,2)"):
-        reconciling(found, "A", (B, ("c", kind, "")), converted="c")
-    last = reconciling(found, "B", (B, ("c", "decimal(10,2)", "")), converted="c")
-    assert last.step
-    assert last.reconciled == {"c"}
+    for kind in (middle, coarse):
+        assert reconciling(found, "A", (B, kind), converted="c").reconciled == {"c"}
+    for kind in (middle, coarse, fine):
+        last = reconciling(found, "B", (B, kind), converted="c")
+        assert last.step
+        assert not last.reconciled
+    assert not reconciling(found, "A", (B, fine), converted="c").reconciled
 
 
 def test_rows_that_are_found_by_the_column() -> None:
