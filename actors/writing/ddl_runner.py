@@ -43,17 +43,21 @@ from replicator.downstream.ddl.ddl_execution import (
 )
 from replicator.downstream.meta.decisions import DECIDED
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
+from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.context.statement_context import SYSTEM
-from replicator.mysql.names import Member, TableName
+from replicator.mysql.errors import DOES_NOT_FIT
+from replicator.mysql.names import Member, TableName, folded
 from replicator.mysql.row_values import without_values
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import keyed_values, queued_values
 from replicator.schema.effects.ddl_effects import EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
+from replicator.schema.effects.touched_parts import name_of_column, touched_parts
 from replicator.schema.registry.registry import Provenance, SchemaRegistry
 from replicator.schema.scratch.scratch_table import is_like
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Item
+from replicator.sharding.pessimistic.lock import Resolution
 
 RETRY_WAIT = (0.2, 15.0)
 """Seconds before the first and, at most, before any later attempt to reach the target."""
@@ -174,13 +178,12 @@ class DdlRunner:
     async def run_resolution(
         self,
         target: TableName,
-        version: int,
-        owner: str,
+        resolution: Resolution[TableName, ShardStatement],
         item: Item[TableName, ShardStatement],
     ) -> None:
-        """Execute an item that a lock has resolved, with the statement of source ``owner``."""
-        statement = item.event.statement
-        member = Member(owner, item.member)
+        """Execute an item that a lock has resolved; ``item``: with the override of the operator."""
+        statement, version = item.event.statement, resolution.version
+        member = Member(resolution.owner, item.member)
         number = self._registry.number(member)
         at = item.at.transaction - 1
         after = None if number is None else self._registry.held(number, at + 1).certain
@@ -204,7 +207,8 @@ class DdlRunner:
             if item.event.instead is None:
                 await self._refuse_unproven(execution, statement, after)
             refuse_computed(self._registry, execution, statement, agreed=True)
-            await self._run(execution, version, statement)
+            agreed = None if resolution.resolved.unlocked else after
+            await self._run(execution, version, statement, agreed)
 
         await self._until_there(target, attempt)
 
@@ -334,14 +338,60 @@ class DdlRunner:
                 replace(ddl, lock_seconds=self._lock_seconds(ddl), unused=self._unused())
             )
 
-    async def _run(self, ddl: DdlExecution, version: int, statement: Statement) -> None:
+    async def _executed(self, ddl: DdlExecution, after: Table | None) -> bool:
+        """Execute a statement, with values cut if they may be; return whether it ran now."""
+        try:
+            ran = await self._alone(ddl)
+        except DdlRefusedError as error:
+            cut = await self._cut(ddl, after) if error.code in DOES_NOT_FIT else None
+            if cut is None:
+                raise
+            ddl = cut
+            ran = await self._alone(ddl)
+        if ddl.shard_only and self._queued is not None:
+            self._queued()
+        return ran
+
+    async def _cut(self, ddl: DdlExecution, after: Table | None) -> DdlExecution | None:
+        """The execution of a statement that cuts values of the target's rows, as its shards have
+        cut them; None if it may not: a row that no shard has would lose its value.
+        """
+        lax = not (ddl.context.sql_mode or 0) & STRICT
+        present = await self._executor.present(ddl.target)
+        if self._queued is None or not lax or after is None or present is None:
+            return None
+        statement = classify_in(ddl.context, ddl.sql, default_schema=ddl.target.schema)
+        touched = touched_parts(statement, MemberChange(ddl.before, after)).converted
+        columns = frozenset(map(name_of_column, touched))
+        keys = present.row_key.columns if present.row_key is not None else ()
+        members = map(
+            self._registry.member, self._registry.members_of(self._registry.target(ddl.target))
+        )
+        if not columns.isdisjoint(map(folded, keys)):
+            return None
+        if not await self._executor.owned_by(ddl.target, frozenset(members)):
+            return None
+        cut = replace(ddl, strict=False, shard_only=(*ddl.shard_only, *sorted(columns)))
+        return cut if columns else None
+
+    async def _run(
+        self,
+        ddl: DdlExecution,
+        version: int,
+        statement: Statement,
+        after: Table | None = None,
+    ) -> None:
+        """Execute a statement. Raises FatalError if the target refuses it.
+
+        ``after``: the structure that all shards have after it; None if not all have made it.
+        """
         self._refuse_unknown_zone(ddl, statement)
         log = self._log.bind(source=ddl.member.source, target=str(ddl.target), version=version)
         text = "; ".join(ddl.statements)
         if text:
             log.info("ddl.started", statement=text[:2000], member=str(ddl.member.name))
         try:
-            ran = await self._alone(ddl)
+            ran = await self._executed(ddl, after)
         except RenumberingError as error:
             raise FatalError(
                 "ddl.renumbers",
@@ -391,8 +441,6 @@ class DdlRunner:
             ) from error
         if text:
             log.info("ddl.executed" if ran else "ddl.was-executed")
-        if ddl.shard_only and self._queued is not None:
-            self._queued()
 
     def _shown(self, error: DdlRefusedError) -> str:
         text = error.message if self._show_values else without_values(error.message, error.code)

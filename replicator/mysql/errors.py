@@ -354,6 +354,20 @@ DUPLICATE_KEY = frozenset({ER.DUP_ENTRY, ErrorCode.ER_DUP_ENTRY_WITH_KEY_NAME})
 """A row has a key that is there already."""
 
 
+DOES_NOT_FIT = frozenset(
+    {
+        ER.INVALID_USE_OF_NULL,
+        ER.BAD_NULL_ERROR,
+        ER.DATA_TOO_LONG,
+        ER.WARN_DATA_OUT_OF_RANGE,
+        ErrorCode.WARN_DATA_TRUNCATED,
+        ER.TRUNCATED_WRONG_VALUE,
+        ER.TRUNCATED_WRONG_VALUE_FOR_FIELD,
+    }
+)
+"""In strict mode, a value of a row does not fit the new definition of its column."""
+
+
 class DatabaseUnavailableError(Exception):
     """The server cannot be reached just now, or gives odd answers; trying again later is safe.
 

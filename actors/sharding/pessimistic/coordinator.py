@@ -385,7 +385,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             # When it is read again, the event may have a newer override of the operator.
             item = lock.pending_item
             try:
-                await self._runner.run_resolution(name, resolution.version, resolution.owner, item)
+                await self._runner.run_resolution(name, resolution, item)
                 return self._parents.refused.discard(target)
             except FatalError as error:
                 attempts += 1

@@ -48,7 +48,7 @@ from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_sta
 from replicator.schema.effects.idle_changes import may_change_nothing
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.recreated_tables import altering
-from replicator.schema.effects.session_settings import compared_text
+from replicator.schema.effects.session_settings import settings_of, text_and_rows
 from replicator.schema.effects.touched_parts import column_part, name_of_column, touched_parts
 from replicator.schema.registry.registry import (
     GONE,
@@ -263,8 +263,8 @@ class PessimisticGroup(GroupActor):
     def _text(self, change: ParsedStatement, before: Table | None, statement: Statement) -> str:
         """The text by which shards compare a change of the target."""
         schema = self.registry.target_name(self.target).schema
-        plain = classify_in(statement.context, plain_spelling(change), default_schema=schema)
-        return compared_text(plain, before, statement.context)
+        text = plain_spelling(change)
+        return text_and_rows(classify_in(statement.context, text, default_schema=schema), before)
 
     def _add_item(
         self,
@@ -349,11 +349,16 @@ class PessimisticGroup(GroupActor):
                 and all(is_alike(change.after, table, name) for table in tables)
             }
             return tuple(sorted(map(name_of_column, (touched.added | touched.converted) - alike)))
-        there = self._structure_of_others(recorded.version, item)
-        if change.after is None or there is None:
+        if (other := self._item_of_others(recorded.version, item)) is None:
             return ()
-        added = [c.name for c in change.after.columns if column_part(c.name) in touched.added]
-        return other_values(change.after, there, added)
+        there, theirs = other
+        contexts = item.event.statement.context, theirs.event.statement.context
+        settings = {settings_of(effect.statement, change.before, each) for each in contexts}
+        found = list(map(name_of_column, touched.converted)) if len(settings) > 1 else []
+        if change.after is not None and there is not None:
+            added = [c.name for c in change.after.columns if column_part(c.name) in touched.added]
+            found += other_values(change.after, there, added)
+        return tuple(sorted(found))
 
     async def _target_at(self, version: int) -> Table | None:
         """The target's structure at a version; if its statement is not executed yet, that of the
@@ -372,18 +377,17 @@ class PessimisticGroup(GroupActor):
         except UnknownVersionError:
             return None
 
-    def _structure_of_others(
+    def _item_of_others(
         self, version: int, item: Item[TableName, ShardStatement]
-    ) -> Table | None:
-        """The structure of another shard after the same statement, which is not executed yet. The
-        last shard to make it is compared with another one, so all of them are compared.
-        """
+    ) -> tuple[Table | None, Item[TableName, ShardStatement]] | None:
+        """The same item of another shard, which is not executed yet, and the structure after it."""
+        # The last shard to make it is compared with another one, so all of them are compared.
         if version <= self._lock.version:
             return None
         for source, group in self._lock.groups.items():
             for other in group.items.get(version, ()):
                 if other.text == item.text and (source, other.at) != (self.source, item.at):
-                    return self._made_by(Member(source, other.member), other.at)
+                    return self._made_by(Member(source, other.member), other.at), other
         return None
 
     def _made_by(self, member: Member, at: Place) -> Table | None:

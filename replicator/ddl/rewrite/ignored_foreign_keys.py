@@ -32,18 +32,26 @@ def named_engine(statement: ParsedStatement) -> str:
 
 def without_ignored_keys(statement: ParsedStatement) -> str:
     """Return a CREATE TABLE without the foreign keys that the engine which it names ignores."""
-    ignores = named_engine(statement) in REPLACED
-    return without_foreign_keys(statement) if ignores else statement.sql
-
-
-def without_foreign_keys(statement: ParsedStatement) -> str:
-    """Return a CREATE TABLE without its foreign keys, whose columns keep an index."""
-    creates = statement.kind is StatementKind.CREATE_TABLE
-    if not creates or not statement.named(TableRole.REFERENCED):
+    if named_engine(statement) not in REPLACED or not _creates_child(statement):
         return statement.sql
     items = _items(statement)
     found = [item_of(statement.sql, item) for item in items]
     return _without(statement, items, found, [*_column_keys(items)], "")
+
+
+def without_foreign_keys(statement: ParsedStatement) -> str:
+    """Return a CREATE TABLE without its foreign keys; no index is put in their place."""
+    if not _creates_child(statement):
+        return statement.sql
+    items = _items(statement)
+    found = [item_of(statement.sql, item) for item in items]
+    keys = [tuple(map(folded, k.columns)) for k in found if isinstance(k, ForeignKeyDefinition)]
+    return _without(statement, items, found, keys, "")
+
+
+def _creates_child(statement: ParsedStatement) -> bool:
+    creates = statement.kind is StatementKind.CREATE_TABLE
+    return creates and bool(statement.named(TableRole.REFERENCED))
 
 
 def altering_without_keys(statement: ParsedStatement, there: Iterable[KeyDefinition]) -> str:

@@ -14,6 +14,7 @@ executed.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import pymysql.err
@@ -57,6 +58,7 @@ from replicator.downstream.meta.reconciliations import (
     queue_reconciliation,
     queued_columns,
 )
+from replicator.downstream.meta.row_owners import owned_by
 from replicator.downstream.scratch_names import scratch_table
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection, Transaction
@@ -120,13 +122,13 @@ class DdlExecution:
     clock (seconds), which gives defaults such as now() the value that they had there; ``context``
     is what else the statement ran with. ``instead``: what the operator wants to be run in place of
     ``sql``, nothing where it is empty. ``own``: what DROP DATABASE may drop of a database.
-    ``entry``: what the event is in
-    the history of the target, as text; its record keeps it. ``before``: the member before it, where
-    that is known. ``lock_seconds``: how long it may wait
+    ``entry``: what the event is in the history of the target, as text; its record keeps it.
+    ``before``: the member before it, where that is known. ``lock_seconds``: how long it may wait
     for sessions that use the target; None: as long as the server lets it. ``unused``: the targets
     without members. ``record``: what its write-ahead record says, None if it has none, provided
     that it was ``looked_up`` (`DdlExecutor.with_record`). ``shard_only``: the columns in which only
-    the shard knows the values of existing rows; the record queues them to be reconciled."""
+    the shard knows the values of existing rows; the record queues them to be reconciled.
+    ``strict``: whether values that do not fit are an error whatever the source made of them."""
 
     target: TableName
     member: Member
@@ -145,6 +147,7 @@ class DdlExecution:
     record: DdlRecord | None = None
     looked_up: bool = False
     shard_only: tuple[str, ...] = ()
+    strict: bool = True
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -360,6 +363,10 @@ class DdlExecutor:
         """Whether a target that exists has rows."""
         return bool(await self._connection.fetch(f"SELECT 1 FROM {target.quoted} LIMIT 1"))
 
+    async def owned_by(self, target: TableName, members: Collection[Member]) -> bool:
+        """As `replicator.downstream.meta.row_owners.owned_by`."""
+        return await owned_by(self._meta, target, members)
+
     async def _record(self, ddl: DdlExecution) -> DdlRecord | None:
         rows = await self._connection.fetch(
             f"SELECT version, state, fingerprint, entry FROM {self._meta.table(DDL_TABLE)}"
@@ -438,11 +445,13 @@ class DdlExecutor:
     async def _run(self, ddl: DdlExecution, sql: str, *, again: bool = False) -> None:
         """Run a statement. ``again``: an earlier process may have begun it."""
         try:
-            # A session of its own: statements of several targets run at the same time, each in its
-            # context, and a long one must not keep the records of the others waiting.
+            # A session of its own: several targets have their statements executed at once.
             with self._sessions.session() as session:
                 limit = lock_limit(session, ddl.lock_seconds, again=again)
-                await set_up_session(session, ddl.context, sql, ddl.timestamp, lock_seconds=limit)
+                at, strict = ddl.timestamp, ddl.strict
+                await set_up_session(
+                    session, ddl.context, sql, at, always_strict=strict, lock_seconds=limit
+                )
                 await self._run_in(session, ddl, sql)
         except UnknownModeError as error:
             raise DdlRefusedError(ER.WRONG_VALUE_FOR_VAR, str(error)) from error

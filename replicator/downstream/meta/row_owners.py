@@ -6,7 +6,7 @@ So a comparison knows every shard that a row of the target can come from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -159,6 +159,20 @@ async def forget_owners(meta: MetaStore, transaction: Transaction, target: Table
         f"DELETE FROM {meta.table(ROW_OWNER_TABLE)} WHERE target_schema = %s AND target_table = %s",
         tuple(target),
     )
+
+
+async def owned_by(meta: MetaStore, target: TableName, members: Collection[Member]) -> bool:
+    """Whether a target has rows of these shards only, as far as it is saved.
+
+    Raises DatabaseUnavailableError and the server's error.
+    """
+    rows = await meta.connection.fetch(
+        f"SELECT source, schema_name, table_name, ended FROM {meta.table(ROW_OWNER_TABLE)}"
+        " WHERE target_schema = %s AND target_table = %s",
+        tuple(target),
+    )
+    owners = ((Member(source, TableName(*name)), int(ended)) for source, *name, ended in rows)
+    return all(member in members and not ended for member, ended in owners)
 
 
 OwnerRow = tuple[str, ...]

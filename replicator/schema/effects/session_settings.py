@@ -1,6 +1,6 @@
 """The settings of a session on which the values depend that its ALTER TABLE leaves in rows. Pure.
 
-Two shards that run one text with different settings have made two changes: a TIMESTAMP becomes the
+Two shards that run one text with different settings get different values: a TIMESTAMP becomes the
 local time of a DATETIME ("The DATE, DATETIME, and TIMESTAMP Types" of MySQL's manual), and a server
 rounds or truncates the fractions of seconds that a column no longer keeps ("Fractional Seconds in
 Time Values"; MariaDB truncates, MySQL rounds, and each has a mode for the other way).
@@ -26,6 +26,15 @@ _MOST_DIGITS = 6
 _UTC_NAMES = frozenset(
     {UTC, "-00:00", "utc", "gmt", "z", "etc/utc", "etc/gmt", "universal", "zulu"}
 )
+
+
+def text_and_rows(statement: ParsedStatement, before: Table | None) -> str:
+    """A statement's normalised text, with the rows that it removes with partitions as a comment.
+
+    ``before``: the table that it changes; None if it is unknown.
+    """
+    text, removed = normalise(statement), removed_rows(statement, before)
+    return f"{text} /* removes {removed} */" if removed else text
 
 
 def compared_text(

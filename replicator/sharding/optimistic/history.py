@@ -129,19 +129,26 @@ def followed_entries(
     moved = [*moves]
     for member, former, _, _ in moved:
         found[former] = HistoryEntry(EntryKind.FOLLOWED, member, fills={}, number=number)
-    for member, former, target, _ in moved:
-        history = histories.get(former, TargetHistory())
-        there = histories.get(target, TargetHistory()) if target not in found else TargetHistory()
-        own = {name: place for name, of, _, place in moved if of == former}
-        known = [(n, standing) for n, standing in history.state.members.items() if n in own]
+    left = set(found)
+    for target in dict.fromkeys(target for _, _, target, _ in moved):
+        coming = [(name, former, place) for name, former, to, place in moved if to == target]
+        begins = {name: place for name, _, place in coming}
+        # A target that its own shards have left is under another name now.
+        there = histories.get(target, TargetHistory()) if target not in left else TargetHistory()
+        formers = dict.fromkeys(former for _, former, _ in coming)
+        past = [histories.get(former, TargetHistory()) for former in formers]
+        fills = {name: fill for history in past for name, fill in history.state.fills.items()}
+        members = {n: s for history in past for n, s in history.state.members.items()}
+        known = [(n, standing) for n, standing in members.items() if n in begins]
+        changed = there.changed.union(*(history.changed for history in past))
         found[target] = HistoryEntry(
             EntryKind.FOLLOWED,
-            member,
-            fills={**history.state.fills, **there.state.fills},
+            coming[0][0],
+            fills={**fills, **there.state.fills},
             number=number,
-            parts=tuple(sorted(history.changed | there.changed)),
+            parts=tuple(sorted(changed)),
             standings=(*there.state.members.items(), *known),
-            begins=tuple(own.items()),
+            begins=tuple(begins.items()),
         )
     return found
 

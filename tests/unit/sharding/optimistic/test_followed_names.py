@@ -44,3 +44,15 @@ def test_a_former_name_has_no_members() -> None:
     assert not first.state.members
     assert not first.state.left
     assert first.followed == histories["u"].followed == 1
+
+
+def test_the_members_of_a_target_stay_if_several_others_join_it() -> None:
+    """They come from two targets, and what the member that was there lacks is not dropped."""
+    first, second, third = history_of("A", "B"), history_of("C"), history_of("D")
+    for member in "AB":
+        bring(first, member, (B, ("c", "int", " DEFAULT 4")), added="c")
+    moves = [("A", "t", "u", AT), ("B", "t", "u", AT), ("D", "v", "u", AT)]
+    histories = {"t": first, "u": second, "v": third}
+    second.take(followed_entries(1, moves, histories)["u"])
+    assert second.state.members.keys() == {"A", "B", "C", "D"}
+    assert second.state.fills["c"].sql == "4"
