@@ -75,6 +75,8 @@ def estate(mariadb_estate: ShardedEstate, request: pytest.FixtureRequest) -> Sha
 @pytest.mark.parametrize("case", CASES)
 async def test_older_rows_get_the_values_of_their_shards(estate: ShardedEstate, case: str) -> None:
     """Each shard writes rows after each statement."""
+    if case == "a formula" and "TiDB" in str(estate.target.execute("SELECT VERSION()")):
+        pytest.skip("TiDB has no such defaults: the statement is open")
     estate.create("A1", "B1", "B2", table=TABLE)
     with capture_logs() as logs:
         async with estate.merging():
