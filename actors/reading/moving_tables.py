@@ -132,6 +132,9 @@ class MovingTables:
                 begun |= {n: WAITING for n in (effect.table, effect.renamed_to) if n}
                 leaves = effect.kind is EffectKind.MOVE_OUT
                 self._shards.touch(self._source, effect.target, place, leaves=leaves)
+                if effect.kind is EffectKind.MOVE_IN and effect.other is not None:
+                    member = Member(self._source, origin)
+                    self._shards.follow(MovedShard(member, place, effect.other, effect.target))
                 continue
             if effect.kind is EffectKind.RENAME and effect.renamed_to is not None:
                 # A table of the former target may take the name of one that waits.

@@ -71,7 +71,7 @@ class MovedShards:
 
     ``_renamings``: of the task so far, in their order. ``_awaited``: the former and the new
     targets of shards that wait, or have waited in earlier generations and are read again, by shard
-    and place. ``_joined``: the tables, with the places of their statements, that have joined a
+    and place of each of their moves. ``_joined``: the tables, with the places of their statements, that have joined a
     target without waiting; a source that is read again comes to them a second time.
     """
 
@@ -192,6 +192,10 @@ class MovedShards:
         self._waiting[move.member, move.place] = shard
         self._awaited[move.member, move.place] = move.former, move.target
         self._changed.set()
+
+    def follow(self, move: MovedShard) -> None:
+        """Note that a shard which waits already moves on, to the target of a later statement."""
+        self._awaited[move.member, move.place] = move.former, move.target
 
     def join(self, member: Member, target: TableName, epoch: int, statement: Statement) -> None:
         """Note that a created shard waits for joining its target as the operator wants.

@@ -64,6 +64,21 @@ async def test_a_shard_is_renamed_after_the_others(merging: Merging, mode: str) 
 @pytest.mark.parametrize(
     "mode", [MODES[0], *(pytest.param(mode, marks=pytest.mark.slow) for mode in MODES[1:])]
 )
+async def test_a_late_shard_has_the_name_that_the_others_get_by_their_second_rename(
+    merging: Merging, mode: str
+) -> None:
+    make(merging, mode)
+    later = ("RENAME TABLE y_{n} TO z_{n}", "ALTER TABLE z_{n} ADD b INT")
+    for number in (1, 2):
+        do(merging, number, *history(*LATER, *later))
+    do(merging, 3, "CREATE TABLE z_{n} (id INT PRIMARY KEY, a INT, b INT)")
+    do(merging, 3, "INSERT INTO z_{n} VALUES (3, 1, 1)")
+    await settle(merging, {"z": ("z_1", "z_2", "z_3")})
+
+
+@pytest.mark.parametrize(
+    "mode", [MODES[0], *(pytest.param(mode, marks=pytest.mark.slow) for mode in MODES[1:])]
+)
 async def test_a_shard_goes_through_a_history_after_the_others(merging: Merging, mode: str) -> None:
     make(merging, mode)
     every = history(*LATER, *CHANGED)

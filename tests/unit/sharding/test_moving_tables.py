@@ -115,6 +115,14 @@ def test_a_created_table_does_not_take_the_name_that_a_target_is_about_to_get() 
     assert bench.waiting("x1", "y1", "y2", "z2", "z3") == {"x1", "y1", "y2", "z2"}
 
 
+def test_nor_the_name_that_it_gets_by_a_later_statement() -> None:
+    bench = Bench()
+    bench.read("RENAME TABLE x1 TO y1", 5)
+    bench.read("RENAME TABLE y1 TO v1", 6)
+    assert bench.read("CREATE TABLE v2 (a INT)", 7) == []
+    assert bench.waiting("v1", "v2") == {"v1", "v2"}
+
+
 def test_a_table_that_has_joined_its_target_does_not_wait_when_it_is_read_again() -> None:
     """Since then other shards have left, or another target is about to get the name."""
     bench, again = Bench(), Bench()
