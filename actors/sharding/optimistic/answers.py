@@ -26,6 +26,7 @@ from replicator.ddl.rewrite.default_collations import with_column_charsets
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.context.sql_modes import STRICT
+from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.added_keys import has_all_added
 from replicator.schema.effects.carried_change import MemberChange
@@ -36,7 +37,7 @@ from replicator.schema.effects.ddl_effects import (
     target_statement,
 )
 from replicator.schema.effects.removed_rows import removed_rows
-from replicator.schema.effects.session_settings import compared_text, settings_of
+from replicator.schema.effects.session_settings import compared_text, settings_of, text_and_rows
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.structure.inspection import read_again
 from replicator.schema.structure.structure import Table
@@ -311,11 +312,7 @@ class OptimisticAnswers:
         put = Change(
             member,
             Place(at, 0),
-            compared_text(
-                without_positions(target_statement(effect, execution.context)),
-                change.before,
-                execution.context,
-            ),
+            self._text(effect, change.before, execution.context),
             effect.sql,
             change.before,
             change.after,
@@ -334,6 +331,14 @@ class OptimisticAnswers:
         )
         self._changes.setdefault(target, {})[member] = put
         return put
+
+    def _text(self, effect: Effect, before: Table | None, context: StatementContext) -> str:
+        """The text by which shards compare a statement. Other settings of their sessions are no
+        difference if its values are read from the shards."""
+        statement = without_positions(target_statement(effect, context))
+        if self._reconciles:
+            return text_and_rows(statement, before)
+        return compared_text(statement, before, context)
 
     def _certain(self, member: Member, at: int) -> Table | None:
         """A member's structure at a position, where it is known: one that was read there counts."""

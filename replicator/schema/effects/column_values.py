@@ -70,6 +70,9 @@ def queued_values(columns: Iterable[str], after: Table | None, target: Table) ->
     queued = set(map(folded, columns))
     if not queued or after is None:
         return ()
+    if after.row_key is None and target.row_key is None:
+        # All columns were compared before, too.
+        return ()
     renamed = any(target.column(name) is None for name in queued)
     new = _found_by(after) - _found_by(target)
     return tuple(sorted(name for name in new if renamed or name in queued))

@@ -19,7 +19,7 @@ from typing import Generic
 
 from replicator.mysql.names import folded
 from replicator.schema.effects.removed_rows import NO_ROWS
-from replicator.schema.effects.touched_parts import column_part
+from replicator.schema.effects.touched_parts import column_part, name_of_column
 from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Name
@@ -327,6 +327,9 @@ def _executed(
     if before is not None:
         before, together = with_former(before, given), with_former(together, given)
     known, found_by = _found_by(change, before, together)
+    if same and change.reconciles and change.settings:
+        # Their sessions may have had other settings.
+        objections.look(narrower(set(map(name_of_column, change.touched.converted))))
     unclear = _stale([*behind.values(), standing]) & (found_by - known)
     keyed = together.identifies
     objections.look(found_by_former(unclear, keyed=keyed) if unclear else None)

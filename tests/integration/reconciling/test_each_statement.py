@@ -72,9 +72,9 @@ KINDS = {
     ),
     "again": Kind(
         (
-            "ALTER TABLE {t} ADD c INT DEFAULT 5",
-            "ALTER TABLE {t} DROP c",
             "SET timestamp = {moment}",
+            "ALTER TABLE {t} ADD c DATETIME DEFAULT now()",
+            "ALTER TABLE {t} DROP c",
             "ALTER TABLE {t} ADD c DATETIME DEFAULT now()",
         )
     ),

@@ -221,6 +221,7 @@ async def test_a_column_without_default_that_was_made_anew(
         merging.do("INSERT INTO t_2 VALUES (2, 2)", "UPDATE t_2 SET a = 9 WHERE id = 1")
         await merging.caught_up(generation)
         merging.do(*(text.format("t_2") for text in anew), "INSERT INTO t_2 VALUES (3, 3)")
+        await settles(merging.differences, {})
         await merging.check(generation)
 
 

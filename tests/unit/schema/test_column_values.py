@@ -88,6 +88,7 @@ def test_queued_columns_that_a_key_gets() -> None:
     assert queued_values(["id"], keyed, other) == ()
     assert queued_values(["former"], keyed, other) == ("c",), "it may be a new name"
     assert queued_values(["c"], keyed, keyed) == ()
+    assert queued_values(["c"], plain, replace(plain, columns=())) == ()
     assert queued_values([], keyed, other) == queued_values(["c"], None, other) == ()
 
 
