@@ -503,7 +503,7 @@ class TaskSupervisor:
         if request.command in ("binlog", "schema", "reconcile"):
             return await self._answers.take(request)
         if request.command == "recopy" and not request.arguments.get("truncate"):
-            return await self._answers.recopy(request.arguments, self.status(), self._go_on_with)
+            return await self._answers.recopy(request.arguments, self.status, self._go_on_with)
         try:
             if request.command == "recopy":
                 self.request_recopy(request.arguments)

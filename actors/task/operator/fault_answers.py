@@ -49,13 +49,16 @@ class FaultAnswers:
     async def recopy(
         self,
         arguments: Mapping[str, Any],
-        status: TaskStatus,
+        now: Callable[[], TaskStatus],
         go_on_with: Callable[[Parts], None],
     ) -> Reply:
-        """Answer `replicator recopy` without --truncate; ``go_on_with``: releases parts."""
+        """Answer `replicator recopy` without --truncate.
+
+        ``now``: returns what the task does now, ``go_on_with`` releases parts.
+        """
         try:
             async with self._still:
-                command = RecopyCommand(self._task, self._lease, status, arguments)
+                command = RecopyCommand(self._task, self._lease, now, arguments)
                 found = await command.take()
         except (FencedError, LeaseLostError) as error:
             return Reply(ok=False, error=f"nothing was saved: {error}")

@@ -6,7 +6,7 @@ first (`actors.task.startup.source_restart`).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -53,12 +53,12 @@ class Recopied:
 class RecopyCommand:
     """A request to copy targets again without emptying them; ``arguments`` as for `recopy_wanted`.
 
-    ``status``: what the task does now.
+    ``now``: returns what the task does now.
     """
 
     _task: Task
     _lease: Lease
-    _status: TaskStatus
+    _now: Callable[[], TaskStatus]
     _arguments: Mapping[str, Any]
 
     async def take(self) -> Recopied:
@@ -69,12 +69,13 @@ class RecopyCommand:
         with closing(Connection(address_of(self._task.target_database))) as connection:
             schema, name = self._task.meta_schema, self._task.name
             meta = MetaStore(connection, schema, name, self._lease)
+            status = self._now()
             known = await _shards_by_source(meta)
-            faults = {p.name for p in self._status.blocked if p.kind == "source" and p.error}
+            faults = {p.name for p in status.blocked if p.kind == "source" and p.error}
             begun = faults & {str(s) for s in self._arguments.get("sources") or ()}
             try:
                 targets = recopy_wanted(
-                    self._status, self._task.task_mode, self._arguments, known, begun_again=begun
+                    status, self._task.task_mode, self._arguments, known, begun_again=begun
                 )
             except ValueError as error:
                 return Recopied(Reply(ok=False, error=str(error)))
@@ -84,21 +85,22 @@ class RecopyCommand:
                 return Recopied(Reply(ok=False, error=why))
             if why := await self._refused(targets, begun):
                 return Recopied(Reply(ok=False, error=why))
-            blocked = {p.name for p in self._status.blocked if p.kind == "target" and p.error}
-            faulty = {target for target in targets if shown(target) in blocked}
+            faulty = _faulty(targets, status)
             for source in sorted(begun):
                 await meta.ask_to_begin_again(source)
             # The start queues the targets of sources that it begins again.
             others = [t for t in sorted(targets) if not known[t] & begun]
             safe = {target: known[target] for target in faulty}
             await ReconciliationStore(meta).queue(others, safe_sources=safe)
+        # Another source may have met rows of these meanwhile that this one has deleted.
+        faulty |= _faulty((t for t in targets if known[t] & begun), self._now())
         reach(Failpoint.RECOPY_ASKED)
         body = {"targets": [shown(target) for target in sorted(targets)]}
         return Recopied(Reply(ok=True, body=body), Parts(frozenset(faulty), frozenset(begun)))
 
     async def _refused(self, targets: Collection[TableName], begun: Collection[str]) -> str:
         """Why a reconciliation can't make all rows of the targets those of the shards; or empty."""
-        progress = TaskProgress(self._task, lambda: self._status)
+        progress = TaskProgress(self._task, self._now)
         try:
             found = await task_to_check(self._task)
             shards = await shards_of_targets(found, progress, begun)
@@ -117,6 +119,12 @@ class RecopyCommand:
             if why := await _inexact(found, name, shards[name], plan):
                 return f"{shown(name)} can't be made exact without emptying it: {why}"
         return ""
+
+
+def _faulty(targets: Iterable[TableName], status: TaskStatus) -> set[TableName]:
+    """Those that a fault blocks."""
+    blocked = {part.name for part in status.blocked if part.kind == "target" and part.error}
+    return {target for target in targets if shown(target) in blocked}
 
 
 _Plan = Callable[[], Awaitable[ComparisonPlan | None]]

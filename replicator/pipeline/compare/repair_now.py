@@ -30,14 +30,20 @@ from pymysql.constants import ER
 from pymysql.err import MySQLError
 
 from replicator.downstream.rows.literals import NULL_FIELD
+from replicator.downstream.rows.load_data import HARMLESS_WARNINGS
 from replicator.downstream.rows.transaction import until_done
 from replicator.downstream.rows.watermark_table import lock_all_buckets
-from replicator.downstream.rows.write_session import MARIADB_SETTINGS, setting_sql
+from replicator.downstream.rows.write_session import (
+    LENIENT_MODE,
+    MARIADB_SETTINGS,
+    STRICT_MODE,
+    setting_sql,
+)
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.blocking_connection import Answer
 from replicator.mysql.connection.session_settings import set_session
-from replicator.mysql.errors import NO_SUCH_TABLE, error_code
+from replicator.mysql.errors import NO_SUCH_TABLE, ErrorCode, error_code
 from replicator.mysql.names import folded
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import (
@@ -137,6 +143,29 @@ class _RepairSession(SourceStream):
             )
         return super().run(sql)
 
+    def write(self, sql: bytes) -> None:
+        """Run a statement that writes rows. Raises the driver's error.
+
+        Strict mode refuses the value that an ENUM holds after an invalid one ('', index 0), though
+        the shard holds it. The rows are read again before the commit, as all others are.
+        """
+        try:
+            self.run(sql)
+        except MySQLError as error:
+            if error_code(error) != ErrorCode.WARN_DATA_TRUNCATED:
+                raise
+            self._set_mode(LENIENT_MODE)
+            try:
+                self.run(sql)
+                codes = {int(code) for _, code, _ in self.rows(b"SHOW WARNINGS")}
+            finally:
+                self._set_mode(STRICT_MODE)
+            if codes - HARMLESS_WARNINGS != {ErrorCode.WARN_DATA_TRUNCATED}:
+                raise
+
+    def _set_mode(self, mode: str) -> None:
+        self.run(b"SET SESSION sql_mode='" + mode.encode() + b"'")
+
     def begin(self) -> None:
         """Begin the transaction. Raises the driver's error."""
         self.run(b"BEGIN")
@@ -210,7 +239,7 @@ def _repaired(
             _refuse_new_columns(comparison, sessions)
         statements = list(repair_statements(comparison, wrong.rows))
         for statement in statements:
-            session.run(statement)
+            session.write(statement)
         changed = [found for found in wrong.rows if any(repair_statements(comparison, [found]))]
         wrong.rows = changed
         otherwise = (_unlike if comparison.key else _uncounted)(comparison, wrong, session, servers)

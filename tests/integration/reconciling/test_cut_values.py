@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.reconciling.test_reconcile import until_reconciled
 from tests.support.tasks.merging import Merging
@@ -33,6 +35,25 @@ async def test_values_are_cut_as_in_the_shards(
         await settles(merging.differences, {})
         await until_reconciled(merging, generation)
     assert merging.on(merging.target, "SELECT s FROM x") == (("a text",), ("a text",), ("",))
+
+
+@pytest.mark.also_tidb
+@pytest.mark.parametrize("mode", ["optimistic", "pessimistic"])
+async def test_values_that_are_no_labels_any_more_are_empty(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    """Strict mode refuses to write the value that their rows have."""
+    merging = merging_from(mariadb_source)
+    merging.mode, merging.more["shard-mode"] = "all", mode
+    merging.create("x", "(id INT PRIMARY KEY, k ENUM('a', 'b', 'c'))", shards=2)
+    for n in (1, 2):
+        merging.do(f"INSERT INTO x_{n} VALUES ({n}, 'a'), ({n + 2}, 'c')")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        for n in (1, 2):
+            merging.do(f"ALTER TABLE x_{n} MODIFY k ENUM('a', 'b')")
+        await settles(merging.differences, {})
+        await until_reconciled(merging, generation)
 
 
 async def test_values_of_dropped_shards_are_not_cut(

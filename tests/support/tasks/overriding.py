@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from itertools import chain, repeat
 from typing import Protocol
 
 import anyio
@@ -94,8 +96,13 @@ async def tell_from_source(merging: Merging, source: str, table: str) -> Reply:
     return await declare_structure(merging.task, lease, None, None, arguments)
 
 
-async def begin_again(task: config.Task, stopped: StoppedTask, fault: FatalError) -> None:
-    """What the printed `replicator recopy TASK --source a` does while the source is blocked."""
+async def begin_again(
+    task: config.Task, stopped: StoppedTask, fault: FatalError, *, meanwhile: Collection[str] = ()
+) -> None:
+    """What the printed `replicator recopy TASK --source a` does while the source is blocked.
+
+    ``meanwhile``: targets that a fault blocks when the request has been checked.
+    """
     [way] = (way for way in fault.remedies if "recopy" in way)
     assert "`replicator recopy TASK --source a`" in way
     connection = _target(stopped)
@@ -105,9 +112,15 @@ async def begin_again(task: config.Task, stopped: StoppedTask, fault: FatalError
     status = TaskStatus(
         task.name, "paused", now(), 1, blocked=(BlockedPart("source", "a", now(), told),)
     )
-    found = await RecopyCommand(task, lease, status, {"sources": ["a"]}).take()
+    later = replace(
+        status,
+        blocked=(*status.blocked, *(BlockedPart("target", t, now(), told) for t in meanwhile)),
+    )
+    looks = chain([status], repeat(later))
+    found = await RecopyCommand(task, lease, lambda: next(looks), {"sources": ["a"]}).take()
     assert found.reply.ok, found.reply.error
     assert found.released.sources == {"a"}
+    assert {str(target) for target in found.released.targets} == set(meanwhile)
 
 
 async def copy_all_anew(
