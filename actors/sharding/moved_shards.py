@@ -71,8 +71,9 @@ class MovedShards:
 
     ``_renamings``: of the task so far, in their order. ``_awaited``: the former and the new
     targets of shards that wait, or have waited in earlier generations and are read again, by shard
-    and place of each of their moves. ``_joined``: the tables, with the places of their statements, that have joined a
-    target without waiting; a source that is read again comes to them a second time.
+    and place of each of their moves. ``_joined``: the tables, with the places of their statements,
+    that have joined a target without waiting; a source that is read again comes to them a second
+    time.
     """
 
     _renamings: Sequence[Renaming] = ()
