@@ -165,6 +165,7 @@ class RollingVerifier:
             self._failed(target, Verdict(Outcome.UNREAD, text[:1000]))
             return
         if not results:
+            self._failed(target, Verdict(Outcome.WAITS, "none of its shards is there"))
             return
         verdict = verdict_of(results[0], (), held=waiting_reason(held))
         if verdict.outcome in (Outcome.DONE, Outcome.AGAIN):
