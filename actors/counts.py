@@ -169,11 +169,13 @@ class TaskCounts:
     """The counts of a task: of its sources by id, of its targets by name.
 
     ``unreadable``: what the account can't read now. ``awaited``: the former and the new targets
-    of renamed shards that wait for others, by shard and place.
+    of renamed shards that wait for others, by shard and place. ``joined``: the created tables that
+    have joined their targets without waiting, with the places of their statements.
     """
 
     batches: int = 0
     awaited: dict[tuple[Member, int], tuple[TableName, TableName]] = field(default_factory=dict)
+    joined: set[tuple[Member, int]] = field(default_factory=set)
     meters: TaskMeters = field(default_factory=TaskMeters)
     sources: defaultdict[str, SourceCounts] = field(
         default_factory=lambda: defaultdict(SourceCounts)

@@ -165,8 +165,9 @@ async def wire(
     runner = _runner(resources, executor, rules)
     coordination: Coordination
     renames = TargetRenames(resources.ddl, meta)
-    executed = await _executed_later(meta, starts)
-    moved = MovedShards(await renames.load(), resources.counts.awaited, executed)
+    counts = resources.counts
+    await _update_joined(counts.joined, meta, starts)
+    moved = MovedShards(await renames.load(), counts.awaited, counts.joined)
 
     def open_items(source: str) -> Collection[Place]:
         # The writer and the coordination need each other: it is asked when both are there.
@@ -310,14 +311,15 @@ async def _forget_late(meta: MetaStore, starts: Mapping[str, SourceStart]) -> No
             await meta.connection.execute(sql, (source, start.resume.binlog.key))
 
 
-async def _executed_later(
-    meta: MetaStore, starts: Mapping[str, SourceStart]
-) -> set[tuple[Member, int]]:
-    """The statements with a record that are read again, by shard and place."""
-    store, found = DecisionStore(meta), set()
+async def _update_joined(
+    joined: set[tuple[Member, int]], meta: MetaStore, starts: Mapping[str, SourceStart]
+) -> None:
+    """Forget the tables that are not read again, and add those whose statements have a record."""
+    store = DecisionStore(meta)
     for source, start in starts.items():
-        found |= await store.recorded(source, start.resume.binlog.key if start.resume else 0)
-    return found
+        place = start.resume.binlog.key if start.resume else 0
+        joined -= {(m, at) for m, at in joined if m.source == source and at <= place}
+        joined |= await store.recorded(source, place)
 
 
 async def _load_overrides(meta: MetaStore, starts: Mapping[str, SourceStart]) -> DdlOverrides:

@@ -79,6 +79,25 @@ async def test_a_late_shard_has_the_name_that_the_others_get_by_their_second_ren
 @pytest.mark.parametrize(
     "mode", [MODES[0], *(pytest.param(mode, marks=pytest.mark.slow) for mode in MODES[1:])]
 )
+async def test_a_shard_that_was_there_first_is_read_again_after_another_renaming(
+    merging: Merging, mode: str
+) -> None:
+    for table in "vw":
+        merging.create(table, X, shards=0, with_target=False)
+    make(merging, mode)
+    merging.do(f"CREATE TABLE w_1 {X}", "INSERT INTO w_1 VALUES (1, 1)")
+    for number in (1, 2):
+        do(merging, number, *history()[:-1])
+    await follow(merging)
+    merging.do("RENAME TABLE w_1 TO v_1", f"CREATE TABLE y_3 {X}", "INSERT INTO y_3 VALUES (3, 1)")
+    for number in (1, 2):
+        do(merging, number, history()[-1], *LATER)
+    await settle(merging, {"y": ("y_1", "y_2", "y_3"), "v": ("v_1",)})
+
+
+@pytest.mark.parametrize(
+    "mode", [MODES[0], *(pytest.param(mode, marks=pytest.mark.slow) for mode in MODES[1:])]
+)
 async def test_a_shard_goes_through_a_history_after_the_others(merging: Merging, mode: str) -> None:
     make(merging, mode)
     every = history(*LATER, *CHANGED)
