@@ -30,37 +30,17 @@ def change(merging: Merging, kind: str) -> None:
     merging.do("INSERT INTO t_2 VALUES (3, '2020-01-01', '2020-01-01')")
 
 
+@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
 @pytest.mark.parametrize("kind", CHANGES)
 async def test_values_of_another_session_are_read_from_their_shard(
-    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, kind: str
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, kind: str, mode: str
 ) -> None:
     merging = merging_from(mariadb_source)
-    merging.more["shard-mode"] = "pessimistic"
+    merging.more["shard-mode"] = mode
     merging.create("t", COLUMNS, shards=2)
     async with merging.running() as generation:
         change(merging, kind)
         await settles(merging.differences, {})
-        await merging.check(generation)
-
-
-async def test_the_target_does_not_round_what_a_shard_has_truncated(
-    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
-) -> None:
-    merging = merging_from(mariadb_source)
-    merging.more["shard-mode"] = "optimistic"
-    merging.create("t", COLUMNS, shards=2)
-    async with merging.running() as generation:
-        change(merging, "fraction")
-        await merging.caught_up(generation)
-        assert generation.running is not None
-        coordination = generation.running.coordination
-        await settles(lambda: len(coordination.open_locks()), 1)
-        [lock] = coordination.open_locks()
-        assert "rounded to datetime with fractions of seconds truncated" in lock.reason
-        shard = f"{merging.database}.t_2"
-        await coordination.unlock(lock.id, owner="a", shard=shard, skip=False)
-        await settles(lambda: merging.on(merging.target, "SELECT COUNT(*) FROM t"), ((3,),))
-        merging.on(merging.target, "UPDATE t SET b = b - INTERVAL 1 SECOND WHERE id = 1")
         await merging.check(generation)
 
 
