@@ -131,7 +131,7 @@ class RollingVerifier:
         return 0.0
 
     async def _refresh(self) -> None:
-        """Read what is saved, and show the targets that the task writes now."""
+        """Load the saved verifications, and show the targets that the task writes now."""
         saved = await self._store.load()
         targets = {
             name
@@ -199,7 +199,7 @@ class RollingVerifier:
         """Try again later, and say why."""
         attempts = self._attempts.get(target, Attempts(0)).after(verdict, time.time())
         self._attempts[target] = attempts
-        self._show(target, reason=verdict.reason)
+        self._show(target)
 
     def _show(self, target: TableName, percent: float | None = None, reason: str = "") -> None:
         last = self._verified[target]

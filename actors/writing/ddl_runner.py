@@ -353,12 +353,16 @@ class DdlRunner:
         return ran
 
     async def _cut(self, ddl: DdlExecution, after: Table | None) -> DdlExecution | None:
-        """The execution of a statement that cuts values of the target's rows, as its shards have
-        cut them; None if it may not: a row that no shard has would lose its value.
+        """Return the execution of a statement that cuts values of the target's rows as its shards
+        have cut them; None if it may not.
+
+        It may not for the operator's statement, and if a row would lose a value that no shard has.
         """
         lax = not (ddl.context.sql_mode or 0) & STRICT
         present = await self._executor.present(ddl.target)
         if self._queued is None or not lax or after is None or present is None:
+            return None
+        if ddl.instead is not None:
             return None
         statement = classify_in(ddl.context, ddl.sql, default_schema=ddl.target.schema)
         touched = touched_parts(statement, MemberChange(ddl.before, after)).converted
