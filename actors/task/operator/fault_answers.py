@@ -24,9 +24,9 @@ from replicator.downstream.meta.lease import Lease, LeaseLostError
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.status import TaskState, TaskStatus
 
-# How long a request waits for a task that is starting, and how often it looks.
-START_SECONDS = 20.0
-POLL_SECONDS = 0.05
+# A request waits for a task that is starting: how often it looks, at intervals of how many seconds.
+START_LOOKS = 400
+LOOK_SECONDS = 0.05
 
 
 @define(eq=False)
@@ -61,9 +61,10 @@ class FaultAnswers:
         ``now``: returns what the task does now, ``go_on_with`` releases parts.
         """
         # A fault that prints this command is also seen while the task starts.
-        with anyio.move_on_after(START_SECONDS):
-            while now().state == "starting":
-                await anyio.sleep(POLL_SECONDS)
+        for _ in range(START_LOOKS):
+            if now().state != "starting":
+                break
+            await anyio.sleep(LOOK_SECONDS)
         try:
             async with self._still:
                 command = RecopyCommand(self._task, self._lease, now, arguments)
