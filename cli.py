@@ -14,7 +14,7 @@ import typer
 
 from actors.commands import encrypt
 from actors.comparing.commands import compare
-from actors.control.commands import pause, recopy, resume, status, stop
+from actors.control.commands import pause, recopy, resume, status, stop, wait
 from actors.control.exit_codes import (
     ASKING_CODES,
     CHECK_CODES,
@@ -27,6 +27,7 @@ from actors.control.exit_codes import (
     RUN_CODES,
     SERVICE_CODES,
     STATUS_CODES,
+    WAIT_CODES,
     WRONG_USAGE,
     exit_code,
     innermost,
@@ -111,6 +112,7 @@ app.command(epilog=RUN_CODES)(with_messages(run))
 app.command(epilog=CHECK_CODES)(with_messages(check))
 app.command(epilog=COMPARE_CODES)(with_messages(compare, unable=INCOMPLETE))
 app.command(epilog=STATUS_CODES)(with_messages(status))
+app.command(epilog=WAIT_CODES)(with_messages(wait))
 for _command in (
     pause,
     resume,

@@ -88,7 +88,9 @@ class SourceStatus:
     ``rows`` and ``bytes``: read since the process started. ``distance``: of the position that a
     restart begins at; None while it is not known. ``prepared``: where the XA transactions stand
     that are prepared, and neither committed nor rolled back as far as was read. ``transactions``:
-    of which rows were applied.
+    of which rows were applied. ``complete_position``: a transaction boundary before which the
+    target has all rows, also those that locks and blocked targets hold; ``complete_gtid``: the
+    GTID set executed up to there; ``complete_until``: the same by the clock of the source.
     """
 
     source: str
@@ -104,6 +106,9 @@ class SourceStatus:
     distance: BinlogDistance | None = None
     prepared: tuple[str, ...] = ()
     transactions: int = 0
+    complete_position: str = ""
+    complete_gtid: str = ""
+    complete_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

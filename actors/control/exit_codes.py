@@ -21,6 +21,10 @@ STATUS_CODES = (
     f"{ASKING_CODES[:-1]}; 4 with --exit-code: something needs the operator (a fault, a part that"
     " is blocked or paused, a lock in conflict, a task that was killed)."
 )
+WAIT_CODES = (
+    "Exit codes: 0 everything is applied; 1 it is not: the time is over, somebody has to do"
+    f" something first, or the task does not answer; {_USAGE}; 3 the task does not run here."
+)
 REMOVE_CODES = (
     "Exit codes: 0 the task is removed, or nothing was saved; 1 it runs, or the target refuses;"
     f" {_USAGE}."

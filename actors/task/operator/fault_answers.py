@@ -14,6 +14,7 @@ from actors.control.protocol import Reply, Request
 from actors.counts import ReconciliationCounts
 from actors.faults import DdlEvent, Parts, UnreadRows
 from actors.task.operator import operator_commands, structure_commands
+from actors.task.operator.binlog_ends import ends_reply
 from actors.task.operator.blocked_parts import Block
 from actors.task.operator.reconcile_command import reconcile
 from actors.task.operator.recopy_command import RecopyCommand
@@ -46,7 +47,9 @@ class FaultAnswers:
     _counts: ReconciliationCounts
 
     async def take(self, request: Request) -> Reply:
-        """Answer `replicator binlog`, `replicator schema` or `replicator reconcile`."""
+        """Answer `replicator binlog`, `schema`, `reconcile`, or the first question of `wait`."""
+        if request.command == "ends":
+            return await ends_reply(self._task)
         takes = {"binlog": self._binlog, "schema": self._schema, "reconcile": self._reconcile}
         return await takes[request.command](request.arguments)
 
