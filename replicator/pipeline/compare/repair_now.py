@@ -9,6 +9,8 @@ Why that is exact: everything on the target is applied up to some position of ea
 that is written is what its shard has at that position or later. The binlog after it has the whole
 row again. A row that the target lacks is written only if the shard has what it had when the row was
 found to be missing; otherwise it may be a row that was just inserted, and whose INSERT follows.
+A row that its shard had when it was found to differ, and has no more, is left alone: its DELETE
+follows, and would not find it.
 
 A row that only the target has is deleted only if every shard that can own it was read: the owners
 that the task has saved are read again after the row.
@@ -289,13 +291,20 @@ def _by_keys(
             difference
             for key, group in groups.items()
             for difference in differences_of(comparison, key, group)
-            if difference.kind != "missing" or difference.in_shard == seen.get(key)
+            if not _follows(difference, seen.get(key))
         ]
         wrong = _without_kept(comparison, found)
         others = _in_the_way(comparison, wrong, sessions) - keys.keys()
         if not others or len(keys) > MOST_KEYS:
             return _Wrong(wrong, {key: _wanted(group) for key, group in groups.items()})
         keys |= dict.fromkeys(others)
+
+
+def _follows(difference: RowDifference, seen: bytes | None) -> bool:
+    """Whether the task may still apply what has changed in the shard since ``seen``."""
+    if difference.kind == "missing":
+        return difference.in_shard != seen
+    return difference.kind == "extra" and seen is not None
 
 
 def _wanted(group: RowGroup) -> list[bytes]:
