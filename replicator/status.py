@@ -377,6 +377,32 @@ class UnreadableShard:
 
 
 @dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """A shard that the task follows.
+
+    Attributes:
+        source: its source.
+        table: its schema and table.
+        target: the target of its rows, as in `TargetStatus`.
+        version: the version of the target that its rows are applied at now.
+        rows: row events read since the process started.
+        last_change: when the last of these was written, by the clock of the source.
+        lacks: the statements of open locks that it has not made, and with `shard-mode: optimistic`
+            also in what it differs from the target.
+        unreadable: why the account of the task can't read it; empty if it can.
+    """
+
+    source: str
+    table: str
+    target: str
+    version: int = 0
+    rows: int = 0
+    last_change: datetime | None = None
+    lacks: tuple[str, ...] = ()
+    unreadable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reconciling:
     """A target whose rows are compared with those of its shards and corrected.
 

@@ -113,6 +113,19 @@ async def _status(task: str) -> TaskStatus:
         return await saved_status(loaded)
 
 
+def shards(task: TaskName, as_json: AsJson = False) -> None:
+    """List the shards that a running task follows, with what each lacks."""
+    from actors.control.requests import shards_of
+    from replicator.status_values import plain
+    from replicator.terminal.shards import render_shards
+
+    found = anyio.run(shards_of, name_of(task))
+    if as_json:
+        tell(shown_json(plain(found), indent=2))
+    else:
+        show(render_shards(found))
+
+
 Targets = Annotated[
     list[str] | None,
     typer.Option(

@@ -26,6 +26,7 @@ COMMANDS = [
         "reconcile",
         "report",
         "service",
+        "shards",
         "wait",
     ),
 ]
