@@ -12,7 +12,7 @@ from typing import Annotated, ParamSpec
 
 import typer
 
-from actors.commands import encrypt
+from actors.commands import encrypt, files
 from actors.comparing.commands import compare
 from actors.control.commands import pause, recopy, resume, shards, status, stop, wait
 from actors.control.exit_codes import (
@@ -21,6 +21,7 @@ from actors.control.exit_codes import (
     COMPARE_CODES,
     DEMO_CODES,
     ENCRYPT_CODES,
+    FILES_CODES,
     INCOMPLETE,
     REMOVE_CODES,
     REPORT_CODES,
@@ -129,6 +130,7 @@ app.command(epilog=REPORT_CODES)(with_messages(report))
 app.command(epilog=SERVICE_CODES)(with_messages(service))
 app.command(epilog=REMOVE_CODES)(with_messages(remove))
 app.command(epilog=ENCRYPT_CODES)(with_messages(encrypt))
+app.command(epilog=FILES_CODES)(with_messages(files))
 # The demo writes to its terminal itself.
 app.command(epilog=DEMO_CODES)(demo)
 

@@ -34,6 +34,9 @@ REPORT_CODES = (
     " command is wrong, or the log can't be read."
 )
 SERVICE_CODES = f"Exit codes: 0 done; {_USAGE}."
+FILES_CODES = (
+    f"Exit codes: 0 done; 1 a file exists already, or the folder can't be written to; {_USAGE}."
+)
 ENCRYPT_CODES = "Exit codes: 0 done; 2 the key file or the command is wrong."
 COMPARE_CODES = (
     "Exit codes: 0 all targets are equal, or were made so; 1 rows or structures differ; 2 something"
