@@ -54,7 +54,6 @@ def files(
     import shutil
 
     import config
-    from actors.control.exit_codes import FAILED
     from replicator.terminal.consoles import complain
 
     origin = Path(config.__file__).parent
@@ -67,14 +66,14 @@ def files(
     try:
         if there := [str(copy) for copy in copies.values() if copy.exists()]:
             complain(f"nothing is copied, since there is {there[0]} already: name another folder")
-            raise typer.Exit(FAILED)
+            raise typer.Exit(1)
         for path, copy in copies.items():
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
             typer.echo(copy)
     except OSError as error:
         complain(f"{folder} can't be written to: {error}")
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(1) from None
 
 
 def _password() -> str:
