@@ -479,6 +479,7 @@ class TaskStatus:
     """One task, in the process ``pid``; ``since``: when it entered ``state``.
 
     ``standby_for``: the process that runs the task where this one stands by, else empty.
+    ``started``: when the process began; None if none runs.
     ``reason``: why the task pauses, else empty. ``reconciling``: the targets whose rows are
     compared and corrected; ``rows_corrected``: by that, since the process started. ``verified``:
     when all rows of the targets were last compared, if rolling verification is on.
@@ -508,6 +509,7 @@ class TaskStatus:
     reconciling: tuple[Reconciling, ...] = ()
     rows_corrected: int = 0
     verified: tuple[VerifiedTarget, ...] = ()
+    started: datetime | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""
