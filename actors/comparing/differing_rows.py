@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 import anyio.to_thread
-from attrs import define
+from attrs import define, field
 from pymysql.err import MySQLError
 
 from replicator.downstream.rows.transaction import OutOfPatienceError
@@ -103,6 +103,8 @@ class DifferingRows:
     """Raises OwnersChangedError if the target may have rows of a shard that was not compared."""
     _splits: bool
     """A row whose values differ is a missing one and one that only the target has."""
+    _others: set[bytes] = field(factory=set, init=False)
+    """The keys of rows that were corrected because they were in the way of others."""
 
     async def take(self, differences: Iterable[RowDifference]) -> int:
         """Count rows, keep some as examples, and correct them; the number of rows that differ.
@@ -158,7 +160,8 @@ class DifferingRows:
             self._result.refused = True
             return 0
         self._result.repaired += done.rows
-        right = [found for found in some if found.key in done.right]
+        self._others |= done.others
+        right = [found for found in some if found.key in done.right - self._others]
         for found in right:
             self._add(found.kind, -found.times)
         reach(Failpoint.ROWS_CORRECTED)

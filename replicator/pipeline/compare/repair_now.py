@@ -121,11 +121,13 @@ class Repaired:
         rows: how many rows were made right.
         otherwise: the keys of the rows that the server stored otherwise.
         right: the keys of the rows that were right already.
+        others: the keys of rows that were made right without being asked for.
     """
 
     rows: int
     otherwise: frozenset[bytes] = frozenset()
     right: frozenset[bytes] = frozenset()
+    others: frozenset[bytes] = frozenset()
 
 
 class _RepairSession(SourceStream):
@@ -260,7 +262,9 @@ def _repaired(
         if not otherwise:
             reach(Failpoint.CORRECTION_OPEN)
             session.commit()
-        return Repaired(sum(found.times for found in wrong.rows), otherwise, wrong.right)
+        others = {found.key for found in wrong.rows} - {found.key for found in differences}
+        times = sum(found.times for found in wrong.rows)
+        return Repaired(times, otherwise, wrong.right, frozenset(others))
 
 
 def _write(
