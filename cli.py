@@ -12,21 +12,23 @@ from typing import Annotated, ParamSpec
 
 import typer
 
-from actors.commands import encrypt
+from actors.commands import encrypt, files
 from actors.comparing.commands import compare
-from actors.control.commands import pause, recopy, resume, status, stop
+from actors.control.commands import pause, recopy, resume, shards, status, stop, wait
 from actors.control.exit_codes import (
     ASKING_CODES,
     CHECK_CODES,
     COMPARE_CODES,
     DEMO_CODES,
     ENCRYPT_CODES,
+    FILES_CODES,
     INCOMPLETE,
     REMOVE_CODES,
     REPORT_CODES,
     RUN_CODES,
     SERVICE_CODES,
     STATUS_CODES,
+    WAIT_CODES,
     WRONG_USAGE,
     exit_code,
     innermost,
@@ -111,12 +113,14 @@ app.command(epilog=RUN_CODES)(with_messages(run))
 app.command(epilog=CHECK_CODES)(with_messages(check))
 app.command(epilog=COMPARE_CODES)(with_messages(compare, unable=INCOMPLETE))
 app.command(epilog=STATUS_CODES)(with_messages(status))
+app.command(epilog=WAIT_CODES)(with_messages(wait))
 for _command in (
     pause,
     resume,
     stop,
     recopy,
     reconcile,
+    shards,
     show_ddl_locks,
     unlock_ddl_lock,
     validation,
@@ -126,6 +130,7 @@ app.command(epilog=REPORT_CODES)(with_messages(report))
 app.command(epilog=SERVICE_CODES)(with_messages(service))
 app.command(epilog=REMOVE_CODES)(with_messages(remove))
 app.command(epilog=ENCRYPT_CODES)(with_messages(encrypt))
+app.command(epilog=FILES_CODES)(with_messages(files))
 # The demo writes to its terminal itself.
 app.command(epilog=DEMO_CODES)(demo)
 

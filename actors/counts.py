@@ -36,11 +36,22 @@ class TransactionCount:
 
 
 @dataclass(slots=True)
+class ShardCounts:
+    """Row events of one shard that were read, and when the last one was written.
+
+    ``until``: by the clock of the source, to about 1 MiB of binlog; 0 if it is unknown.
+    """
+
+    rows: int = 0
+    until: int = 0
+
+
+@dataclass(slots=True)
 class SourceCounts:
     """Row events that were read from a source, their bytes, and lost connections. Row events that
     are read again count again. ``read_until``: by the clock of the source, 0 before anything was
     read. ``applied``: the transactions that have rows on the target. ``items``: by target and
-    shard, the highest number of a schema change that was logged.
+    shard, the highest number of a schema change that was logged. ``shards``: by name.
     """
 
     rows: int = 0
@@ -49,6 +60,9 @@ class SourceCounts:
     read_until: float = 0.0
     applied: TransactionCount = field(default_factory=TransactionCount)
     changes: dict[tuple[str, TableName, TableName], int] = field(default_factory=dict)
+    shards: defaultdict[TableName, ShardCounts] = field(
+        default_factory=lambda: defaultdict(ShardCounts)
+    )
 
     def is_new(self, event: str, target: TableName, shard: TableName, number: int) -> bool:
         """Note what a shard did, and return whether it is read for the first time.

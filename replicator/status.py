@@ -88,7 +88,9 @@ class SourceStatus:
     ``rows`` and ``bytes``: read since the process started. ``distance``: of the position that a
     restart begins at; None while it is not known. ``prepared``: where the XA transactions stand
     that are prepared, and neither committed nor rolled back as far as was read. ``transactions``:
-    of which rows were applied.
+    of which rows were applied. ``complete_position``: a transaction boundary before which the
+    target has all rows, also those that locks and blocked targets hold; ``complete_gtid``: the
+    GTID set executed up to there; ``complete_until``: the same by the clock of the source.
     """
 
     source: str
@@ -104,6 +106,9 @@ class SourceStatus:
     distance: BinlogDistance | None = None
     prepared: tuple[str, ...] = ()
     transactions: int = 0
+    complete_position: str = ""
+    complete_gtid: str = ""
+    complete_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,6 +374,32 @@ class UnreadableShard:
         )
         remedy = f" Execute there: {self.remedy}" if self.remedy else ""
         return f"{self.source}: {self.shard} can't be read ({self.reason}).{missing}{remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """A shard that the task follows.
+
+    Attributes:
+        source: its source.
+        table: its schema and table.
+        target: the target of its rows, as in `TargetStatus`.
+        version: the version of the target that its rows are applied at now.
+        rows: row events read since the process started.
+        last_change: when the last of these was written, by the clock of the source.
+        lacks: the statements of open locks that it has not made, and with `shard-mode: optimistic`
+            also in what it differs from the target.
+        unreadable: why the account of the task can't read it; empty if it can.
+    """
+
+    source: str
+    table: str
+    target: str
+    version: int = 0
+    rows: int = 0
+    last_change: datetime | None = None
+    lacks: tuple[str, ...] = ()
+    unreadable: str = ""
 
 
 @dataclass(frozen=True, slots=True)

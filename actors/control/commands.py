@@ -5,6 +5,7 @@ What shows and asks is imported when it is used, so that `replicator --help` is 
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -112,6 +113,19 @@ async def _status(task: str) -> TaskStatus:
         return await saved_status(loaded)
 
 
+def shards(task: TaskName, as_json: AsJson = False) -> None:
+    """List the shards that a running task follows, with what each lacks."""
+    from actors.control.requests import shards_of
+    from replicator.status_values import plain
+    from replicator.terminal.shards import render_shards
+
+    found = anyio.run(shards_of, name_of(task))
+    if as_json:
+        tell(shown_json(plain(found), indent=2))
+    else:
+        show(render_shards(found))
+
+
 Targets = Annotated[
     list[str] | None,
     typer.Option(
@@ -124,6 +138,52 @@ Sources = Annotated[
     list[str] | None,
     typer.Option("--source", help="Only this source. Repeat the option for several."),
 ]
+
+
+def wait(
+    task: TaskName,
+    end: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--for",
+            metavar="END",
+            help="`now` (the default: everything that the sources have at this moment), a time, or"
+            " SOURCE=POSITION, where POSITION is FILE:OFFSET or a GTID set. Repeat the option for"
+            " several sources.",
+        ),
+    ] = None,
+    timeout: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="Wait no longer than this, for example 30s or 1h30m."),
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Wait until a running task has applied everything up to END, and print its positions.
+
+    This includes the rows that locks and blocked targets hold. If these, a fault or a pause keep
+    the task from it, the command ends with 1 and says what does.
+    """
+    from actors.control.waiting import wait_until
+    from config.values import parse_duration
+    from replicator.terminal.waiting import render_waited
+
+    try:
+        limit = parse_duration(timeout) if timeout else None
+    except ValueError as error:
+        raise typer.BadParameter(f"--timeout: {error}") from error
+    seconds = limit.total_seconds() if isinstance(limit, timedelta) else None
+    try:
+        found = anyio.run(wait_until, name_of(task), end or ["now"], seconds)
+    except ValueError as error:
+        raise typer.BadParameter(f"--for: {error}") from error
+    if as_json:
+        tell(shown_json(found.to_dict(), indent=2))
+    else:
+        show(render_waited(found.task, found.seconds, found.sources, applied=found.reached))
+    if not found.reached:
+        over = "the time is over; " if found.timed_out else ""
+        complain(f"task {found.task} has not applied everything: {over}{'; '.join(found.reasons)}")
+        raise typer.Exit(FAILED)
 
 
 def pause(task: TaskName, target: Targets = None, source: Sources = None) -> None:
