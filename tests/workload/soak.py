@@ -319,11 +319,15 @@ def follow(
     """Run the task, and make statements, until the time is over."""
     made = Statements(shards, Random(given.seed))
     over = time.monotonic() + given.minutes * 60
-    due = time.monotonic() + given.every
+    due = 0.0
     while (now := time.monotonic()) < over:
         killed = now + given.kill if given.kill else over
         with task_process(file, folder) as task:
             memory.task = task
+            if not due:
+                # The shards must be alike before the targets are made.
+                task.until_logged("copy.finished")
+                due = time.monotonic() + given.every
             while (now := time.monotonic()) < min(over, killed):
                 assert task.process.poll() is None, f"the task ended:\n{task.tail()}"
                 if now >= due:
