@@ -332,9 +332,11 @@ class _WholeComparison:
         ends: BinlogEnds | None = None
         unapplied = 0
         for _ in range(READINGS):
-            given = [ends] if ends is not None else []
-            applied, held = await self._run.progress.applied(given, result.target)
-            applied &= ends is not None
+            progress = self._run.progress
+            if ends is None:
+                applied, held = False, await progress.held(result.target)
+            else:
+                applied, held = await progress.applied([ends], result.target)
             unapplied = 0 if applied or ends is None else unapplied + 1
             await self._read(counts=applied and not held.some)
             before, ends = ends, await binlog_ends_of(comparison, self._run.jobs.servers)

@@ -13,7 +13,7 @@ from pyspark import SparkContext
 
 from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.comparing.task_progress import TaskProgress
-from replicator.downstream.meta.held_shards import HeldShards
+from replicator.downstream.meta.held_shards import NOTHING_HELD, HeldShards
 from replicator.mysql.names import TableName
 from replicator.pipeline.compare.doubts import BinlogEnds
 from replicator.pipeline.compare.findings import TargetComparison
@@ -260,10 +260,10 @@ async def test_a_column_that_a_shard_drops_before_the_task_knows_it(
             follows.set()
             await ends.wait()
 
-    async def applied(*_: object) -> bool:
+    async def applied(*_: object) -> tuple[bool, HeldShards]:
         begins.set()
         await follows.wait()
-        return True
+        return True, NOTHING_HELD
 
     monkeypatch.setattr(TaskProgress, "applied", applied)
     async with anyio.create_task_group() as group:
