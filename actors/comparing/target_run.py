@@ -147,6 +147,8 @@ class CompareJobs:
     """Waits until the servers are calm; how many tasks may look at once then."""
     _checksums: bool = field(kw_only=True)
     """As for `look_at`."""
+    _strikes: int = field(kw_only=True)
+    """As for `look_again`."""
 
     async def look(self, looks: Sequence[Look], tasks: int, most: int) -> list[Looked]:
         """Look at ranges, as `look_at_ranges`."""
@@ -175,6 +177,7 @@ class CompareJobs:
             await self.gate(),
             applied=applied,
             held=held,
+            strikes=self._strikes,
         )
         return await submit(self.spark, job, starving=lambda _: None)
 

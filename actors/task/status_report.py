@@ -123,6 +123,7 @@ def task_status(
         reconciling=tuple(counts.reconciling.entries.values()),
         rows_corrected=counts.reconciling.corrected,
         verified=tuple(counts.verified.values()),
+        started=counts.started,
     )
 
 
