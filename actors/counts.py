@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import anyio
 import numpy as np
@@ -17,7 +18,7 @@ from actors.validation_backlog import ValidationBacklog
 from replicator.kernels.compiled import Integers
 from replicator.monitoring.meters import TaskMeters
 from replicator.mysql.names import Member, TableName
-from replicator.status import CopyStatus, Reconciling, UnreadableShard, VerifiedTarget
+from replicator.status import CopyStatus, Reconciling, UnreadableShard, VerifiedTarget, now
 
 
 @dataclass(slots=True)
@@ -187,6 +188,7 @@ class TaskCounts:
     have joined their targets without waiting, with the places of their statements.
     """
 
+    started: datetime = field(default_factory=now)
     batches: int = 0
     awaited: dict[tuple[Member, int], tuple[TableName, TableName]] = field(default_factory=dict)
     joined: set[tuple[Member, int]] = field(default_factory=set)

@@ -202,6 +202,21 @@ class LockStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldTarget:
+    """A target whose rows may wait: those of all its shards, or of ``shards`` (source: table).
+
+    ``reason``: what else than a schema change holds them; ``events``: how many row events are
+    held, None if that is not known.
+    """
+
+    target: str
+    all_of: bool
+    shards: tuple[str, ...]
+    reason: str
+    events: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class DifferingShard:
     """A shard of a source that is not as its target: ``differences``, each as a sentence."""
 
@@ -479,6 +494,7 @@ class TaskStatus:
     """One task, in the process ``pid``; ``since``: when it entered ``state``.
 
     ``standby_for``: the process that runs the task where this one stands by, else empty.
+    ``started``: when the process began; None if none runs.
     ``reason``: why the task pauses, else empty. ``reconciling``: the targets whose rows are
     compared and corrected; ``rows_corrected``: by that, since the process started. ``verified``:
     when all rows of the targets were last compared, if rolling verification is on.
@@ -508,6 +524,8 @@ class TaskStatus:
     reconciling: tuple[Reconciling, ...] = ()
     rows_corrected: int = 0
     verified: tuple[VerifiedTarget, ...] = ()
+    started: datetime | None = None
+    held: tuple[HeldTarget, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""

@@ -84,6 +84,9 @@ OptionalTaskName = Annotated[
         autocompletion=complete_task,
     ),
 ]
+Everything = Annotated[
+    bool, typer.Option("--all", help="Show everything, however many targets and shards there are.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

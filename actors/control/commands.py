@@ -5,6 +5,7 @@ What shows and asks is imported when it is used, so that `replicator --help` is 
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio
 import typer
 
-from actors.control.arguments import AsJson, OptionalTaskName, TaskName, is_file, name_of
+from actors.control.arguments import (
+    AsJson,
+    Everything,
+    OptionalTaskName,
+    TaskName,
+    is_file,
+    name_of,
+)
 from actors.control.exit_codes import FAILED, NOT_RUNNING, UNHEALTHY
 from replicator.printable_text import shown_json
 from replicator.terminal.consoles import complain, out, show, tell
@@ -29,6 +37,7 @@ WATCH_PATIENCE = 3
 
 def status(
     task: OptionalTaskName = None,
+    everything: Everything = False,
     as_json: AsJson = False,
     watch: Annotated[
         bool,
@@ -40,6 +49,7 @@ def status(
 ) -> None:
     """Show what a task does: its sources, its targets, and what it waits for.
 
+    Of very many targets and sources, show those that need you, and a summary of the others.
     Without TASK, show the tasks of this user on this host; if one does not answer, the list says so
     and the exit code is 1. With the task file of a task that does not run, show its saved state.
     """
@@ -59,7 +69,7 @@ def status(
     if as_json:
         tell(shown_json(_values(found), indent=2))
     else:
-        show(render(found))
+        show(render(found, everything=everything))
     if tells_health and needs_operator(found):
         raise typer.Exit(UNHEALTHY)
     if tells_health and found.state == "stopped":
@@ -276,10 +286,9 @@ def stop(task: TaskName) -> None:
 
 def _watch(name: str) -> int:
     """Show the status again and again until the task has ended, or the key q; the exit code."""
-    from actors.control.requests import status_of
     from actors.control.task_records import find_record, was_killed
 
-    last = _watch_until_end(name, anyio.run(status_of, name))
+    last = _watch_until_end(name, _first_status(name))
     if last is None:
         return 0
     record = find_record(name)
@@ -288,6 +297,22 @@ def _watch(name: str) -> int:
         return FAILED
     out.print(f"task {name} has ended", markup=False, highlight=False)
     return FAILED if last.error else 0
+
+
+def _first_status(name: str) -> TaskStatus:
+    """The status of a task; waits for one that does not run yet."""
+    from actors.control.client import NotRunningError
+    from actors.control.requests import status_of
+
+    told = False
+    while True:
+        try:
+            return anyio.run(status_of, name)
+        except NotRunningError as error:
+            if not told:
+                out.print(f"waiting for task {name}: {error}", markup=False, highlight=False)
+            told = True
+            time.sleep(WATCH_SECONDS)
 
 
 def _watch_until_end(name: str, last: TaskStatus) -> TaskStatus | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.servers.binlog_ends import end_of
-from tests.support.tasks.processes import task_process
+from tests.support.tasks.processes import PATIENCE, task_process
 from tests.support.tasks.shards import Shards
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import write_task
@@ -85,6 +87,31 @@ def test_a_lock_and_a_pause_are_reasons(shards: Shards, tmp_path: Path) -> None:
         done = task.cli("wait", name)
         assert done.returncode == 1
         assert "the task is paused" in done.stderr
+
+
+def test_a_watch_waits_for_the_start_and_the_time_counts_from_it(
+    shards: Shards, tmp_path: Path
+) -> None:
+    name = shards.database
+    file = write_task(tmp_path, shards.task())
+    with task_process(file, tmp_path) as task:
+        task.until_state(name, "running")
+        assert task.cli("stop", name).returncode == 0
+        env = dict(task.env)
+    command = [sys.executable, "-m", "cli", "status", name, "--watch"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as watch:
+        assert watch.stdout is not None
+        assert watch.stdout.readline().startswith(f"waiting for task {name}: ")
+        with task_process(file, tmp_path) as task:
+            first = task.until_state(name, "running")
+            assert task.cli("pause", name).returncode == 0
+            assert task.cli("resume", name).returncode == 0
+            again = task.until_state(name, "running")
+            assert first.started == again.started
+            assert first.started is not None
+            assert first.started <= first.since <= again.since
+            assert task.cli("stop", name).returncode == 0
+        assert watch.wait(PATIENCE) == 0
 
 
 def _equal(shards: Shards) -> None:
