@@ -202,6 +202,21 @@ class LockStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldTarget:
+    """A target whose rows may wait: those of all its shards, or of ``shards`` (source: table).
+
+    ``reason``: what else than a schema change holds them; ``events``: how many row events are
+    held, None if that is not known.
+    """
+
+    target: str
+    all_of: bool
+    shards: tuple[str, ...]
+    reason: str
+    events: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class DifferingShard:
     """A shard of a source that is not as its target: ``differences``, each as a sentence."""
 
@@ -510,6 +525,7 @@ class TaskStatus:
     rows_corrected: int = 0
     verified: tuple[VerifiedTarget, ...] = ()
     started: datetime | None = None
+    held: tuple[HeldTarget, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""

@@ -284,7 +284,7 @@ class TargetComparer:
                 break
             # A schema change may be on its way, or have come meanwhile.
             ends = await binlog_ends_of(comparison, self._servers)
-            await self._progress.applied([ends])
+            await self._progress.applied([ends], name)
             await self._explain(comparison, result)
             members = (await shards_of_targets(found, self._progress)).get(name, members)
             if members.unread:
