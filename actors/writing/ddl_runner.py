@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Protocol
@@ -14,7 +14,6 @@ from attrs import define, field
 
 from actors.backoff import until_done
 from actors.faults import (
-    COPY_AGAIN,
     SKIP,
     DdlEvent,
     FatalError,
@@ -29,6 +28,7 @@ from actors.writing.refused_statements import ways
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import converts_times, shard_only_columns
 from replicator.ddl.analysis.generated_columns import computed_columns
+from replicator.ddl.analysis.numbering import numbered_columns
 from replicator.ddl.parser.classify import classify, classify_in
 from replicator.ddl.parser.statement import TableRole
 from replicator.ddl.rewrite.constraint_names import without_check_names
@@ -38,9 +38,9 @@ from replicator.downstream.ddl.ddl_execution import (
     DdlExecutor,
     DdlRefusedError,
     HalfExecutedError,
-    RenumberingError,
     TargetLockedError,
 )
+from replicator.downstream.ddl.record_progress import DONE
 from replicator.downstream.meta.decisions import DECIDED
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.context.sql_modes import STRICT
@@ -49,7 +49,12 @@ from replicator.mysql.errors import DOES_NOT_FIT
 from replicator.mysql.names import Member, TableName, folded
 from replicator.mysql.row_values import without_values
 from replicator.schema.effects.carried_change import MemberChange
-from replicator.schema.effects.column_values import keyed_values, queued_values
+from replicator.schema.effects.column_values import (
+    counting,
+    in_unique_keys,
+    keyed_values,
+    queued_values,
+)
 from replicator.schema.effects.ddl_effects import EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.touched_parts import name_of_column, touched_parts
@@ -101,6 +106,8 @@ class DdlRunner:
     _queued: Callable[[], None] | None
     """Called when the rows of a target are queued to be reconciled; None if a statement after which
     only the shards know their values is a fault."""
+    _apply_safely: Callable[[Collection[str]], None]
+    """Called with the sources whose rows are applied in safe mode from now on."""
     under_way: set[TableName] = field(factory=set, init=False)
     """The targets of which a statement is being executed."""
     _altering: defaultdict[TableName, anyio.Lock] = field(
@@ -204,11 +211,11 @@ class DdlRunner:
         )
 
         async def attempt() -> None:
-            if item.event.instead is None:
-                await self._refuse_unproven(execution, statement, after)
-            refuse_computed(self._registry, execution, statement, agreed=True)
+            answered = item.event.instead is not None
+            proven = await self._proven(execution, statement, after, answered=answered)
+            refuse_computed(self._registry, proven, statement, agreed=True)
             agreed = None if resolution.resolved.unlocked else after
-            await self._run(execution, version, statement, agreed)
+            await self._run(proven, version, statement, agreed)
 
         await self._until_there(target, attempt)
 
@@ -250,44 +257,75 @@ class DdlRunner:
             execution = await self.rules.ruled(item, change, execution)
             if execution.record is None:
                 refuse_computed(self._registry, execution, item.statement, agreed=False)
-        if item.effect.instead is None:
-            await self._refuse_unproven(execution, item.statement, change.after)
+        execution = await self._proven(
+            execution, item.statement, change.after, answered=item.effect.instead is not None
+        )
         await self._run(execution, item.version, item.statement)
 
-    async def _refuse_unproven(
-        self, ddl: DdlExecution, statement: Statement, after: Table | None
-    ) -> None:
-        """Raise FatalError for values that only a shard knows if the target's rows are found by
-        them, or if the task is to stop then, unless the execution has begun.
+    async def _proven(
+        self, ddl: DdlExecution, statement: Statement, after: Table | None, *, answered: bool
+    ) -> DdlExecution:
+        """Return an execution with all that is to be read from the shards after it.
 
-        ``after``: the structure of the shard after the statement.
+        Raises FatalError for values that only a shard knows if the task is to stop then, or if it
+        finds rows by them and may not delete those that have other values, unless the execution
+        has begun.
+
+        Args:
+            ddl: the execution.
+            statement: the shard's statement.
+            after: the structure of the shard after it.
+            answered: the operator has given what is executed.
         """
-        columns, why = ddl.shard_only, "the task file has `on-unproven-change: stop`"
-        if self._queued is not None:
-            columns = await self._keyed(ddl, after)
-            why = f"the task finds rows by their key, which {', '.join(columns)} is part of"
-        if not columns:
-            return
-        known = ddl if ddl.looked_up else await self._executor.with_record(ddl)
-        if known.record is None or known.record.state == DECIDED:
-            raise _unproven(ddl, columns, statement, why, stops=self._queued is None)
-
-    async def _keyed(self, ddl: DdlExecution, after: Table | None) -> tuple[str, ...]:
-        """The columns by which a statement makes the target find its rows, although these have, or
-        may still have, other values in them than in their shards."""
         queued = await self._executor.queued(ddl.target) if ddl.statements else frozenset()
-        if not ddl.shard_only and not queued:
-            return ()
+        parsed = (
+            classify_in(ddl.context, sql, default_schema=ddl.target.schema)
+            for sql in ddl.statements
+        )
+        counts = any(map(numbered_columns, parsed))
+        if not ddl.shard_only and not queued and not counts:
+            return ddl
         present = await self._executor.present(ddl.target)
-        if present is None:
-            return ()
-        keyed = {
-            *keyed_values(ddl.shard_only, ddl.before, after, present),
-            *queued_values(queued, after, present),
-        }
-        if not keyed or not await self._executor.has_rows(ddl.target):
-            return ()
-        return tuple(sorted(keyed))
+        known = ddl if ddl.looked_up else await self._executor.with_record(ddl)
+        state = DECIDED if known.record is None else known.record.state
+        if state == DONE:
+            return known
+        begun, numbered = state != DECIDED, list[str]()
+        if counts and present is not None:
+            found = await self._executor.numbered(known, begun=begun)
+            numbered = [name for one in found for name in counting(after, one)]
+            known = replace(known, shard_only=(*known.shard_only, *numbered))
+        stops = self._queued is None
+        columns, why = known.shard_only, "the task file has `on-unproven-change: stop`"
+        safe: frozenset[str] = frozenset()
+        if not stops and present is not None:
+            there = ddl.before if begun else present
+            keyed = in_unique_keys(numbered, after)
+            if not answered and there is not None:
+                keyed |= {*keyed_values(ddl.shard_only, ddl.before, after, there)}
+                keyed |= {*queued_values(queued, after, there)}
+            if keyed and await self._executor.has_rows(ddl.target):
+                safe = await self._deletable(ddl.target, after)
+            columns = () if safe else tuple(sorted(keyed))
+            why = (
+                f"the task finds rows by their key, which {', '.join(columns)} is part of, and may"
+                " not delete rows of the target that have other values there: it has not copied"
+                " the shards, or the target has rows of others"
+            )
+        if columns and not begun and (numbered or not answered):
+            raise _unproven(ddl, columns, statement, why, stops=stops)
+        return replace(known, safe_sources=safe)
+
+    async def _deletable(self, target: TableName, after: Table | None) -> frozenset[str]:
+        """Return the sources of a target whose rows are all known to be those of its shards, so
+        that a reconciliation deletes rows which only the target has; otherwise none."""
+        number = self._registry.target(target)
+        members = frozenset(map(self._registry.member, self._registry.members_of(number)))
+        sources = frozenset(member.source for member in members)
+        if after is None or after.row_key is None:
+            return frozenset()
+        copied = await self._executor.copied(sources)
+        return sources if copied and await self._executor.owned_by(target, members) else frozenset()
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
         zone = ddl.context.time_zone
@@ -348,6 +386,7 @@ class DdlRunner:
                 raise
             ddl = cut
             ran = await self._alone(ddl)
+        self._apply_safely(ddl.safe_sources)
         if ddl.shard_only and self._queued is not None:
             self._queued()
         return ran
@@ -375,7 +414,8 @@ class DdlRunner:
             return None
         if not await self._executor.owned_by(ddl.target, frozenset(members)):
             return None
-        cut = replace(ddl, strict=False, shard_only=(*ddl.shard_only, *sorted(columns)))
+        columns_now = (*ddl.shard_only, *sorted(columns))
+        cut = replace(ddl, strict=False, shard_only=columns_now, looked_up=False)
         return cut if columns else None
 
     async def _run(
@@ -396,20 +436,6 @@ class DdlRunner:
             log.info("ddl.started", statement=text[:2000], member=str(ddl.member.name))
         try:
             ran = await self._executed(ddl, after)
-        except RenumberingError as error:
-            raise FatalError(
-                "ddl.renumbers",
-                f"an AUTO_INCREMENT column would give {error.rows} of the target other numbers"
-                " than they have in their shards\n"
-                f"  statement: {text[:2000]}",
-                "make the change by hand on the target, without AUTO_INCREMENT (a new column:"
-                " nullable), and set the column in the target's rows to the numbers that the"
-                " shards gave them in this statement; then `replicator binlog skip`",
-                f"if you can't tell on the target which rows come from which shard: {COPY_AGAIN}",
-                where=f"{ddl.member}, target {ddl.target}",
-                scope=of_target(ddl.target),
-                about=_event(ddl, statement),
-            ) from error
         except TargetLockedError as error:
             where = f"{ddl.member}, target {ddl.target}, statement: {text[:2000]}"
             raise locked_fault([ddl.target], str(error), where) from error

@@ -29,6 +29,7 @@ from actors.sharding.coordination import (
 from actors.sharding.modes import SHARD_MODES
 from actors.sharding.moved_shards import MovedShards
 from actors.task.resources.resources import Resources
+from actors.task.startup.copy_overlap import UNTIL_COPIED
 from actors.task.startup.source_start import SourceStart
 from actors.task.wiring.binlog_ends import binlog_ends
 from actors.task.wiring.source_unit import SourceUnit
@@ -148,21 +149,28 @@ async def wire(
     spark: SparkContext,
     starts: Mapping[str, SourceStart],
     stopped: Mapping[str, StoppedSource],
-    safe_until: Mapping[str, int],
+    safe_until: dict[str, int],
     *,
     load_data: bool,
     tracks_keys: bool,
 ) -> RunningTask:
     """Build the actors from the state that the sources start from; none runs yet.
 
-    ``safe_until`` by source, as in `ApplySettings`; ``load_data``: the target takes LOAD DATA into
-    a transaction; ``tracks_keys``: keys that are deleted from shared targets are tracked.
+    ``safe_until`` by source, as in `ApplySettings`; statements add sources. ``load_data``: the
+    target takes LOAD DATA into a transaction; ``tracks_keys``: keys that are deleted from shared
+    targets are tracked.
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
     mode = SHARD_MODES[task.shard_mode]
     executor = DdlExecutor(resources.sessions, meta)
     rules = mode.writer_rules(_writer_tools(resources, executor))
-    runner = _runner(resources, executor, rules)
+
+    def apply_safely(added: Collection[str]) -> None:
+        if added:
+            safe_until.update(dict.fromkeys(added, UNTIL_COPIED))
+            jobs.note_again(meta.table(TRACKED_KEY_TABLE))
+
+    runner = _runner(resources, executor, rules, apply_safely)
     coordination: Coordination
     renames = TargetRenames(resources.ddl, meta)
     counts = resources.counts
@@ -267,7 +275,12 @@ def _reconciles(resources: Resources) -> bool:
     return resources.task.on_unproven_change == "reconcile"
 
 
-def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> DdlRunner:
+def _runner(
+    resources: Resources,
+    executor: DdlExecutor,
+    rules: WriterRules,
+    apply_safely: Callable[[Collection[str]], None],
+) -> DdlRunner:
     return DdlRunner(
         resources.registry,
         executor,
@@ -277,6 +290,7 @@ def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> 
         resources.has_others,
         resources.task.show_row_values,
         resources.counts.reconciling.changed if _reconciles(resources) else None,
+        apply_safely,
     )
 
 
