@@ -155,6 +155,14 @@ class DifferingRows:
             self._result.refused = True
             return
         self._result.repaired += done.rows
+        for key, shards in done.shared.items():
+            self._result.shared += 1
+            if self._result.shared <= EXAMPLES:
+                shown = key.decode("utf-8", "backslashreplace").replace("\t", ", ")
+                self._result.remarks.append(
+                    f"The target can have one row with the key {shown}, but there are several:"
+                    f" {', '.join(shards)}"
+                )
         reach(Failpoint.ROWS_CORRECTED)
         if done.otherwise:
             keys = [key.decode("utf-8", "backslashreplace") for key in sorted(done.otherwise)]

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -108,10 +108,17 @@ def has_other_owners(scope: RepairScope, rows: Iterable[tuple[str, ...]]) -> boo
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """How many rows were made right, and the keys of the rows that the server stored otherwise."""
+    """How many rows were made right, and the keys of those that were not.
+
+    Attributes:
+        rows: their number.
+        otherwise: the keys of rows that the server stored otherwise.
+        shared: keys of which several rows are in shards, with these shards.
+    """
 
     rows: int
     otherwise: frozenset[bytes] = frozenset()
+    shared: Mapping[bytes, tuple[str, ...]] = field(default_factory=dict)
 
 
 class _RepairSession(SourceStream):
@@ -183,6 +190,8 @@ class _Wrong:
 
     rows: list[RowDifference]
     wanted: dict[bytes, list[bytes]] = field(default_factory=dict)
+    shared: dict[bytes, tuple[str, ...]] = field(default_factory=dict)
+    """As in `Repaired`; none of these is among the rows."""
 
 
 def repair_now(
@@ -205,7 +214,7 @@ def repair_now(
             away=PATIENCE,
         )
         if not done.otherwise:
-            return Repaired(done.rows, otherwise)
+            return Repaired(done.rows, otherwise, done.shared)
         otherwise |= done.otherwise
     return Repaired(0, otherwise)
 
@@ -246,7 +255,7 @@ def _repaired(
         if not otherwise:
             reach(Failpoint.CORRECTION_OPEN)
             session.commit()
-        return Repaired(sum(found.times for found in wrong.rows), otherwise)
+        return Repaired(sum(found.times for found in wrong.rows), otherwise, wrong.shared)
 
 
 def _refuse_other_owners(scope: RepairScope, sessions: Sessions) -> None:
@@ -291,11 +300,22 @@ def _by_keys(
             for difference in differences_of(comparison, key, group)
             if difference.kind != "missing" or difference.in_shard == seen.get(key)
         ]
-        wrong = _without_kept(comparison, found)
+        shared = {key: group for key, group in groups.items() if len(group.in_shards) > 1}
+        wrong = _without_kept(comparison, [one for one in found if one.key not in shared])
         others = _in_the_way(comparison, wrong, sessions) - keys.keys()
         if not others or len(keys) > MOST_KEYS:
-            return _Wrong(wrong, {key: _wanted(group) for key, group in groups.items()})
+            wanted = {key: _wanted(group) for key, group in groups.items()}
+            return _Wrong(wrong, wanted, _named(shared, comparison))
         keys |= dict.fromkeys(others)
+
+
+def _named(
+    groups: Mapping[bytes, RowGroup], comparison: ComparisonPlan
+) -> dict[bytes, tuple[str, ...]]:
+    return {
+        key: tuple(str(comparison.shards[number]) for _, _, number in group.in_shards)
+        for key, group in groups.items()
+    }
 
 
 def _wanted(group: RowGroup) -> list[bytes]:
