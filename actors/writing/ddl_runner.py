@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Protocol
@@ -83,6 +83,10 @@ class StatementRules(Protocol):
         """
         ...
 
+    def proven(self, execution: DdlExecution) -> DdlExecution:
+        """The execution, with what is to be read from the shards after it in its record, too."""
+        ...
+
     async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
         """Whether a statement that the target has refused must be decided again."""
         ...
@@ -106,8 +110,6 @@ class DdlRunner:
     _queued: Callable[[], None] | None
     """Called when the rows of a target are queued to be reconciled; None if a statement after which
     only the shards know their values is a fault."""
-    _apply_safely: Callable[[Collection[str]], None]
-    """Called with the sources whose rows are applied in safe mode from now on."""
     under_way: set[TableName] = field(factory=set, init=False)
     """The targets of which a statement is being executed."""
     _altering: defaultdict[TableName, anyio.Lock] = field(
@@ -260,7 +262,7 @@ class DdlRunner:
         execution = await self._proven(
             execution, item.statement, change.after, answered=item.effect.instead is not None
         )
-        await self._run(execution, item.version, item.statement)
+        await self._run(self.rules.proven(execution), item.version, item.statement)
 
     async def _proven(
         self, ddl: DdlExecution, statement: Statement, after: Table | None, *, answered: bool
@@ -277,22 +279,24 @@ class DdlRunner:
             after: the structure of the shard after it.
             answered: the operator has given what is executed.
         """
-        queued = await self._executor.queued(ddl.target) if ddl.statements else frozenset()
-        parsed = (
+        queued = await self._executor.targets.queued(ddl.target) if ddl.statements else frozenset()
+        parsed = [
             classify_in(ddl.context, sql, default_schema=ddl.target.schema)
             for sql in ddl.statements
-        )
+        ]
         counts = any(map(numbered_columns, parsed))
         if not ddl.shard_only and not queued and not counts:
             return ddl
-        present = await self._executor.present(ddl.target)
+        present = await self._executor.targets.present(ddl.target)
         known = ddl if ddl.looked_up else await self._executor.with_record(ddl)
         state = DECIDED if known.record is None else known.record.state
         if state == DONE:
             return known
         begun, numbered = state != DECIDED, list[str]()
         if counts and present is not None:
-            found = await self._executor.numbered(known, begun=begun)
+            found = await self._executor.targets.numbered(
+                ddl.target, parsed, ddl.context, begun=begun
+            )
             numbered = [name for one in found for name in counting(after, one)]
             known = replace(known, shard_only=(*known.shard_only, *numbered))
         stops = self._queued is None
@@ -304,7 +308,7 @@ class DdlRunner:
             if not answered and there is not None:
                 keyed |= {*keyed_values(ddl.shard_only, ddl.before, after, there)}
                 keyed |= {*queued_values(queued, after, there)}
-            if keyed and await self._executor.has_rows(ddl.target):
+            if keyed and await self._executor.targets.has_rows(ddl.target):
                 safe = await self._deletable(ddl.target, after)
             columns = () if safe else tuple(sorted(keyed))
             why = (
@@ -314,7 +318,7 @@ class DdlRunner:
             )
         if columns and not begun and (numbered or not answered):
             raise _unproven(ddl, columns, statement, why, stops=stops)
-        return replace(known, safe_sources=safe)
+        return replace(known, safe_sources=known.safe_sources | safe)
 
     async def _deletable(self, target: TableName, after: Table | None) -> frozenset[str]:
         """Return the sources of a target whose rows are all known to be those of its shards, so
@@ -324,8 +328,12 @@ class DdlRunner:
         sources = frozenset(member.source for member in members)
         if after is None or after.row_key is None:
             return frozenset()
-        copied = await self._executor.copied(sources)
-        return sources if copied and await self._executor.owned_by(target, members) else frozenset()
+        copied = await self._executor.targets.copied(sources)
+        return (
+            sources
+            if copied and await self._executor.targets.owned_by(target, members)
+            else frozenset()
+        )
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
         zone = ddl.context.time_zone
@@ -386,7 +394,6 @@ class DdlRunner:
                 raise
             ddl = cut
             ran = await self._alone(ddl)
-        self._apply_safely(ddl.safe_sources)
         if ddl.shard_only and self._queued is not None:
             self._queued()
         return ran
@@ -398,7 +405,7 @@ class DdlRunner:
         It may not for the operator's statement, and if a row would lose a value that no shard has.
         """
         lax = not (ddl.context.sql_mode or 0) & STRICT
-        present = await self._executor.present(ddl.target)
+        present = await self._executor.targets.present(ddl.target)
         if self._queued is None or not lax or after is None or present is None:
             return None
         if ddl.instead is not None:
@@ -412,7 +419,7 @@ class DdlRunner:
         )
         if not columns.isdisjoint(map(folded, keys)):
             return None
-        if not await self._executor.owned_by(ddl.target, frozenset(members)):
+        if not await self._executor.targets.owned_by(ddl.target, frozenset(members)):
             return None
         columns_now = (*ddl.shard_only, *sorted(columns))
         cut = replace(ddl, strict=False, shard_only=columns_now, looked_up=False)

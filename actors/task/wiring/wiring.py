@@ -162,15 +162,14 @@ async def wire(
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
     mode = SHARD_MODES[task.shard_mode]
-    executor = DdlExecutor(resources.sessions, meta)
-    rules = mode.writer_rules(_writer_tools(resources, executor))
 
     def apply_safely(added: Collection[str]) -> None:
-        if added:
-            safe_until.update(dict.fromkeys(added, UNTIL_COPIED))
-            jobs.note_again(meta.table(TRACKED_KEY_TABLE))
+        safe_until.update(dict.fromkeys(added, UNTIL_COPIED))
+        jobs.note_again(meta.table(TRACKED_KEY_TABLE))
 
-    runner = _runner(resources, executor, rules, apply_safely)
+    executor = DdlExecutor(resources.sessions, meta, apply_safely)
+    rules = mode.writer_rules(_writer_tools(resources, executor))
+    runner = _runner(resources, executor, rules)
     coordination: Coordination
     renames = TargetRenames(resources.ddl, meta)
     counts = resources.counts
@@ -275,12 +274,7 @@ def _reconciles(resources: Resources) -> bool:
     return resources.task.on_unproven_change == "reconcile"
 
 
-def _runner(
-    resources: Resources,
-    executor: DdlExecutor,
-    rules: WriterRules,
-    apply_safely: Callable[[Collection[str]], None],
-) -> DdlRunner:
+def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> DdlRunner:
     return DdlRunner(
         resources.registry,
         executor,
@@ -290,7 +284,6 @@ def _runner(
         resources.has_others,
         resources.task.show_row_values,
         resources.counts.reconciling.changed if _reconciles(resources) else None,
-        apply_safely,
     )
 
 

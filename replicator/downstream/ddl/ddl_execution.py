@@ -14,7 +14,7 @@ executed.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import pymysql.err
@@ -44,22 +44,19 @@ from replicator.downstream.ddl.record_progress import (
 )
 from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.ddl.table_options import set_options
+from replicator.downstream.ddl.target_reader import TargetReader
 from replicator.downstream.ddl.unused_children import drop_unused_keys
 from replicator.downstream.ddl.value_safeguards import (
-    numbered_rows,
     refuse_implicit_timestamps,
     refuse_rounded_times,
     report_changed_values,
 )
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.decisions import DDL_TABLE, DECIDED
 from replicator.downstream.meta.reconciliations import (
     RECONCILIATION_TABLE,
     queue_reconciliation,
-    queued_columns,
 )
-from replicator.downstream.meta.row_owners import owned_by
 from replicator.downstream.scratch_names import scratch_table
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection, Transaction
@@ -159,9 +156,19 @@ class DdlExecution:
 
 
 class DdlExecutor:
-    """Runs DDL on the target, each statement once."""
+    """Runs DDL on the target, each statement once.
 
-    def __init__(self, sessions: StatementSessions, meta: MetaStore) -> None:
+    ``apply_safely``: called with sources whose rows must be applied in safe mode from now on.
+    """
+
+    def __init__(
+        self,
+        sessions: StatementSessions,
+        meta: MetaStore,
+        apply_safely: Callable[[Collection[str]], None] = lambda _: None,
+    ) -> None:
+        self._apply_safely = apply_safely
+        self.targets = TargetReader(sessions.connection, meta)
         self._sessions = sessions
         self._connection = sessions.connection
         self._meta = meta
@@ -354,33 +361,6 @@ class DdlExecutor:
         """
         return replace(ddl, record=await self._record(ddl), looked_up=True)
 
-    async def present(self, target: TableName) -> Table | None:
-        """Return the structure of a target, None if it does not exist."""
-        return await read_table(self._connection, target)
-
-    async def queued(self, target: TableName) -> frozenset[str]:
-        """Return the columns whose values in a target are still to be read from the shards."""
-        return await queued_columns(self._connection, self._meta, target)
-
-    async def has_rows(self, target: TableName) -> bool:
-        """Whether a target that exists has rows."""
-        return bool(await self._connection.fetch(f"SELECT 1 FROM {target.quoted} LIMIT 1"))
-
-    async def numbered(self, ddl: DdlExecution, *, begun: bool) -> tuple[str, ...]:
-        """As `numbered_rows`, for all statements of an execution."""
-        mode = ddl.context.sql_mode or 0
-        statements = [_recognised(ddl, sql) for sql in ddl.statements]
-        return await numbered_rows(self._connection, ddl.target, statements, mode, begun=begun)
-
-    async def owned_by(self, target: TableName, members: Collection[Member]) -> bool:
-        """As `replicator.downstream.meta.row_owners.owned_by`."""
-        return await owned_by(self._meta, target, members)
-
-    async def copied(self, sources: Collection[str]) -> bool:
-        """Whether the task has copied these sources: a target has rows of them alone then."""
-        copies = await CopyStore(self._meta).copies()
-        return all(source in copies and copies[source].done for source in sources)
-
     async def _record(self, ddl: DdlExecution) -> DdlRecord | None:
         rows = await self._connection.fetch(
             f"SELECT version, state, fingerprint, entry FROM {self._meta.table(DDL_TABLE)}"
@@ -420,7 +400,9 @@ class DdlExecutor:
 
     async def _queue_rows(self, transaction: Transaction, ddl: DdlExecution) -> None:
         """Queue the rows of a target, together with the record that its statement is executed."""
-        if ddl.shard_only:
+        if ddl.safe_sources:
+            self._apply_safely(ddl.safe_sources)
+        if ddl.shard_only or ddl.safe_sources:
             table = self._meta.table(RECONCILIATION_TABLE)
             await queue_reconciliation(
                 transaction, table, ddl.target, ddl.shard_only, safe_sources=ddl.safe_sources
