@@ -303,16 +303,20 @@ class DdlRunner:
         columns, why = known.shard_only, "the task file has `on-unproven-change: stop`"
         safe: frozenset[str] = frozenset()
         if not stops and present is not None:
-            there = ddl.before if begun else present
-            keyed = in_unique_keys(numbered, after)
+            there, others = ddl.before if begun else present, set[str]()
             if not answered and there is not None:
-                keyed |= {*keyed_values(ddl.shard_only, ddl.before, after, there)}
-                keyed |= {*queued_values(queued, after, there)}
-            if keyed and await self._executor.targets.has_rows(ddl.target):
-                safe = await self._deletable(ddl.target, after)
-            columns = () if safe else tuple(sorted(keyed))
+                others |= {*keyed_values(ddl.shard_only, ddl.before, after, there)}
+                others |= {*queued_values(queued, after, there)}
+            keyed = in_unique_keys(numbered, after)
+            if keyed | others and await self._executor.targets.has_rows(ddl.target):
+                exact = await self._exact_sources(ddl.target)
+                safe = exact if after is not None and after.row_key is not None else safe
+                keyed = set() if exact else keyed
+                columns = tuple(sorted(keyed if safe else keyed | others))
+            else:
+                columns = ()
             why = (
-                f"the task finds rows by their key, which {', '.join(columns)} is part of, and may"
+                f"the task finds rows by their values in {', '.join(columns)}, and may"
                 " not delete rows of the target that have other values there: it has not copied"
                 " the shards, or the target has rows of others"
             )
@@ -320,20 +324,15 @@ class DdlRunner:
             raise _unproven(ddl, columns, statement, why, stops=stops)
         return replace(known, safe_sources=known.safe_sources | safe)
 
-    async def _deletable(self, target: TableName, after: Table | None) -> frozenset[str]:
+    async def _exact_sources(self, target: TableName) -> frozenset[str]:
         """Return the sources of a target whose rows are all known to be those of its shards, so
         that a reconciliation deletes rows which only the target has; otherwise none."""
         number = self._registry.target(target)
         members = frozenset(map(self._registry.member, self._registry.members_of(number)))
         sources = frozenset(member.source for member in members)
-        if after is None or after.row_key is None:
-            return frozenset()
-        copied = await self._executor.targets.copied(sources)
-        return (
-            sources
-            if copied and await self._executor.targets.owned_by(target, members)
-            else frozenset()
-        )
+        targets = self._executor.targets
+        exact = await targets.copied(sources) and await targets.owned_by(target, members)
+        return sources if exact else frozenset()
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
         zone = ddl.context.time_zone

@@ -65,10 +65,12 @@ def counting(table: Table | None, name: str) -> tuple[str, ...]:
 
 
 def in_unique_keys(columns: Iterable[str], table: Table | None) -> set[str]:
-    """Those of some columns that are in unique keys of a table; all if it is not known."""
-    keys = () if table is None else table.keys
-    keyed = {folded(name) for key in keys for name in key.columns}
-    return {name for name in columns if table is None or folded(name) in keyed}
+    """Those of some columns by which rows of a table are told apart: those in unique keys, all
+    without a key. All if the table is not known."""
+    if table is None or table.row_key is None:
+        return set(columns)
+    keyed = {folded(name) for key in table.keys for name in key.columns}
+    return {name for name in columns if folded(name) in keyed}
 
 
 def queued_values(columns: Iterable[str], after: Table | None, target: Table) -> tuple[str, ...]:

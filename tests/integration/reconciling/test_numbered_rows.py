@@ -80,6 +80,21 @@ async def test_a_unique_key_of_numbers_beside_the_primary_key(
 
 
 @MODES
+async def test_a_key_that_is_another_value_at_each_execution(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    merging = merging_from(mariadb_source)
+    await numbered(merging, mode)
+    for n in (1, 2):
+        merging.do(
+            f"ALTER TABLE x_{n} ADD u CHAR(36) DEFAULT uuid() PRIMARY KEY",
+            f"UPDATE x_{n} SET v = -1 WHERE id % 3 = 1",
+            f"DELETE FROM x_{n} WHERE id % 5 = 0",
+        )
+    await ends_equal(merging)
+
+
+@MODES
 async def test_rows_that_get_the_same_numbers_are_told(
     merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
 ) -> None:
