@@ -162,12 +162,7 @@ async def wire(
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
     mode = SHARD_MODES[task.shard_mode]
-
-    def apply_safely(added: Collection[str]) -> None:
-        safe_until.update(dict.fromkeys(added, UNTIL_COPIED))
-        jobs.note_again(meta.table(TRACKED_KEY_TABLE))
-
-    executor = DdlExecutor(resources.sessions, meta, apply_safely)
+    executor = DdlExecutor(resources.sessions, meta)
     rules = mode.writer_rules(_writer_tools(resources, executor))
     runner = _runner(resources, executor, rules)
     coordination: Coordination
@@ -187,6 +182,7 @@ async def wire(
     settings = _apply_settings(resources, safe_until, load_data=load_data, tracks_keys=tracks_keys)
     collations = await available_collations(resources.ddl)
     jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
+    executor.apply_safely = partial(_apply_safely, jobs, safe_until, meta)
     validator = _validator(resources, spark)
     writer = await _writer(resources, starts, jobs, runner, rules, collations, open_items, is_held)
     if validator is not None:
@@ -219,6 +215,13 @@ async def wire(
     ends = partial(binlog_ends, {source: addresses[source] for source in units})
     mover = TargetMover(moved, renames, meta, writer, coordination, units, tuple(stopped), ends)
     return RunningTask(writer, coordination, mover, units, stopped, watch, overrides, validator)
+
+
+def _apply_safely(
+    jobs: JobRunner, safe_until: dict[str, int], meta: MetaStore, sources: Collection[str]
+) -> None:
+    safe_until.update(dict.fromkeys(sources, UNTIL_COPIED))
+    jobs.note_again(meta.table(TRACKED_KEY_TABLE))
 
 
 def _validator(resources: Resources, spark: SparkContext) -> RowValidator | None:

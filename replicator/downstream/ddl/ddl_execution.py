@@ -156,18 +156,11 @@ class DdlExecution:
 
 
 class DdlExecutor:
-    """Runs DDL on the target, each statement once.
+    """Runs DDL on the target, each statement once."""
 
-    ``apply_safely``: called with sources whose rows must be applied in safe mode from now on.
-    """
-
-    def __init__(
-        self,
-        sessions: StatementSessions,
-        meta: MetaStore,
-        apply_safely: Callable[[Collection[str]], None] = lambda _: None,
-    ) -> None:
-        self._apply_safely = apply_safely
+    def __init__(self, sessions: StatementSessions, meta: MetaStore) -> None:
+        self.apply_safely: Callable[[Collection[str]], None] = lambda _: None
+        """Called with sources whose rows must be applied in safe mode from now on."""
         self.targets = TargetReader(sessions.connection, meta)
         self._sessions = sessions
         self._connection = sessions.connection
@@ -401,7 +394,7 @@ class DdlExecutor:
     async def _queue_rows(self, transaction: Transaction, ddl: DdlExecution) -> None:
         """Queue the rows of a target, together with the record that its statement is executed."""
         if ddl.safe_sources:
-            self._apply_safely(ddl.safe_sources)
+            self.apply_safely(ddl.safe_sources)
         if ddl.shard_only or ddl.safe_sources:
             table = self._meta.table(RECONCILIATION_TABLE)
             await queue_reconciliation(
