@@ -156,9 +156,8 @@ async def wire(
 ) -> RunningTask:
     """Build the actors from the state that the sources start from; none runs yet.
 
-    ``safe_until`` by source, as in `ApplySettings`; statements add sources. ``load_data``: the
-    target takes LOAD DATA into a transaction; ``tracks_keys``: keys that are deleted from shared
-    targets are tracked.
+    ``safe_until`` as in `ApplySettings`; statements add sources. ``load_data``: LOAD DATA runs in
+    transactions of the target. ``tracks_keys``: keys deleted from shared targets are tracked.
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
     mode = SHARD_MODES[task.shard_mode]
