@@ -63,6 +63,7 @@ class JobRunner:
     read_to: Callable[[str], SourcePosition | None] = field(default=lambda _: None, init=False)
     applied: Callable[[BatchResult], None] = field(default=lambda _: None, init=False)
     late: anyio.Event = field(factory=anyio.Event, init=False)
+    _notes_all: bool = field(default=False, init=False)
     _before: str = field(default="idle", init=False)
     _starves: bool = field(default=False, init=False)
     _log = structlog.get_logger()
@@ -74,7 +75,13 @@ class JobRunner:
 
     def note_no_more(self) -> None:
         """From the next batch on, deleted keys are not tracked any more."""
-        self._settings = replace(self._settings, tracked_table="")
+        if not self._notes_all:
+            self._settings = replace(self._settings, tracked_table="")
+
+    def note_again(self, tracked_table: str) -> None:
+        """From the next batch on, and to the end, deleted keys are tracked in this table."""
+        self._notes_all = True
+        self._settings = replace(self._settings, tracked_table=tracked_table)
 
     async def run(self, batch: Batch) -> BatchResult:
         """Apply a batch, waiting for an unreachable target.
