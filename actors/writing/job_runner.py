@@ -72,9 +72,10 @@ class JobRunner:
         """Whether the batch waits for an unreachable server."""
         return self.state.startswith("retrying")
 
-    def note_no_more(self) -> None:
-        """From the next batch on, deleted keys are not tracked any more."""
-        self._settings = replace(self._settings, tracked_table="")
+    def track_keys(self, *, tracks: bool) -> None:
+        """From the next batch on, all deleted keys are tracked, or only those of foreign keys."""
+        table = self._settings.tracked_cascades if tracks else ""
+        self._settings = replace(self._settings, tracked_table=table)
 
     async def run(self, batch: Batch) -> BatchResult:
         """Apply a batch, waiting for an unreachable target.

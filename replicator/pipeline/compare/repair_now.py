@@ -43,8 +43,15 @@ from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.blocking_connection import Answer
 from replicator.mysql.connection.session_settings import set_session
-from replicator.mysql.errors import NO_SUCH_TABLE, ErrorCode, error_code
+from replicator.mysql.errors import (
+    NO_SUCH_TABLE,
+    ErrorCode,
+    error_code,
+    is_contention,
+    is_unavailable,
+)
 from replicator.mysql.names import folded
+from replicator.mysql.size_limits import is_too_large
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import (
     CompareServers,
@@ -114,6 +121,10 @@ class Repaired:
     otherwise: frozenset[bytes] = frozenset()
 
 
+class WriteRefusedError(MySQLError):
+    """The target's server does not take what a repair writes; the arguments are the server's."""
+
+
 class _RepairSession(SourceStream):
     """A connection to the target that writes rows and reads them as row lines.
 
@@ -153,7 +164,9 @@ class _RepairSession(SourceStream):
             self.run(sql)
         except MySQLError as error:
             if error_code(error) != ErrorCode.WARN_DATA_TRUNCATED:
-                raise
+                if is_unavailable(error) or is_contention(error) or is_too_large(error):
+                    raise
+                raise WriteRefusedError(*error.args) from error
             self._set_mode(LENIENT_MODE)
             try:
                 self.run(sql)
@@ -161,7 +174,7 @@ class _RepairSession(SourceStream):
             finally:
                 self._set_mode(STRICT_MODE)
             if codes - HARMLESS_WARNINGS != {ErrorCode.WARN_DATA_TRUNCATED}:
-                raise
+                raise WriteRefusedError(*error.args) from error
 
     def _set_mode(self, mode: str) -> None:
         self.run(b"SET SESSION sql_mode='" + mode.encode() + b"'")
