@@ -111,7 +111,7 @@ class Failpoint(StrEnum):
     CORRECTION_OPEN = "correction-open"
     """Rows of a target are corrected, the transaction is not committed."""
     ROWS_CORRECTED = "rows-corrected"
-    """Rows of a target are corrected and committed; what is saved of the pass or the keys is older."""
+    """Rows of a target are corrected and committed; what is saved of the pass is older."""
     RECONCILING_SAVED = "reconciling-saved"
     """The progress of a pass is saved."""
     RECONCILING_ENDED = "reconciling-ended"

@@ -143,6 +143,8 @@ class KeyReconciler:
     _read: Callable[[str], int]
     _tracks: bool
     _told: dict[TableName, tuple[object, float]] = field(factory=dict, init=False)
+    _took: float = field(default=0.0, init=False)
+    """Seconds that the servers of the shards were asked during the last look."""
 
     async def run(self, status: Callable[[], TaskStatus]) -> None:
         """Reconcile until cancelled; ``status``: returns what the task does now.
@@ -170,7 +172,7 @@ class KeyReconciler:
                 continue
             try:
                 left = await self._look(progress, corrects=always or behind)
-                next_survey = time.monotonic() + max(SURVEY_SECONDS, 10 * (time.monotonic() - now))
+                next_survey = time.monotonic() + max(SURVEY_SECONDS, 10 * self._took)
                 if left > MANY_KEYS and not many:
                     log.warning("moved.too-many", keys=left, limit=MANY_KEYS)
                 many = left > MANY_KEYS
@@ -208,6 +210,7 @@ class KeyReconciler:
             targets = await tracked_targets(connection, table)
             for readable in self._unreadable.waiting.keys() - targets.keys():
                 del self._unreadable.waiting[readable]
+            self._took = 0.0
             if targets:
                 await self._look_at(targets, progress, corrects=corrects)
             return sum((await tracked_targets(connection, table)).values())
@@ -215,9 +218,11 @@ class KeyReconciler:
     async def _look_at(
         self, targets: Mapping[TableName, int], progress: TaskProgress, *, corrects: bool
     ) -> None:
+        begun = time.monotonic()
         try:
             found = await task_to_check(self._task)
             shards = await shards_of_targets(found, progress)
+            self._took = time.monotonic() - begun
         except (RouteError, *_PASSING) as error:
             for target in targets:
                 self._tell_later(target, f"a server says: {_text(error)}")
@@ -271,7 +276,9 @@ class KeyReconciler:
         }
         table = self._meta.table(TRACKED_KEY_TABLE)
         job = partial(survey_keys, comparison, table, servers, followed)
+        begun = time.monotonic()
         survey = await anyio.to_thread.run_sync(job, abandon_on_cancel=True)
+        self._took += time.monotonic() - begun
         self._tell_shared(target, survey)
         for _ in range(APPLIED_LOOKS):
             if is_past(survey.read_at, self._saved()):

@@ -75,7 +75,7 @@ COUNTED_AT_ONCE = 50
 """Rows without a key that one statement counts."""
 
 LOCK_SECONDS = 10
-"""Seconds that a server lets a statement wait for rows that another session has locked."""
+"""Seconds that a server lets a statement wait for what another session has locked."""
 
 _BEGUN = b"repair_begun"
 _SETTINGS = {**REPAIR_SETTINGS, "autocommit": "0"}
@@ -141,7 +141,8 @@ class _RepairSession(SourceStream):
     def _prepare(self) -> None:
         # With its gaps: a bucket that is made meanwhile has to wait, too.
         super()._prepare()
-        self.run(b"SET SESSION innodb_lock_wait_timeout=%d" % LOCK_SECONDS)
+        names = (b"innodb_lock_wait_timeout", b"lock_wait_timeout")
+        self.run(b"SET SESSION " + b",".join(b"%s=%d" % (name, LOCK_SECONDS) for name in names))
         ((packet,),) = self.rows(b"SELECT @@max_allowed_packet")
         self._max_packet = int(packet)
 
