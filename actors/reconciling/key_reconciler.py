@@ -74,6 +74,7 @@ from replicator.pipeline.compare.repair_now import (
 from replicator.pipeline.compare.repair_sql import TRANSACTION_ROWS
 from replicator.pipeline.plans.planning import PlanError
 from replicator.routing.routes import RouteError
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.status import TaskStatus
 
 LOOK_SECONDS = 0.5
@@ -136,6 +137,7 @@ class KeyReconciler:
 
     _task: Task
     _meta: MetaStore
+    _registry: SchemaRegistry
     _unreadable: UnreadableShards
     _writer: BatchedWriter
     _servers: Mapping[str, ServerIdentity]
@@ -260,9 +262,15 @@ class KeyReconciler:
         if (await progress.held(target)).all_of:
             raise NotYetError("the target is blocked, or is being copied")
         roster = members.roster
-        every = [s.member for s in roster.shards] + [s.member for s in roster.unread]
-        if any(member.source not in self._servers for member in every):
+        there = {s.member for s in roster.shards} | {s.member for s in roster.unread}
+        registry = self._registry
+        known = {registry.member(m) for m in registry.members_of(registry.target(target))}
+        if any(member.source not in self._servers for member in there | known):
             raise NotYetError("a source of its shards is not read")
+        if not there:
+            raise NotYetError("none of its shards is there")
+        for member in sorted(known - there):
+            raise NotYetError(f"{member} is not there, which is not applied yet")
         for shard in roster.unread:
             raise UnreadableShardError(shard)
         self._unreadable.waiting.pop(target, None)
@@ -270,9 +278,11 @@ class KeyReconciler:
         if comparison is None or not comparison.key:
             raise NotYetError("the target has no key, or is not there")
         servers = servers_of(found)
+        # Also the sources of shards that are gone: their last deletions may not be applied.
+        owners = {owner.member.source for owner in members.saved.owners}
         followed = {
             source: FollowedSource(self._servers[source], self._read(source))
-            for source in sources_of(comparison)
+            for source in sources_of(comparison) | (owners & self._servers.keys())
         }
         table = self._meta.table(TRACKED_KEY_TABLE)
         job = partial(survey_keys, comparison, table, servers, followed)

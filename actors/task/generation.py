@@ -257,6 +257,7 @@ class Generation:
         keys = KeyReconciler(
             self._task,
             resources.meta,
+            resources.registry,
             resources.counts.unreadable,
             self._running.writer,
             {source: start.server for source, start in starts.items()},

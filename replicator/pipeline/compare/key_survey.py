@@ -86,7 +86,7 @@ def survey_keys(
     What is noted meanwhile may be left out. Raises OtherKeyError, TooOldError, OtherServerError or
     the driver's error.
     """
-    result = KeySurvey()
+    result = KeySurvey(read_at={source: followed.read for source, followed in sources.items()})
     after = b""
     with closing(Session(servers.target)) as session:
         while noted := tracked_keys(session, table, comparison.target.name, after):
