@@ -6,27 +6,29 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no such running 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Annotated, ParamSpec
 
 import typer
 
-from actors.commands import encrypt
+from actors.commands import encrypt, files
 from actors.comparing.commands import compare
-from actors.control.commands import pause, recopy, resume, status, stop
+from actors.control.commands import pause, recopy, resume, shards, status, stop, wait
 from actors.control.exit_codes import (
     ASKING_CODES,
     CHECK_CODES,
     COMPARE_CODES,
     DEMO_CODES,
     ENCRYPT_CODES,
+    FILES_CODES,
     INCOMPLETE,
     REMOVE_CODES,
     REPORT_CODES,
     RUN_CODES,
     SERVICE_CODES,
     STATUS_CODES,
+    WAIT_CODES,
     WRONG_USAGE,
     exit_code,
     innermost,
@@ -39,25 +41,42 @@ from actors.sharding.commands import show_ddl_locks, unlock_ddl_lock
 from actors.task.commands import check, list_structures, remove, run, set_structure
 from actors.validating.commands import validation
 from replicator.demo.commands import demo
-from replicator.terminal.consoles import complain, err, out
+from replicator.terminal.consoles import (
+    complain,
+    complains_as_json,
+    err,
+    errors_as_json,
+    is_typed,
+    out,
+)
 
 P = ParamSpec("P")
 
 
-def with_messages(command: Callable[P, None], *, unable: int | None = None) -> Callable[P, None]:
+def with_messages(
+    command: Callable[P, None], *, unable: int | None = None, logs: bool = False
+) -> Callable[P, None]:
     """Turn errors that the user can fix into a message and an exit code.
 
-    ``unable``: the code where the command could not do its work, whatever the reason.
+    ``unable``: the code where the command could not do its work, whatever the reason. ``logs``: its
+    standard error output is a log, which consists of JSON unless it is a terminal.
     """
+
+    def as_json(given: Mapping[str, object]) -> bool:
+        return not (err.is_terminal if logs else is_typed()) or bool(given.get("as_json"))
 
     @wraps(command)
     def run_command(*args: P.args, **kwargs: P.kwargs) -> None:
+        with errors_as_json(as_json(kwargs)):
+            checked(*args, **kwargs)
+
+    def checked(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
         except typer.Exit:
             raise
         except typer.BadParameter as error:
-            if err.is_terminal:
+            if not complains_as_json():
                 raise
             complain(error.format_message())
             raise typer.Exit(WRONG_USAGE) from None
@@ -107,16 +126,18 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.callback()(options)
-app.command(epilog=RUN_CODES)(with_messages(run))
+app.command(epilog=RUN_CODES)(with_messages(run, logs=True))
 app.command(epilog=CHECK_CODES)(with_messages(check))
 app.command(epilog=COMPARE_CODES)(with_messages(compare, unable=INCOMPLETE))
 app.command(epilog=STATUS_CODES)(with_messages(status))
+app.command(epilog=WAIT_CODES)(with_messages(wait))
 for _command in (
     pause,
     resume,
     stop,
     recopy,
     reconcile,
+    shards,
     show_ddl_locks,
     unlock_ddl_lock,
     validation,
@@ -126,6 +147,7 @@ app.command(epilog=REPORT_CODES)(with_messages(report))
 app.command(epilog=SERVICE_CODES)(with_messages(service))
 app.command(epilog=REMOVE_CODES)(with_messages(remove))
 app.command(epilog=ENCRYPT_CODES)(with_messages(encrypt))
+app.command(epilog=FILES_CODES)(with_messages(files))
 # The demo writes to its terminal itself.
 app.command(epilog=DEMO_CODES)(demo)
 

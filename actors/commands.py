@@ -1,4 +1,4 @@
-"""The command that makes passwords for a task file: encrypt."""
+"""Commands that need no task: encrypt makes passwords, files copies the files of the package."""
 
 from __future__ import annotations
 
@@ -39,6 +39,41 @@ def encrypt(
         typer.echo(secret_key.encrypt(_password(), key_file))
     except secret_key.SecretKeyError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def files(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Where to; it is made if it is missing.")
+    ],
+) -> None:
+    """Copy examples of task files, the JSON schema of the task file for editors, alert rules for
+    Prometheus and a Grafana dashboard to a folder.
+
+    Files that exist already are not changed: then the command copies nothing, and exits with 1.
+    """
+    import shutil
+
+    import config
+    from replicator.terminal.consoles import complain
+
+    origin = Path(config.__file__).parent
+    found = [
+        origin / "task-schema.json",
+        *sorted(origin.glob("examples/*.yaml")),
+        *sorted(path for path in origin.glob("monitoring/*") if path.is_file()),
+    ]
+    copies = {path: folder / path.relative_to(origin) for path in found}
+    try:
+        if there := [str(copy) for copy in copies.values() if copy.exists()]:
+            complain(f"nothing is copied, since there is {there[0]} already: name another folder")
+            raise typer.Exit(1)
+        for path, copy in copies.items():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+            typer.echo(copy)
+    except OSError as error:
+        complain(f"{folder} can't be written to: {error}")
+        raise typer.Exit(1) from None
 
 
 def _password() -> str:

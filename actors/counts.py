@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import anyio
 import numpy as np
@@ -17,7 +18,7 @@ from actors.validation_backlog import ValidationBacklog
 from replicator.kernels.compiled import Integers
 from replicator.monitoring.meters import TaskMeters
 from replicator.mysql.names import Member, TableName
-from replicator.status import CopyStatus, Reconciling, UnreadableShard, VerifiedTarget
+from replicator.status import CopyStatus, Reconciling, UnreadableShard, VerifiedTarget, now
 
 
 @dataclass(slots=True)
@@ -36,11 +37,22 @@ class TransactionCount:
 
 
 @dataclass(slots=True)
+class ShardCounts:
+    """Row events of one shard that were read, and when the last one was written.
+
+    ``until``: by the clock of the source, to about 1 MiB of binlog; 0 if it is unknown.
+    """
+
+    rows: int = 0
+    until: int = 0
+
+
+@dataclass(slots=True)
 class SourceCounts:
     """Row events that were read from a source, their bytes, and lost connections. Row events that
     are read again count again. ``read_until``: by the clock of the source, 0 before anything was
     read. ``applied``: the transactions that have rows on the target. ``items``: by target and
-    shard, the highest number of a schema change that was logged.
+    shard, the highest number of a schema change that was logged. ``shards``: by name.
     """
 
     rows: int = 0
@@ -49,6 +61,9 @@ class SourceCounts:
     read_until: float = 0.0
     applied: TransactionCount = field(default_factory=TransactionCount)
     changes: dict[tuple[str, TableName, TableName], int] = field(default_factory=dict)
+    shards: defaultdict[TableName, ShardCounts] = field(
+        default_factory=lambda: defaultdict(ShardCounts)
+    )
 
     def is_new(self, event: str, target: TableName, shard: TableName, number: int) -> bool:
         """Note what a shard did, and return whether it is read for the first time.
@@ -173,6 +188,7 @@ class TaskCounts:
     have joined their targets without waiting, with the places of their statements.
     """
 
+    started: datetime = field(default_factory=now)
     batches: int = 0
     awaited: dict[tuple[Member, int], tuple[TableName, TableName]] = field(default_factory=dict)
     joined: set[tuple[Member, int]] = field(default_factory=set)

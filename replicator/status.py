@@ -88,7 +88,9 @@ class SourceStatus:
     ``rows`` and ``bytes``: read since the process started. ``distance``: of the position that a
     restart begins at; None while it is not known. ``prepared``: where the XA transactions stand
     that are prepared, and neither committed nor rolled back as far as was read. ``transactions``:
-    of which rows were applied.
+    of which rows were applied. ``complete_position``: a transaction boundary before which the
+    target has all rows, also those that locks and blocked targets hold; ``complete_gtid``: the
+    GTID set executed up to there; ``complete_until``: the same by the clock of the source.
     """
 
     source: str
@@ -104,6 +106,9 @@ class SourceStatus:
     distance: BinlogDistance | None = None
     prepared: tuple[str, ...] = ()
     transactions: int = 0
+    complete_position: str = ""
+    complete_gtid: str = ""
+    complete_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +199,21 @@ class LockStatus:
     holds: bool = True
     refused: bool = False
     others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTarget:
+    """A target whose rows may wait: those of all its shards, or of ``shards`` (source: table).
+
+    ``reason``: what else than a schema change holds them; ``events``: how many row events are
+    held, None if that is not known.
+    """
+
+    target: str
+    all_of: bool
+    shards: tuple[str, ...]
+    reason: str
+    events: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +392,32 @@ class UnreadableShard:
 
 
 @dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """A shard that the task follows.
+
+    Attributes:
+        source: its source.
+        table: its schema and table.
+        target: the target of its rows, as in `TargetStatus`.
+        version: the version of the target that its rows are applied at now.
+        rows: row events read since the process started.
+        last_change: when the last of these was written, by the clock of the source.
+        lacks: the statements of open locks that it has not made, and with `shard-mode: optimistic`
+            also in what it differs from the target.
+        unreadable: why the account of the task can't read it; empty if it can.
+    """
+
+    source: str
+    table: str
+    target: str
+    version: int = 0
+    rows: int = 0
+    last_change: datetime | None = None
+    lacks: tuple[str, ...] = ()
+    unreadable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reconciling:
     """A target whose rows are compared with those of its shards and corrected.
 
@@ -448,6 +494,7 @@ class TaskStatus:
     """One task, in the process ``pid``; ``since``: when it entered ``state``.
 
     ``standby_for``: the process that runs the task where this one stands by, else empty.
+    ``started``: when the process began; None if none runs.
     ``reason``: why the task pauses, else empty. ``reconciling``: the targets whose rows are
     compared and corrected; ``rows_corrected``: by that, since the process started. ``verified``:
     when all rows of the targets were last compared, if rolling verification is on.
@@ -477,6 +524,8 @@ class TaskStatus:
     reconciling: tuple[Reconciling, ...] = ()
     rows_corrected: int = 0
     verified: tuple[VerifiedTarget, ...] = ()
+    started: datetime | None = None
+    held: tuple[HeldTarget, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""

@@ -29,8 +29,11 @@ _HEAD = """\
 
 A task file says in YAML which tables are merged, and where. It has the keys of a DM task file, so
 you can use an existing one as it is. The keys `sources`, `source-files`, `copy`, `limits`,
-`memory`, `metrics`, `spark` and `writer` are additions. Start from a file of `config/examples/`;
-`config/examples/every-key.yaml` has every key with its meaning and its default, and loads as it is.
+`memory`, `metrics`, `spark` and `writer` are additions. `replicator files FOLDER` copies examples:
+start from one of them. `examples/every-key.yaml` has every key with its meaning and its default,
+and loads as it is. `task-schema.json` is a JSON schema: an editor with a YAML language server
+completes and checks keys if the first line of the task file is
+`# yaml-language-server: $schema=task-schema.json`.
 
 This page is made from the program (`python -m scripts.task_file_reference`); don't edit it.
 

@@ -54,6 +54,7 @@ from replicator.pipeline.compare.compare_digests import RowsUnreadError
 from replicator.pipeline.compare.compare_plan import ComparisonPlan, plan_comparison
 from replicator.pipeline.compare.compare_rows import CompareServers
 from replicator.pipeline.compare.compare_structures import compared_shard
+from replicator.pipeline.compare.doubts import STRIKES
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.pipeline.compare.repair_now import OwnersChangedError
 from replicator.pipeline.compare.retired_rows import EXTRA
@@ -84,6 +85,7 @@ class CompareOptions:
         repair_now: whether rows are corrected as they are found.
         pairs_only: whether missing rows stay missing if they may be changed rows of the target,
             which no key tells. Otherwise, a changed row that the target must keep is there twice.
+        strikes: as for `doubts.Evidence.suffices`.
     """
 
     tables: tuple[str, ...] = ()
@@ -97,6 +99,7 @@ class CompareOptions:
     repair: Path | None = None
     repair_now: bool = False
     pairs_only: bool = False
+    strikes: int = STRIKES
     resume: bool = False
     exact_structure: bool = False
 
@@ -254,7 +257,7 @@ class TargetComparer:
                 break
             # A schema change may be on its way, or have come meanwhile.
             ends = await binlog_ends_of(comparison, self._servers)
-            await self._progress.applied([ends])
+            await self._progress.applied([ends], name)
             await self._explain(comparison, result)
             members = (await shards_of_targets(found, self._progress)).get(name, members)
             if members.unread:
@@ -286,6 +289,7 @@ class TargetComparer:
             self._servers,
             gate.wait,
             checksums=self._options.checksums,
+            strikes=self._options.strikes,
         )
         run = CompareRun(
             comparison,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 import anyio.to_thread
-from attrs import define
+from attrs import define, field
 from pymysql.err import MySQLError
 
 from replicator.downstream.rows.transaction import OutOfPatienceError
@@ -103,9 +103,13 @@ class DifferingRows:
     """Raises OwnersChangedError if the target may have rows of a shard that was not compared."""
     _splits: bool
     """A row whose values differ is a missing one and one that only the target has."""
+    _others: set[bytes] = field(factory=set, init=False)
+    """The keys of rows that were corrected because they were in the way of others."""
 
     async def take(self, differences: Iterable[RowDifference]) -> int:
         """Count rows, keep some as examples, and correct them; the number of rows that differ.
+
+        Rows that are right when they are to be corrected do not differ.
 
         A row that only the target has does not differ if a shard may own it that was not read.
         Raises OwnersChangedError.
@@ -118,7 +122,7 @@ class DifferingRows:
             kept = self._comparison.alone.kept
             if kept:
                 times = sum(found.times for found in alone)
-                setattr(self._result, kept, getattr(self._result, kept) + times)
+                self._add(kept, times)
                 if kept == "unowned":
                     self._show(alone, kept)
                 some = [found for found in some if found.kind != "extra"]
@@ -129,7 +133,7 @@ class DifferingRows:
             if self._file is not None:
                 self._file.write(self._comparison, some)
             if self._scope is not None and some and not self._result.failure:
-                await self._repair(some, self._scope)
+                differing -= await self._repair(some, self._scope)
         return differing
 
     def _touched(self, some: list[RowDifference]) -> list[RowDifference]:
@@ -144,7 +148,8 @@ class DifferingRows:
             self._result.remarks.append(UNPAIRED)
         return [found for found in touched if found.kind == "different"]
 
-    async def _repair(self, some: list[RowDifference], scope: RepairScope) -> None:
+    async def _repair(self, some: list[RowDifference], scope: RepairScope) -> int:
+        """Correct rows; the number of those that were right by then, which count no more."""
         job = partial(repair_now, self._comparison, some, self._servers, scope)
         try:
             done = await anyio.to_thread.run_sync(job)
@@ -153,8 +158,12 @@ class DifferingRows:
             text = error_text(cause) if isinstance(cause, MySQLError) else str(cause)
             self._result.failure = f"a repair failed, and changed nothing: {text}"
             self._result.refused = True
-            return
+            return 0
         self._result.repaired += done.rows
+        self._others |= done.others
+        right = [found for found in some if found.key in done.right - self._others]
+        for found in right:
+            self._add(found.kind, -found.times)
         reach(Failpoint.ROWS_CORRECTED)
         if done.otherwise:
             keys = [key.decode("utf-8", "backslashreplace") for key in sorted(done.otherwise)]
@@ -163,11 +172,14 @@ class DifferingRows:
                 f"{len(keys)} rows were left as they are: the target's server stores other values"
                 f" than the repair writes (look for triggers). Their keys: {shown}"
             )
+        return sum(found.times for found in right)
 
     def _count(self, difference: RowDifference) -> None:
-        kind = difference.kind
-        setattr(self._result, kind, getattr(self._result, kind) + difference.times)
-        self._show([difference], kind)
+        self._add(difference.kind, difference.times)
+        self._show([difference], difference.kind)
+
+    def _add(self, kind: str, times: int) -> None:
+        setattr(self._result, kind, getattr(self._result, kind) + times)
 
     def _show(self, some: Iterable[RowDifference], kind: str) -> None:
         examples = self._result.examples

@@ -74,17 +74,17 @@ class Settling:
         unapplied = looks = 0
         while doubts and looks < LOOKS and unapplied < UNAPPLIED_LOOKS:
             looks += 1
-            applied = await self._progress.applied(doubt.ends for _, doubt in doubts)
+            ends = (doubt.ends for _, doubt in doubts)
+            applied, held = await self._progress.applied(ends, self._target)
             unapplied = 0 if applied else unapplied + 1
-            doubts = await self._further_look(doubts, applied=applied)
+            doubts = await self._further_look(doubts, held, applied=applied)
         # If the task has applied everything, a held row was counted as held at the first look.
         for number, doubt in doubts:
             self.unsettled[number] = self.unsettled.get(number, 0) + doubt.rows
 
     async def _further_look(
-        self, doubts: Sequence[RangeDoubt], *, applied: bool
+        self, doubts: Sequence[RangeDoubt], held: HeldShards, *, applied: bool
     ) -> list[RangeDoubt]:
-        held = await self._progress.held(self._target)
         answers = await self._look([doubt for _, doubt in doubts], applied, held)
         left: list[RangeDoubt] = []
         for (number, _), answer in zip(doubts, answers, strict=True):
@@ -147,6 +147,8 @@ class CompareJobs:
     """Waits until the servers are calm; how many tasks may look at once then."""
     _checksums: bool = field(kw_only=True)
     """As for `look_at`."""
+    _strikes: int = field(kw_only=True)
+    """As for `look_again`."""
 
     async def look(self, looks: Sequence[Look], tasks: int, most: int) -> list[Looked]:
         """Look at ranges, as `look_at_ranges`."""
@@ -175,6 +177,7 @@ class CompareJobs:
             await self.gate(),
             applied=applied,
             held=held,
+            strikes=self._strikes,
         )
         return await submit(self.spark, job, starving=lambda _: None)
 
@@ -332,9 +335,12 @@ class _WholeComparison:
         ends: BinlogEnds | None = None
         unapplied = 0
         for _ in range(READINGS):
-            applied = ends is not None and await self._run.progress.applied([ends])
+            progress = self._run.progress
+            if ends is None:
+                applied, held = False, await progress.held(result.target)
+            else:
+                applied, held = await progress.applied([ends], result.target)
             unapplied = 0 if applied or ends is None else unapplied + 1
-            held = await self._run.progress.held(result.target)
             await self._read(counts=applied and not held.some)
             before, ends = ends, await binlog_ends_of(comparison, self._run.jobs.servers)
             left = await self._decide(1 if ends == before else STRIKES)

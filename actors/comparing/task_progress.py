@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
-from dataclasses import replace
 
 import anyio
 from pymysql.err import MySQLError
@@ -19,13 +18,9 @@ from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.held_shards import (
-    ALL_HELD,
     NOTHING_HELD,
     PAUSED,
     HeldShards,
-    WaitingChange,
-    held_by,
-    lock_reason,
 )
 from replicator.downstream.meta.lease import Lease, this_process
 from replicator.downstream.meta.row_owners import SavedOwners, read_owners
@@ -51,6 +46,11 @@ def _reason(part: BlockedPart) -> str:
     return f"it waits for {part.waits_for}" if part.waits_for else PAUSED
 
 
+def _blocked_sources(status: TaskStatus | None) -> frozenset[str]:
+    blocked = status.blocked if status is not None else ()
+    return frozenset(part.name for part in blocked if part.kind == "source")
+
+
 class TaskProgress:
     """Where the task is now."""
 
@@ -62,6 +62,9 @@ class TaskProgress:
     async def held(self, target: TableName) -> HeldShards:
         """What waits of a target."""
         status = await self._status()
+        return await self._held(target, status)
+
+    async def _held(self, target: TableName, status: TaskStatus | None) -> HeldShards:
         if status is None:
             saved = await self.saved()
             return saved.held.get(target, NOTHING_HELD) if saved is not None else NOTHING_HELD
@@ -69,23 +72,11 @@ class TaskProgress:
         for part in status.blocked:
             if part.kind == "target" and part.name in names:
                 return HeldShards(all_of=True, reason=_reason(part))
-        if any(str(target) in lock.others for lock in status.locks):
-            return ALL_HELD
-        locks = [lock for lock in status.locks if lock.holds and str(target) == lock.target]
-        held = held_by(
-            WaitingChange(
-                lock.version,
-                [
-                    f"{source.source}: {shard}"
-                    for source in lock.sources
-                    for shard in source.missing
-                ],
-                lock.shard,
-                lock_reason(lock.id, conflict=lock.state == "conflict", refused=lock.refused),
-            )
-            for lock in locks
-        )
-        return replace(held, events=sum(lock.rows_held for lock in locks))
+        for held in status.held:
+            if held.target == str(target):
+                shards = frozenset(held.shards)
+                return HeldShards(held.all_of, shards, held.reason, held.events)
+        return HeldShards(events=0)
 
     async def blocked(self, target: TableName, sources: Collection[str], *, waiting: bool) -> str:
         """Return what keeps the task from applying rows of a target; empty if nothing does.
@@ -104,10 +95,13 @@ class TaskProgress:
             return f"the task is paused by {status.error.event}: {status.error.message}"
         return ""
 
-    async def applied(self, ends: Iterable[BinlogEnds]) -> bool:
-        """Wait until the task has applied its sources up to here; whether it has.
+    async def applied(
+        self, ends: Iterable[BinlogEnds], target: TableName
+    ) -> tuple[bool, HeldShards]:
+        """Wait until the task has applied its sources up to here, but for rows that wait.
 
-        It has not where it takes longer than `PATIENCE`.
+        Returns whether it has, and what waits of a target at that moment. It has not if it takes
+        longer than `PATIENCE`.
         """
         places: dict[str, int] = {}
         for source, file, offset in (end for some in ends for end in some):
@@ -117,19 +111,21 @@ class TaskProgress:
         begun = time.monotonic()
         while True:
             await anyio.sleep(pause)
-            at, runs = await self._places()
+            status = await self._status()
+            at, runs = await self._places(status)
             late = {source for source, place in places.items() if at.get(source, place) < place}
+            # By the same status: rows that begin to flow now may still be read again.
+            held = await self._held(target, status)
             if not late:
-                return True
-            if late & await self._blocked_sources():
-                return False
+                return True, held
+            if late & _blocked_sources(status):
+                return False, held
             if time.monotonic() - begun > (PATIENCE if runs else IDLE_PATIENCE):
-                return False
+                return False, held
             pause = min(LONGEST_PAUSE, 2 * pause)
 
-    async def _places(self) -> tuple[dict[str, int], bool]:
+    async def _places(self, status: TaskStatus | None) -> tuple[dict[str, int], bool]:
         """By source, up to where all is applied that does not wait; whether a process goes on."""
-        status = await self._status()
         if status is not None:
             known = [(s.source, s.applied_position or s.saved_position) for s in status.sources]
             runs = True
@@ -139,11 +135,6 @@ class TaskProgress:
             saved = await self.saved()
             known = [(s.source, s.applied or s.position) for s in saved.sources] if saved else []
         return {source: BinlogPosition.parse(at).key for source, at in known if at}, runs
-
-    async def _blocked_sources(self) -> frozenset[str]:
-        status = await self._status()
-        blocked = status.blocked if status is not None else ()
-        return frozenset(part.name for part in blocked if part.kind == "source")
 
     async def _runs(self) -> bool:
         """Whether a process has the lease of the task."""

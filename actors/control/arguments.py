@@ -27,11 +27,12 @@ class OnChangedRules(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Until:
     """``now``: the ends of the binlogs as they are when the sources are first followed; else
-    ``moment``, by the clocks of the sources; else ``places`` of some sources, by their names."""
+    ``moment``, by the clocks of the sources; else ``places`` of some sources, by their names: a
+    position, or a GTID set as text."""
 
     now: bool = False
     moment: datetime | None = None
-    places: Mapping[str, BinlogPosition] = field(default_factory=dict)
+    places: Mapping[str, BinlogPosition | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,9 @@ OptionalTaskName = Annotated[
         help="The name of a task, or its task file.",
         autocompletion=complete_task,
     ),
+]
+Everything = Annotated[
+    bool, typer.Option("--all", help="Show everything, however many targets and shards there are.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

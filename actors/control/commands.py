@@ -5,13 +5,22 @@ What shows and asks is imported when it is used, so that `replicator --help` is 
 
 from __future__ import annotations
 
+import time
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import typer
 
-from actors.control.arguments import AsJson, OptionalTaskName, TaskName, is_file, name_of
+from actors.control.arguments import (
+    AsJson,
+    Everything,
+    OptionalTaskName,
+    TaskName,
+    is_file,
+    name_of,
+)
 from actors.control.exit_codes import FAILED, NOT_RUNNING, UNHEALTHY
 from replicator.printable_text import shown_json
 from replicator.terminal.consoles import complain, out, show, tell
@@ -28,6 +37,7 @@ WATCH_PATIENCE = 3
 
 def status(
     task: OptionalTaskName = None,
+    everything: Everything = False,
     as_json: AsJson = False,
     watch: Annotated[
         bool,
@@ -39,6 +49,7 @@ def status(
 ) -> None:
     """Show what a task does: its sources, its targets, and what it waits for.
 
+    Of very many targets and sources, show those that need you, and a summary of the others.
     Without TASK, show the tasks of this user on this host; if one does not answer, the list says so
     and the exit code is 1. With the task file of a task that does not run, show its saved state.
     """
@@ -58,7 +69,7 @@ def status(
     if as_json:
         tell(shown_json(_values(found), indent=2))
     else:
-        show(render(found))
+        show(render(found, everything=everything))
     if tells_health and needs_operator(found):
         raise typer.Exit(UNHEALTHY)
     if tells_health and found.state == "stopped":
@@ -112,6 +123,19 @@ async def _status(task: str) -> TaskStatus:
         return await saved_status(loaded)
 
 
+def shards(task: TaskName, as_json: AsJson = False) -> None:
+    """List the shards that a running task follows, with what each lacks."""
+    from actors.control.requests import shards_of
+    from replicator.status_values import plain
+    from replicator.terminal.shards import render_shards
+
+    found = anyio.run(shards_of, name_of(task))
+    if as_json:
+        tell(shown_json(plain(found), indent=2))
+    else:
+        show(render_shards(found))
+
+
 Targets = Annotated[
     list[str] | None,
     typer.Option(
@@ -124,6 +148,52 @@ Sources = Annotated[
     list[str] | None,
     typer.Option("--source", help="Only this source. Repeat the option for several."),
 ]
+
+
+def wait(
+    task: TaskName,
+    end: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--for",
+            metavar="END",
+            help="`now` (the default: everything that the sources have at this moment), a time, or"
+            " SOURCE=POSITION, where POSITION is FILE:OFFSET or a GTID set. Repeat the option for"
+            " several sources.",
+        ),
+    ] = None,
+    timeout: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="Wait no longer than this, for example 30s or 1h30m."),
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Wait until a running task has applied everything up to END, and print its positions.
+
+    This includes the rows that locks and blocked targets hold. If these, a fault or a pause keep
+    the task from it, the command ends with 1 and says what does.
+    """
+    from actors.control.waiting import wait_until
+    from config.values import parse_duration
+    from replicator.terminal.waiting import render_waited
+
+    try:
+        limit = parse_duration(timeout) if timeout else None
+    except ValueError as error:
+        raise typer.BadParameter(f"--timeout: {error}") from error
+    seconds = limit.total_seconds() if isinstance(limit, timedelta) else None
+    try:
+        found = anyio.run(wait_until, name_of(task), end or ["now"], seconds)
+    except ValueError as error:
+        raise typer.BadParameter(f"--for: {error}") from error
+    if as_json:
+        tell(shown_json(found.to_dict(), indent=2))
+    else:
+        show(render_waited(found.task, found.seconds, found.sources, applied=found.reached))
+    if not found.reached:
+        over = "the time is over; " if found.timed_out else ""
+        complain(f"task {found.task} has not applied everything: {over}{'; '.join(found.reasons)}")
+        raise typer.Exit(FAILED)
 
 
 def pause(task: TaskName, target: Targets = None, source: Sources = None) -> None:
@@ -216,10 +286,9 @@ def stop(task: TaskName) -> None:
 
 def _watch(name: str) -> int:
     """Show the status again and again until the task has ended, or the key q; the exit code."""
-    from actors.control.requests import status_of
     from actors.control.task_records import find_record, was_killed
 
-    last = _watch_until_end(name, anyio.run(status_of, name))
+    last = _watch_until_end(name, _first_status(name))
     if last is None:
         return 0
     record = find_record(name)
@@ -228,6 +297,22 @@ def _watch(name: str) -> int:
         return FAILED
     out.print(f"task {name} has ended", markup=False, highlight=False)
     return FAILED if last.error else 0
+
+
+def _first_status(name: str) -> TaskStatus:
+    """The status of a task; waits for one that does not run yet."""
+    from actors.control.client import NotRunningError
+    from actors.control.requests import status_of
+
+    told = False
+    while True:
+        try:
+            return anyio.run(status_of, name)
+        except NotRunningError as error:
+            if not told:
+                out.print(f"waiting for task {name}: {error}", markup=False, highlight=False)
+            told = True
+            time.sleep(WATCH_SECONDS)
 
 
 def _watch_until_end(name: str, last: TaskStatus) -> TaskStatus | None:

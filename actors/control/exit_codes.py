@@ -21,6 +21,10 @@ STATUS_CODES = (
     f"{ASKING_CODES[:-1]}; 4 with --exit-code: something needs the operator (a fault, a part that"
     " is blocked or paused, a lock in conflict, a task that was killed)."
 )
+WAIT_CODES = (
+    "Exit codes: 0 everything is applied; 1 it is not: the time is over, somebody has to do"
+    f" something first, or the task does not answer; {_USAGE}; 3 the task does not run here."
+)
 REMOVE_CODES = (
     "Exit codes: 0 the task is removed, or nothing was saved; 1 it runs, or the target refuses;"
     f" {_USAGE}."
@@ -30,6 +34,9 @@ REPORT_CODES = (
     " command is wrong, or the log can't be read."
 )
 SERVICE_CODES = f"Exit codes: 0 done; {_USAGE}."
+FILES_CODES = (
+    f"Exit codes: 0 done; 1 a file exists already, or the folder can't be written to; {_USAGE}."
+)
 ENCRYPT_CODES = "Exit codes: 0 done; 2 the key file or the command is wrong."
 COMPARE_CODES = (
     "Exit codes: 0 all targets are equal, or were made so; 1 rows or structures differ; 2 something"

@@ -10,7 +10,8 @@ import anyio
 from actors.control.client import ask, ask_all, end
 from actors.control.protocol import STOP, CommandRefusedError, ControlError, Reply, Request
 from actors.control.task_records import TaskRecord, records, was_killed
-from replicator.status import StatusFormatError, TaskState, TaskStatus
+from replicator.status import ShardStatus, StatusFormatError, TaskState, TaskStatus
+from replicator.status_values import ShapeError, shaped
 
 PAUSE_LOOK_SECONDS = 0.2
 """Seconds between two looks whether a task has paused."""
@@ -63,6 +64,15 @@ def _ended(record: TaskRecord, replies: Collection[str]) -> TaskStatus | None:
     if was_killed(record):
         return TaskStatus(record.task, "killed", record.since, 0)
     return TaskStatus(record.task, "stopped" if record.ended else "starting", record.since, 0)
+
+
+async def shards_of(name: str) -> tuple[ShardStatus, ...]:
+    """The shards that a task follows. Raises as `command`, and StatusFormatError."""
+    body = (await command(name, "shards")).body
+    try:
+        return tuple(shaped(ShardStatus, values) for values in body["shards"])
+    except ShapeError as error:
+        raise StatusFormatError(f"the shards of the task are not understood: {error}") from error
 
 
 async def pause_task(name: str) -> TaskStatus:

@@ -471,6 +471,11 @@ class SourceReader(Actor[Never]):
         progress.reports += segment.caught_up
         read_until = time.time() if segment.caught_up else segment.timestamp
         self._counts.add(sum(map(len, segment.rows.values())), segment.bytes, read_until)
+        for rows in segment.rows.values():
+            for member, number in rows.members.items():
+                shard = self._counts.shards[self._registry.member(member).name]
+                shard.rows += number
+                shard.until = segment.timestamp or shard.until
 
     def _route(self, schema: str, table: str, types: bytes) -> RouteSlot | None:
         """Where the rows of a table go. Called by the stream, in its thread."""

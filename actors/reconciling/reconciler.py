@@ -186,6 +186,8 @@ class Reconciler:
             max_load=MAX_LOAD,
             repair_now=True,
             pairs_only=True,
+            # A row that is right when it is to be corrected is left alone.
+            strikes=1,
             resume=True,
         )
         view = _PassView(self, entry, kept)

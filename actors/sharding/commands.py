@@ -11,7 +11,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from actors.control.arguments import AsJson, TaskName, name_of
+from actors.control.arguments import AsJson, Everything, TaskName, name_of
 from replicator.mysql.names import TableName
 from replicator.terminal.consoles import out, show, tell
 
@@ -23,7 +23,7 @@ class UnlockAction(StrEnum):
     SKIP = "skip"
 
 
-def show_ddl_locks(task: TaskName, as_json: AsJson = False) -> None:
+def show_ddl_locks(task: TaskName, everything: Everything = False, as_json: AsJson = False) -> None:
     """Show the schema changes that wait, the shards that they wait for, and the commands that
     resolve them."""
     from actors.control.requests import status_of
@@ -33,7 +33,7 @@ def show_ddl_locks(task: TaskName, as_json: AsJson = False) -> None:
     if as_json:
         tell(locks_json(found.task, found.locks, found.differing))
     else:
-        show(render_locks(found.locks, found.differing))
+        show(render_locks(found.locks, found.differing, everything=everything))
 
 
 def unlock_ddl_lock(

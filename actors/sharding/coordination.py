@@ -19,7 +19,7 @@ from actors.writing.segment_tracker import SourceState
 from replicator.downstream.ddl.ddl_execution import DdlExecutor
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord
-from replicator.downstream.meta.held_shards import WaitingChange, lock_reason
+from replicator.downstream.meta.held_shards import HeldShards, lock_reason
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.column_path import ColumnPath
@@ -104,14 +104,9 @@ class OpenLock:
         return str(Member(view.owner, view.item.member)) if self.reason and view.owner else ""
 
     @property
-    def waiting(self) -> WaitingChange | None:
-        """What decides whose rows wait; None if no rows do."""
-        if not self.holds:
-            return None
-        lacking = () if self.view.resolving else self.view.missing.items()
-        names = (str(Member(source, name)) for source, found in lacking for name in found)
-        reason = lock_reason(self.id, conflict=bool(self.view.conflict), refused=self.refused)
-        return WaitingChange(self.view.version, frozenset(names), self.shard, reason)
+    def held_reason(self) -> str:
+        """What else than a schema change holds rows, as in `HeldShards`."""
+        return lock_reason(self.id, conflict=bool(self.view.conflict), refused=self.refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +155,13 @@ class Coordination(ABC):
     def open_targets(self, source: str) -> Collection[int]:
         """The targets (numbers) of the open items of a source."""
         return ()
+
+    def held(self) -> Mapping[TableName, HeldShards]:
+        """The shards whose rows may wait for schema changes, by target.
+
+        At the same moment, everything else up to the positions that are applied is on the targets.
+        """
+        return {}
 
     def gives_way(self, target: TableName, member: Member) -> bool:
         """Whether a shard of a target was dropped, and the target goes when the others are."""

@@ -75,8 +75,8 @@ UntilEnd = Annotated[
     typer.Option(
         metavar="END",
         help="End with 0 when everything up to END is applied: `now`, a time, or"
-        " SOURCE=FILE:OFFSET. Repeat the option for several sources. The task may also apply"
-        " later changes.",
+        " SOURCE=POSITION (FILE:OFFSET or a GTID set). Repeat the option for several sources."
+        " The task may also apply later changes.",
     ),
 ]
 
@@ -353,7 +353,7 @@ def _with_start_time(task: Task, given: str) -> Task:
 
 
 def _until(task: Task, given: list[str]) -> Until:
-    from actors.task.until import parse_until
+    from actors.control.until import parse_until
 
     if task.task_mode == "full":
         raise typer.BadParameter("--until: a task with task-mode full ends by itself")

@@ -27,7 +27,6 @@ from actors.reconciling.reconciler import Reconciler
 from actors.reconciling.verifier import RollingVerifier, verification_cycle
 from actors.task.failover.failover import follow_moved_sources
 from actors.task.operator.blocked_parts import shown
-from actors.task.operator.lock_report import lock_statuses
 from actors.task.resources.leftovers import refuse_leftovers
 from actors.task.resources.resources import Resources, resources_of
 from actors.task.resources.unavailable_sources import UnavailableSources
@@ -38,7 +37,7 @@ from actors.task.startup.copy_overlap import hand_over
 from actors.task.startup.recopy import copy_emptied, empty_targets, recopy_targets
 from actors.task.startup.source_restart import restart_sources
 from actors.task.startup.source_start import SourceStart, load_start, load_stopped
-from actors.task.wiring.held_shards import save_held_shards
+from actors.task.wiring.held_shards import held_statuses, save_held_shards
 from actors.task.wiring.wiring import (
     TARGET_PATIENCE,
     RunningTask,
@@ -368,7 +367,7 @@ class Generation:
             tasks.cancel_scope.cancel()
 
     def _own_status(self, running: RunningTask) -> TaskStatus:
-        """What a reconciliation must know: positions, open locks, and the parts that wait."""
+        """What a reconciliation must know: positions, held rows, and the parts that wait."""
         background = self.copy.background if self.copy else None
         copied = background.targets if background else frozenset[TableName]()
         waiting = dict.fromkeys(copied, "its copy")
@@ -379,7 +378,7 @@ class Generation:
             running.since,
             os.getpid(),
             sources=source_statuses(running, self.counts),
-            locks=lock_statuses(self._task.name, running),
+            held=held_statuses(running, self.reason_of),
             blocked=(
                 *(
                     BlockedPart("target", shown(t), running.since, None, waiting[t])

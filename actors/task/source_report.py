@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from actors.counts import SourceCounts, TaskCounts
 from actors.task.operator.lock_report import binlog_distance
@@ -56,7 +57,16 @@ def _source(running: RunningTask, source: str, counts: SourceCounts) -> SourceSt
         reconnects=counts.reconnects,
         distance=binlog_distance(running, source),
         transactions=counts.applied.number,
+        complete_until=_complete_until(running, source, counts),
     )
+
+
+def _complete_until(running: RunningTask, source: str, counts: SourceCounts) -> datetime | None:
+    """Until when the target has all rows of a source, by the clock of the source."""
+    if source not in running.units or not counts.read_until:
+        return None
+    oldest = oldest_waiting(running, source)
+    return datetime.fromtimestamp(min(counts.read_until, oldest or counts.read_until), UTC)
 
 
 def _stopped(running: RunningTask, source: str) -> SourceStatus:
@@ -65,12 +75,14 @@ def _stopped(running: RunningTask, source: str) -> SourceStatus:
         source=source,
         state=f"reconnecting: {stopped.away}" if stopped.away else "blocked",
         saved_position=str(stopped.saved) if stopped.saved else "",
+        complete_position=str(stopped.saved) if stopped.saved else "",
     )
 
 
 def _followed(running: RunningTask, source: str) -> SourceStatus:
     progress = running.units[source].reader.progress
     applied = running.writer.applied(source)
+    complete = running.writer.tracker(source).resume.position
     return SourceStatus(
         source=source,
         state=progress.state if not progress.error else f"{progress.state}: {progress.error}",
@@ -79,6 +91,8 @@ def _followed(running: RunningTask, source: str) -> SourceStatus:
         prepared=tuple(map(str, progress.position.prepared)) if progress.position else (),
         applied_position=str(applied.binlog) if applied else "",
         saved_position=running.writer.checkpoints.saved.get(source, ""),
+        complete_position=str(complete.binlog) if complete else "",
+        complete_gtid=complete.gtid if complete else "",
     )
 
 

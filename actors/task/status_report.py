@@ -16,6 +16,7 @@ from actors.task.generation import Generation
 from actors.task.operator.blocked_parts import BlockedParts, blocked_statuses
 from actors.task.operator.lock_report import differing_targets, lock_statuses
 from actors.task.source_report import shown_lag, source_statuses
+from actors.task.wiring.held_shards import held_statuses
 from actors.task.wiring.wiring import RunningTask
 from actors.validating.operator_answers import validation_status
 from replicator.mysql.names import TableName
@@ -112,6 +113,7 @@ def task_status(
         targets=_targets(running, counts, rates) if running else (),
         writer=_writer(running, counts, rates),
         locks=lock_statuses(name, running) if running else (),
+        held=held_statuses(running, parts.reason_of) if running else (),
         differing=differing_targets(running) if running else (),
         copy=copy,
         blocked=blocked_statuses(name, parts, running),
@@ -121,6 +123,7 @@ def task_status(
         reconciling=tuple(counts.reconciling.entries.values()),
         rows_corrected=counts.reconciling.corrected,
         verified=tuple(counts.verified.values()),
+        started=counts.started,
     )
 
 

@@ -153,7 +153,7 @@ class TaskSupervisor:
             lambda: self._phase.state,
             lambda: list(self._blocks),
             self._still,
-            self._counts.reconciling,
+            self._counts,
         )
         self._log = structlog.get_logger().bind(task=task.name)
 
@@ -500,7 +500,7 @@ class TaskSupervisor:
             return await answer_validation(
                 self._task, self._lease, self._counts.validation, request.arguments
             )
-        if request.command in ("binlog", "schema", "reconcile"):
+        if request.command in ("binlog", "schema", "reconcile", "ends", "shards"):
             return await self._answers.take(request)
         if request.command == "recopy" and not request.arguments.get("truncate"):
             return await self._answers.recopy(request.arguments, self.status, self._go_on_with)

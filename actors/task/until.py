@@ -4,64 +4,25 @@ The task reads on until this end is reached, so it may also apply later events.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
 
 import anyio
 import structlog
 from attrs import define
 
 from actors.control.arguments import Until
+from actors.control.until import has_passed
 from actors.counts import TaskCounts
 from actors.task.generation import Generation
 from actors.task.source_report import oldest_waiting
 from actors.task.wiring.wiring import RunningTask
 from actors.task_setup import SourceSetup
-from config.values import parse_moment
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.server.binlog_end import binlog_end
 
 LOOK_SECONDS = 0.5
 """Seconds between two looks whether the end is reached."""
-
-_PLACE = re.compile(r"(?:(?P<source>[^=]+)=)?(?P<file>[^:]+\.[0-9]+):(?P<offset>[0-9]+)")
-
-
-def parse_until(given: Sequence[str], sources: Collection[str]) -> Until:
-    """What the command line names: ``now``, a time, or ``SOURCE=file:offset`` for some sources.
-
-    With one source, its name may be left out. Raises ValueError.
-    """
-    found = {}
-    for text in given:
-        match = _PLACE.fullmatch(text)
-        if match is None:
-            continue
-        [*only] = sources
-        source = match["source"] or (only[0] if len(only) == 1 else "")
-        if source not in sources:
-            raise ValueError(
-                f"`{text}` has to name one of the sources {', '.join(sorted(sources))}, such as"
-                f" {sorted(sources)[0]}={match['file']}:{match['offset']}"
-            )
-        found[source] = BinlogPosition(match["file"], int(match["offset"]))
-    if len(found) == len(given):
-        return Until(places=found)
-    if found or len(given) > 1:
-        raise ValueError("name `now`, a time, or a place for each of some sources")
-    if given[0] == "now":
-        return Until(now=True)
-    try:
-        moment = parse_moment(given[0])
-    except ValueError as error:
-        raise ValueError(
-            f"`{given[0]}` is neither `now`, nor a time as 2026-11-20 10:00:00, nor a place as"
-            " SOURCE=mysql-bin.000042:4"
-        ) from error
-    assert isinstance(moment, datetime)
-    return Until(moment=moment)
 
 
 @define(eq=False)
@@ -76,7 +37,7 @@ class EndOfTask:
 
     async def reached(self, generation: Callable[[], Generation | None]) -> None:
         """Return when it is. ``generation`` gives the run of the moment, None before the first."""
-        places = dict(self._until.places)
+        places: Mapping[str, BinlogPosition | str] = self._until.places
         if self._until.now:
             places = await self._ends()
         while True:
@@ -103,7 +64,7 @@ class EndOfTask:
         return found
 
     def _is_reached(
-        self, generation: Generation | None, places: Mapping[str, BinlogPosition]
+        self, generation: Generation | None, places: Mapping[str, BinlogPosition | str]
     ) -> bool:
         if generation is None or generation.running is None:
             return False
@@ -124,10 +85,10 @@ class EndOfTask:
         return not oldest or oldest > moment
 
 
-def _is_applied(running: RunningTask, source: str, place: BinlogPosition) -> bool:
+def _is_applied(running: RunningTask, source: str, place: BinlogPosition | str) -> bool:
     """Whether everything before a position is on the target, including held rows of locks and
     blocked targets."""
     if source not in running.units:
         return False
     position = running.writer.tracker(source).resume.position
-    return position is not None and position.binlog.key >= place.key
+    return position is not None and has_passed(place, position.binlog, position.gtid)

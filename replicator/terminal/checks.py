@@ -48,12 +48,18 @@ def _of_state(results: Sequence[CheckResult]) -> Iterator[RenderableType]:
     """These results, below the servers that they are about."""
     for where, group in groupby(results, key=lambda result: result.where):
         yield Text(where, style="bold")
+        # Many tables may have one remedy: it comes once, after all of them.
+        alike: dict[tuple[str, ...], list[CheckResult]] = {}
         for result in group:
-            mark, style = _MARKS[result.state]
-            line = Text.assemble((f"{mark} ", style), (f"{result.name}: ", "dim"), result.finding)
-            yield Padding(line, (0, 0, 0, 2), expand=False)
-            if result.remedies:
-                yield remedies_list(result.remedies, margin=4)
+            alike.setdefault((result.name, *result.remedies), []).append(result)
+        for (_, *remedies), found in alike.items():
+            for result in found:
+                mark, style = _MARKS[result.state]
+                name = (f"{result.name}: ", "dim")
+                line = Text.assemble((f"{mark} ", style), name, result.finding)
+                yield Padding(line, (0, 0, 0, 2), expand=False)
+            if remedies:
+                yield remedies_list(remedies, margin=4)
 
 
 def _targets(targets: Sequence[TargetEstimate]) -> RenderableType:

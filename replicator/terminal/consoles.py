@@ -7,7 +7,9 @@ A console for text that may come from anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -66,12 +68,37 @@ def show(shown: RenderableType, console: Console = out) -> None:
     console.print(shown, crop=False)
 
 
+_as_json: list[bool] = []
+"""The form of errors that a command has chosen, if it has."""
+
+
+@contextmanager
+def errors_as_json(chosen: bool) -> Iterator[None]:
+    """Let `complain` write lines of JSON, or text, in this block."""
+    _as_json.append(chosen)
+    try:
+        yield
+    finally:
+        _as_json.pop()
+
+
+def is_typed() -> bool:
+    """Return whether a person has probably typed the command: one of its streams is a terminal."""
+    streams = (sys.stdin, sys.stdout)
+    return err.is_terminal or any(stream is not None and stream.isatty() for stream in streams)
+
+
+def complains_as_json() -> bool:
+    """Return whether `complain` writes JSON."""
+    return _as_json[-1] if _as_json else not is_typed()
+
+
 def complain(message: str, *, where: str = "", remedies: Sequence[str] = ()) -> None:
-    """Tell why a command fails; where nobody has a terminal as a line of JSON, as the log is.
+    """Report why a command fails, as text, or as a line of JSON as the log has them.
 
     ``where`` names source, target and position as far as known.
     """
-    if not err.is_terminal:
+    if complains_as_json():
         record = {
             "event": "command.failed",
             "level": "error",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 _MOST_NAMES = 8
 
@@ -52,8 +52,20 @@ def seconds(value: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def some_of(names: Sequence[str]) -> str:
+def some_of(names: Sequence[str], most: int = _MOST_NAMES) -> str:
     """Names in a row, of very many the first ones, and how many there are besides."""
-    more = len(names) - _MOST_NAMES
-    shown = ", ".join(names[:_MOST_NAMES])
+    more = len(names) - most
+    shown = ", ".join(names[:most])
     return f"{shown} and {number(more)} more" if more > 0 else shown
+
+
+def some_by_source(names: Mapping[str, Sequence[str]], most: int) -> str:
+    """Names of several sources in a row, ``most`` of all together, and how many there are besides:
+    ``a: d.t1, d.t2; b: d.t1 and 90 more``."""
+    found, left = [], most
+    for source, of in names.items():
+        if of and left > 0:
+            found.append(f"{source}: {', '.join(of[:left])}")
+            left -= len(of[:left])
+    more = sum(map(len, names.values())) - most
+    return "; ".join(found) + (f" and {number(more)} more" if more > 0 else "")

@@ -11,18 +11,29 @@ from rich.text import Text
 from replicator.printable_text import shown_json, shown_line
 from replicator.status import BinlogDistance, DifferingTarget, LockClaim, LockSource, LockStatus
 from replicator.status_values import plain
-from replicator.terminal.figures import counted, seconds, size, some_of
+from replicator.terminal.figures import counted, number, seconds, size, some_by_source, some_of
 from replicator.terminal.remedies import Framed, remedies_list
 
 _BORDER = {"conflict": "red", "waiting": "yellow", "resolving": "green"}
 
 
+MOST_SHARDS = 5
+"""Shards, and sources, that a lock names."""
+
+
 def render_locks(
-    locks: Sequence[LockStatus], differing: Sequence[DifferingTarget] = ()
+    locks: Sequence[LockStatus],
+    differing: Sequence[DifferingTarget] = (),
+    *,
+    everything: bool = False,
 ) -> RenderableType:
-    """One panel for each lock, and a list for each target whose shards differ."""
+    """One panel for each lock, and a list for each target whose shards differ.
+
+    ``everything``: with all sources and shards, however many there are.
+    """
     none = () if locks else (Text("no open locks"),)
-    return Group(*none, *map(lock_panel, locks), *map(differences_list, differing))
+    panels = (lock_panel(lock, everything=everything) for lock in locks)
+    return Group(*none, *panels, *map(differences_list, differing))
 
 
 def differences_list(differing: DifferingTarget) -> Text:
@@ -48,14 +59,15 @@ def locks_json(
     return shown_json(values, indent=2)
 
 
-def lock_panel(lock: LockStatus, elsewhere: str = "") -> Framed:
+def lock_panel(lock: LockStatus, elsewhere: str = "", *, everything: bool = False) -> Framed:
     """One lock: the statement, who has it, what waits, and the remedies.
 
-    ``elsewhere``: as in `replicator.terminal.remedies.Remedies`.
+    ``elsewhere``: as in `replicator.terminal.remedies.Remedies`; ``everything``: as in
+    `render_locks`.
     """
     title = Text.assemble(("lock ", ""), (lock.id, "bold"), f"  {lock.state}")
     ways = remedies_list(lock.remedies, elsewhere) if lock.remedies else None
-    return Framed(title, Text("\n").join(_lines(lock)), _BORDER[lock.state], ways)
+    return Framed(title, Text("\n").join(_lines(lock, everything)), _BORDER[lock.state], ways)
 
 
 def lock_line(lock: LockStatus) -> Text:
@@ -74,7 +86,7 @@ def _age(lock: LockStatus) -> str:
     return f" for {seconds(max(0.0, (datetime.now(UTC) - lock.since).total_seconds()))}"
 
 
-def _lines(lock: LockStatus) -> Iterator[Text]:
+def _lines(lock: LockStatus, everything: bool) -> Iterator[Text]:
     yield Text(lock.ddl)
     held = f"{counted(lock.rows_held, 'row event')} held"
     if lock.reason:
@@ -88,9 +100,21 @@ def _lines(lock: LockStatus) -> Iterator[Text]:
         )
     if lock.reason:
         yield Text(lock.reason)
-    for source in lock.sources:
-        if not (lock.reason and source.ready):
+    told = [source for source in lock.sources if not (lock.reason and source.ready)]
+    lacking = {source.source: source.missing for source in told if not source.ready}
+    missing = sum(map(len, lacking.values()))
+    if everything or (len(told) <= MOST_SHARDS and missing <= MOST_SHARDS):
+        for source in told:
             yield _source(source, reads=not lock.reason)
+    else:
+        if missing:
+            yield Text(f"missing {some_by_source(lacking, MOST_SHARDS)}")
+        ready = sum(source.ready for source in lock.sources)
+        yield Text(
+            f"{number(ready)} of {counted(len(lock.sources), 'source')} ready; show-ddl-locks --all"
+            " has all sources and shards",
+            style="dim",
+        )
     if lock.conflict is not None:
         yield Text(f"conflict on item {lock.conflict.version}:", style="bold red")
         yield _claim(lock.conflict.ours)
@@ -102,7 +126,7 @@ def _source(source: LockSource, *, reads: bool) -> Text:
     if source.ready:
         state = "ready; "
     elif source.missing:
-        state = f"missing {some_of(source.missing)}; "
+        state = f"missing {', '.join(source.missing)}; "
     saved = f"saved at {source.saved_position or '-'}{distance_told(source.distance)}"
     return Text(f"source {source.source}: {state}{saved}")
 

@@ -33,6 +33,12 @@ from replicator.terminal.fitting_table import FittingTable, TextColumn
 from replicator.terminal.locks import differences_list, lock_line, lock_panel
 from replicator.terminal.remedies import Framed, remedies_list
 
+MOST_ROWS = 20
+"""Sources, or targets, that are listed one by one without --all."""
+
+MOST_PANELS = 5
+"""Blocked parts, and locks, that are shown in whole without --all."""
+
 FEWEST_TARGETS = 3
 """So many targets are told however small the terminal is."""
 
@@ -53,16 +59,44 @@ _STATE_STYLE = {
 }
 
 
-def render(status: TaskStatus) -> RenderableType:
-    """Everything the status says: what needs the operator in front, then what goes on."""
-    targets = [_targets(status.targets)] if status.targets else []
+def render(status: TaskStatus, *, everything: bool = False) -> RenderableType:
+    """What the status says: what needs the operator in front, then what goes on.
+
+    Of very many parts, the rest is a summary unless ``everything`` is shown.
+    """
+    if everything:
+        parts = [*_needs_operator(status, everything=True), *_what_goes_on(status)]
+        targets = [_targets(status.targets)] if status.targets else []
+        return Group(_head(status), *parts, *_sources_shown(status), *targets)
     return Group(
         _head(status),
-        *_needs_operator(status),
+        *_needs_operator(status, most=MOST_PANELS),
         *_what_goes_on(status),
-        *_sources_shown(status),
-        *targets,
+        *_some_sources(status),
+        *_some_targets(status),
     )
+
+
+def _some_sources(status: TaskStatus) -> Iterator[RenderableType]:
+    """All sources in a table, or of many those that are not read, and a summary."""
+    if len(status.sources) <= MOST_ROWS:
+        yield from _sources_shown(status)
+        return
+    yield from _folded_sources(status.sources)
+    yield from map(_prepared, filter(lambda source: source.prepared, status.sources))
+
+
+def _some_targets(status: TaskStatus) -> Iterator[RenderableType]:
+    """All targets in a table, or of many those that something is the matter with, and a summary."""
+    targets = status.targets
+    if len(targets) <= MOST_ROWS:
+        yield from [_targets(targets)] if targets else []
+        return
+    odd = [target for target in targets if target.ddl or target.missing]
+    if odd:
+        yield _targets(odd[:MOST_ROWS])
+    yield _folded_targets(targets)
+    yield Text(f"all targets and sources: {whole_status(status)}", "dim")
 
 
 def render_tasks(tasks: Sequence[TaskStatus], silent: Sequence[str] = ()) -> RenderableType:
@@ -176,11 +210,20 @@ def _lines(console: Console, options: ConsoleOptions, parts: Sequence[Renderable
     return sum(len(console.render_lines(part, options)) for part in parts)
 
 
-def _needs_operator(status: TaskStatus, elsewhere: str = "") -> Iterator[RenderableType]:
-    """The faults and the locks, in whole."""
-    yield from _faults(status, elsewhere)
-    for lock in _worst_first(status.locks):
-        yield lock_panel(lock, elsewhere)
+def _needs_operator(
+    status: TaskStatus, elsewhere: str = "", *, most: int | None = None, everything: bool = False
+) -> Iterator[RenderableType]:
+    """The faults and the locks, in whole; of each only so many, and a line for each of the others.
+
+    ``everything``: as in `replicator.terminal.locks.render_locks`.
+    """
+    faults, locks = list(_faults(status, elsewhere)), _worst_first(status.locks)
+    yield from faults[:most]
+    rest = len(faults[len(faults[:most]) :])
+    yield from map(blocked_line, status.blocked[len(status.blocked) - rest :])
+    for lock in locks[:most]:
+        yield lock_panel(lock, elsewhere, everything=everything)
+    yield from map(lock_line, locks[len(locks[:most]) :])
     yield from map(differences_list, status.differing)
     for shard in status.unreadable:
         yield Text(shown_line(f"{shard}"), "yellow")
@@ -236,7 +279,7 @@ def _at_most(lines: list[Text], what: str) -> list[Text]:
 
 def whole_status(status: TaskStatus) -> str:
     """The command that shows all of it."""
-    return f"replicator status {quote(status.task)}"
+    return f"replicator status {quote(status.task)} --all"
 
 
 def _faults(status: TaskStatus, elsewhere: str = "") -> Iterator[RenderableType]:
@@ -332,7 +375,9 @@ def blocked_panel(part: BlockedPart, elsewhere: str) -> RenderableType:
 
 
 def _head(status: TaskStatus) -> Text:
-    age = seconds(max((datetime.now(UTC) - status.since).total_seconds(), 0.0))
+    # A restart after a transient failure does not end the task.
+    begun = status.started if status.state == "running" and status.started else status.since
+    age = seconds(max((datetime.now(UTC) - begun).total_seconds(), 0.0))
     lasting = f" for {age} (process {status.pid})" if status.pid else f", saved {age} ago"
     return Text.assemble(
         ("task ", "dim"),
@@ -405,7 +450,7 @@ def _busiest(targets: tuple[TargetStatus, ...], most: int) -> RenderableType:
     if len(targets) <= most:
         return _targets(targets, told_below=False)
     order = sorted(targets, key=lambda t: (not t.ddl, -t.rows_per_second, -t.missing, t.target))
-    left = Text(f"and {number(len(targets) - most)} more targets: status without --watch", "dim")
+    left = Text(f"and {number(len(targets) - most)} more targets: status --all", "dim")
     return Group(_targets(order[:most], told_below=False), left)
 
 

@@ -177,7 +177,7 @@ def _opened(status: TaskStatus, kind: Kind, name: str) -> Iterator[RenderableTyp
     for lock in status.locks:
         awaited = any(source.source == name and not source.ready for source in lock.sources)
         if kind == "lock" and lock.id == name:
-            yield lock_panel(lock, elsewhere)
+            yield lock_panel(lock, elsewhere, everything=True)
         elif (kind == "target" and lock.target == name) or (kind == "source" and awaited):
             yield lock_line(lock)
     if kind == "source":

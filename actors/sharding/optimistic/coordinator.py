@@ -20,6 +20,7 @@ from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
 from actors.sharding.optimistic.group import OptimisticGroup
 from actors.sharding.optimistic.open_locks import helpful, refused_lock, statement_lock
+from replicator.downstream.meta.held_shards import HeldShards, all_held
 from replicator.downstream.meta.reconciliations import queued_columns
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.names import Member, TableName
@@ -223,6 +224,17 @@ class OptimisticCoordinator(Coordination):
             return Widening(sql, joined_table([target, own])) if sql else None
         except (NoJoinError, NoAlterError):
             return None
+
+    def held(self) -> Mapping[TableName, HeldShards]:
+        """The shards with open statements, and those whose groups hold rows."""
+        found: dict[TableName, list[HeldShards]] = {}
+        for lock in self.open_locks():
+            if lock.holds:
+                held = HeldShards(shards=frozenset({lock.shard}), reason=lock.held_reason)
+                found.setdefault(lock.view.target, []).append(held)
+        for (_, target), group in self._groups.items():
+            found.setdefault(self._registry.target_name(target), []).append(group.held)
+        return {target: all_held(several) for target, several in found.items()}
 
     def open_locks(self) -> Sequence[OpenLock]:
         """An entry for each open statement and each refused step; the id is that of its target."""

@@ -15,6 +15,7 @@ from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
+from replicator.downstream.meta.held_shards import HeldShards
 from replicator.kernels.compiled import Truths
 from replicator.mysql.names import Member
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
@@ -55,6 +56,12 @@ class OptimisticGroup(GroupActor):
         self._ends = False
         """Whether the target is dropped with these, so that all that follows waits for them."""
         self._asked: list[tuple[Member, int]] = []
+
+    @property
+    def held(self) -> HeldShards:
+        """The members whose rows are held, until the source restarts."""
+        shards = frozenset(map(str, self._held))
+        return HeldShards(self._ends, shards, events=self.rows_held.total())
 
     @property
     def version(self) -> int:

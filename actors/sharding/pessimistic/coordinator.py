@@ -25,7 +25,7 @@ from actors.sharding.pessimistic.lock_messages import (
     TableAhead,
     Unlock,
 )
-from actors.sharding.pessimistic.open_locks import lock_id, open_lock
+from actors.sharding.pessimistic.open_locks import held_shards, lock_id, open_lock
 from actors.sharding.pessimistic.shown_items import note_shown
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
@@ -34,6 +34,7 @@ from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import TableRole
 from replicator.downstream.ddl.ddl_execution import DdlRefusedError
 from replicator.downstream.meta.decisions import DecisionStore
+from replicator.downstream.meta.held_shards import HeldShards
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.errors import FOREIGN_KEY
 from replicator.mysql.names import Member, TableName
@@ -211,6 +212,12 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         """The targets (numbers) of the open items of a source."""
         groups = {target: lock.groups.get(source) for target, lock in self.locks.items()}
         return [target for target, group in groups.items() if group and group.open_items]
+
+    def held(self) -> Mapping[TableName, HeldShards]:
+        """The shards that have items which their target lacks, or that are ahead of it."""
+        for source in self._units:
+            self.open_items(source)
+        return {lock.target: held_shards(lock) for lock in self.locks.values()}
 
     def gives_way(self, target: TableName, member: Member) -> bool:
         """Whether a shard of a target was dropped, and the target goes when the others are."""

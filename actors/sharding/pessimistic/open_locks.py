@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from actors.lock_state import ShardStatement
 from actors.sharding.coordination import OpenLock
-from replicator.mysql.names import TableName
+from replicator.downstream.meta.held_shards import HeldShards
+from replicator.mysql.names import Member, TableName
 from replicator.sharding.open_locks import LockView
+from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 
 
@@ -14,6 +18,29 @@ def open_lock(
 ) -> OpenLock:
     """Return an open lock with the times since when it is open, and sources hold rows of it."""
     return OpenLock(lock_id(view), view, _since(lock), _holding(lock))
+
+
+def held_shards(lock: TargetLock[TableName, ShardStatement]) -> HeldShards:
+    """Return the shards of a target whose rows wait."""
+    names = {
+        str(Member(source, name))
+        for source, group in lock.groups.items()
+        if group.open_items
+        for name in _held_members(group)
+    }
+    view = lock.view() if names else None
+    reason = open_lock(lock, view).held_reason if view is not None else ""
+    # Nobody counts released rows.
+    releases = any(group.releasing for group in lock.groups.values())
+    events = None if releases else sum(group.rows_held for group in lock.groups.values())
+    return HeldShards(shards=frozenset(names), reason=reason, events=events)
+
+
+def _held_members(group: Group[TableName, ShardStatement]) -> Iterator[TableName]:
+    """The members whose rows are held, or whose released rows may not be applied."""
+    for name, state in group.members.items():
+        if group.releasing or state.version > group.known:
+            yield name
 
 
 def lock_id(view: LockView[TableName, ShardStatement]) -> str:

@@ -123,6 +123,7 @@ class Failover:
             f"{self._now}its binlog has transactions in another order, so the task can't find"
             f" where to go on: {reason}",
             FORMER_SERVER,
+            begin_again(self.source),
             COPY_AGAIN,
             "to prevent this: replicas that may take over must keep the commit order"
             " (replica_preserve_commit_order; MariaDB: gtid_strict_mode, one domain), filter"
@@ -137,6 +138,7 @@ class Failover:
             " the GTIDs at the saved position, and can't find that position on the new server",
             f"{FORMER_SERVER}. With `enable-gtid: true`, the task learns the GTIDs there when it"
             " starts, and can go on with any replica from then on",
+            begin_again(self.source),
             COPY_AGAIN,
         )
 
@@ -147,6 +149,7 @@ class Failover:
             f"{self._now}the task can't find on it for certain all positions that it saved on the"
             f" former server: {reason}",
             FORMER_SERVER,
+            begin_again(self.source),
             COPY_AGAIN,
         )
 

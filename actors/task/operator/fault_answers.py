@@ -11,12 +11,14 @@ from attrs import define
 from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply, Request
-from actors.counts import ReconciliationCounts
+from actors.counts import TaskCounts
 from actors.faults import DdlEvent, Parts, UnreadRows
 from actors.task.operator import operator_commands, structure_commands
+from actors.task.operator.binlog_ends import ends_reply
 from actors.task.operator.blocked_parts import Block
 from actors.task.operator.reconcile_command import reconcile
 from actors.task.operator.recopy_command import RecopyCommand
+from actors.task.operator.shard_report import shards_reply
 from actors.task.wiring.wiring import RunningTask
 from config.models import Task
 from replicator.downstream.fence import FencedError
@@ -43,10 +45,16 @@ class FaultAnswers:
     _state: Callable[[], TaskState]
     _blocks: Callable[[], Collection[Block]]
     _still: anyio.Lock
-    _counts: ReconciliationCounts
+    _counts: TaskCounts
 
     async def take(self, request: Request) -> Reply:
-        """Answer `replicator binlog`, `replicator schema` or `replicator reconcile`."""
+        """Answer `replicator binlog`, `schema`, `reconcile`, `shards`, or the first question of
+        `wait`.
+        """
+        if request.command == "ends":
+            return await ends_reply(self._task)
+        if request.command == "shards":
+            return shards_reply(self._running(), self._counts)
         takes = {"binlog": self._binlog, "schema": self._schema, "reconcile": self._reconcile}
         return await takes[request.command](request.arguments)
 
@@ -75,13 +83,13 @@ class FaultAnswers:
             return Reply(ok=False, error=f"a server that is needed for it can't be used: {error}")
         if found.released.targets or found.released.sources:
             go_on_with(found.released)
-        self._counts.changed()
+        self._counts.reconciling.changed()
         return found.reply
 
     async def _reconcile(self, arguments: Mapping[str, Any]) -> Reply:
         try:
             return await reconcile(
-                self._task, self._lease, self._running(), self._counts, arguments
+                self._task, self._lease, self._running(), self._counts.reconciling, arguments
             )
         except (FencedError, LeaseLostError) as error:
             return Reply(ok=False, error=f"nothing was saved: {error}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from actors.lock_state import ShardStatement
@@ -23,7 +23,10 @@ from replicator.status import (
     LockState,
     LockStatus,
 )
-from replicator.terminal.figures import some_of
+from replicator.terminal.figures import some_by_source, some_of
+
+MOST_SHARDS = 5
+"""Shards that a remedy names: the status and show-ddl-locks --all have all of them."""
 
 _SHOWN = 500
 """Characters of a statement among the remedies."""
@@ -164,10 +167,6 @@ def _way(task: str, unlock: str, way: LockRemedy) -> str:
     return f"`{unlock} {shard} --action {way.action}`: {way.text}"
 
 
-def _by_source(names: Mapping[str, Sequence[str]]) -> str:
-    return "; ".join(f"{source}: {some_of(of)}" for source, of in names.items() if of)
-
-
 def _ways(task: str, lock: OpenLock) -> Iterator[str]:
     unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
     view = lock.view
@@ -195,7 +194,7 @@ def _ways(task: str, lock: OpenLock) -> Iterator[str]:
         yield f"`{unlock} --action skip`: the target keeps its rows, also those of this shard"
     elif view.missing:
         lacking = {source: [*map(str, names)] for source, names in view.missing.items()}
-        if shown := _by_source(lacking):
+        if shown := some_by_source(lacking, MOST_SHARDS):
             yield f"run the statement on the other shards ({shown}): that resolves it"
         yield (
             f"`{unlock}`: the target executes it now; the shards that lack it may make it later,"

@@ -1,35 +1,43 @@
-"""Whose rows wait, saved with each checkpoint: for comparisons."""
+"""Whose rows wait: for comparisons, in the status and saved with each checkpoint."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 
 from actors.task.wiring.wiring import RunningTask
-from replicator.downstream.meta.held_shards import ALL_HELD, HeldShards, WaitingChange, held_by
+from replicator.downstream.meta.held_shards import ALL_HELD, HeldShards
 from replicator.mysql.names import TableName
+from replicator.status import HeldTarget
+
+ReasonOf = Callable[[TableName], str]
+"""Returns why a target is blocked."""
 
 
-def save_held_shards(running: RunningTask, reason_of: Callable[[TableName], str]) -> None:
-    """Let each checkpoint save whose rows wait; ``reason_of`` returns why a target is blocked."""
-    running.writer.checkpoints.held = partial(_held_shards, running, reason_of)
+def save_held_shards(running: RunningTask, reason_of: ReasonOf) -> None:
+    """Let each checkpoint save whose rows wait."""
+
+    def held() -> dict[TableName, HeldShards]:
+        found = held_shards(running, reason_of)
+        return {target: replace(shards, events=None) for target, shards in found.items()}
+
+    running.writer.checkpoints.held = held
 
 
-def _held_shards(
-    running: RunningTask, reason_of: Callable[[TableName], str]
-) -> dict[TableName, HeldShards]:
-    """By target, the shards whose rows wait behind locks, or all where the target is blocked."""
-    units = running.units
-    # A group knows of its item before the lock does.
-    numbers = {n for source in units for n in running.coordination.open_targets(source)}
-    changes: dict[TableName, list[WaitingChange]] = {}
-    for lock in running.coordination.open_locks():
-        if (waiting := lock.waiting) is not None:
-            changes.setdefault(lock.view.target, []).append(waiting)
-    held = {running.registry.target_name(number): ALL_HELD for number in numbers}
-    held |= {target: held_by(found) for target, found in changes.items()}
+def held_statuses(running: RunningTask, reason_of: ReasonOf) -> tuple[HeldTarget, ...]:
+    """The same for the status."""
+    return tuple(
+        HeldTarget(str(target), held.all_of, tuple(sorted(held.shards)), held.reason, held.events)
+        for target, held in sorted(held_shards(running, reason_of).items())
+    )
+
+
+def held_shards(running: RunningTask, reason_of: ReasonOf) -> dict[TableName, HeldShards]:
+    """Return the shards whose rows wait for schema changes, or all where the target is blocked."""
+    found = running.coordination.held().items()
+    held = {target: shards for target, shards in found if shards.some}
     held |= dict.fromkeys(running.mover.targets, ALL_HELD)
-    for unit in units.values():
+    for unit in running.units.values():
         for target in unit.reader.held.targets:
             other = unit.reader.held.waits_for(target)
             reason = f"it waits for {other}: {reason_of(other)}" if other else reason_of(target)

@@ -7,6 +7,7 @@ MySQL's comments on Gtid_set::encode).
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -262,6 +263,26 @@ class MySQLGtids:
     def _tag_text(self, key: tuple[bytes, str]) -> str:
         ranges = map(_range_text, self._intervals[key])
         return ":".join((key[1], *ranges) if key[1] else ranges)
+
+
+def has_executed(executed: str, wanted: str) -> bool:
+    """Return whether a GTID set that was executed includes the wanted one.
+
+    MariaDB's numbers of a domain only grow, as for its MASTER_GTID_WAIT: a GTID is included if the
+    executed one of its domain has its number or a higher one. Raises BinlogError if one of the
+    texts is not a GTID set.
+    """
+    if is_mariadb_gtid(wanted):
+        reached = MariaDBGtids(executed if is_mariadb_gtid(executed) else "")
+        newest = {gtid: reached.newest(gtid.domain) for gtid in mariadb_gtids(wanted)}
+        return all(at is not None and at.sequence >= gtid.sequence for gtid, at in newest.items())
+    known = MySQLGtids("" if is_mariadb_gtid(executed) else executed)
+    return known.lacks(MySQLGtids(wanted)) is None
+
+
+def is_mariadb_gtid(text: str) -> bool:
+    """Return whether a text has the form of MariaDB's GTIDs, as ``0-1-42,1-2-7``."""
+    return re.fullmatch(r"\s*\d+-\d+-\d+\s*(,\s*\d+-\d+-\d+\s*)*", text) is not None
 
 
 def mariadb_gtids(text: str) -> list[MariaDBGtid]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from replicator.checks.result import CheckedPart, CheckResult
-from replicator.mysql.names import Member, TableName, quote
+from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.pipeline.duplicate_keys.key_plan import KeyRead
 from replicator.pipeline.duplicate_keys.key_sample import KeyTally, SharedValue
 from replicator.schema.structure.structure import Table, UniqueKey
@@ -118,17 +120,7 @@ def _remedies(finding: KeyFinding, member: Member) -> list[str]:
             f"Where {column} is a BIGINT that counts up: fold the shard's number into it, with a "
             "'partition id' under column-mappings that names the shards' tables"
         )
-    drop = "DROP PRIMARY KEY, ADD PRIMARY KEY"
-    if finding.key.name != "PRIMARY":
-        name = quote(finding.key.name)
-        drop = f"DROP INDEX {name}, ADD UNIQUE KEY {name}"
-    parts = ", ".join(map(quote, finding.key.columns))
-    ways.append(
-        "Add a column that tells the shards apart to the target's key, and fill it with "
-        "extract-table, extract-schema or extract-source of the route: "
-        f"ALTER TABLE {finding.name.quoted} ADD COLUMN `shard` VARCHAR(64) NOT NULL, "
-        f"{drop} ({parts}, `shard`);"
-    )
+    ways.append(_wider_key(finding))
     if numbers:
         ways.append(
             f"Renumber one of two shards at its source, with all that refers to it, before it is "
@@ -142,6 +134,47 @@ def _remedies(finding: KeyFinding, member: Member) -> list[str]:
             "rows that are copies of one another out of all shards but one"
         )
     return ways
+
+
+def _wider_key(finding: KeyFinding) -> str:
+    """The columns to add to the target's key, with the rules that fill them."""
+    parts = distinguishing({read.member for read in finding.reads})
+    there = {folded(column.name) for column in finding.target.columns}
+    added = {part: quote(_free_name(f"shard_{part}", there)) for part in parts}
+    drop = "DROP PRIMARY KEY, ADD PRIMARY KEY"
+    if finding.key.name != "PRIMARY":
+        name = quote(finding.key.name)
+        drop = f"DROP INDEX {name}, ADD UNIQUE KEY {name}"
+    columns = "".join(f"ADD COLUMN {name} VARCHAR(64) NOT NULL, " for name in added.values())
+    key = ", ".join((*map(quote, finding.key.columns), *added.values()))
+    rules = " and ".join(f"extract-{part} ({name})" for part, name in added.items())
+    what = "a column that distinguishes" if len(added) == 1 else "columns that distinguish"
+    return (
+        f"Add {what} the shards to the target's key, and fill"
+        f" {'it' if len(added) == 1 else 'them'} with {rules} of the route: "
+        f"ALTER TABLE {finding.name.quoted} {columns}{drop} ({key});"
+    )
+
+
+def distinguishing(members: Collection[Member]) -> tuple[str, ...]:
+    """Return the fewest of ``table``, ``schema`` and ``source`` in which all members differ."""
+    values = {
+        "table": lambda member: member.name.table,
+        "schema": lambda member: member.name.schema,
+        "source": lambda member: member.source,
+    }
+    for count in (1, 2):
+        for parts in combinations(values, count):
+            found = {tuple(values[part](member) for part in parts) for member in members}
+            if len(found) == len(members):
+                return parts
+    return tuple(values)
+
+
+def _free_name(name: str, there: Collection[str]) -> str:
+    """The name, with a number if the target has such a column already."""
+    names = (name, *(f"{name}_{number}" for number in range(2, len(there) + 3)))
+    return next(free for free in names if folded(free) not in there)
 
 
 def _key(finding: KeyFinding) -> str:

@@ -4,7 +4,7 @@ that a target can be compared while its task does not run."""
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,10 +25,15 @@ HELD_TABLE = MetaTable(
 
 @dataclass(frozen=True, slots=True)
 class HeldShards:
-    """The shards of a target whose rows may wait: ``all_of`` them but for ``shards``, or these
-    alone. Each as `replicator.mysql.names.Member` is shown. ``reason``: what else than a schema
-    change holds them (`PAUSED`, a fault, `lock_reason`); empty if there is nothing else.
-    ``events``: how many row events the locks hold; None if that is not known."""
+    """The shards of a target whose rows may wait.
+
+    Attributes:
+        all_of: whether rows of all shards may wait.
+        shards: those whose rows may wait otherwise, as `replicator.mysql.names.Member` is shown.
+        reason: what else than a schema change holds them (`PAUSED`, a fault, `lock_reason`); empty
+            if there is nothing else.
+        events: how many row events are held; None if that is not known.
+    """
 
     all_of: bool = False
     shards: frozenset[str] = frozenset()
@@ -49,11 +54,26 @@ class HeldShards:
         """Whether a row of this shard may wait; an empty name is that of a row without a shard."""
         if not shard:
             return self.some
-        return (shard in self.shards) != self.all_of
+        return self.all_of or shard in self.shards
 
 
 NOTHING_HELD = HeldShards()
 ALL_HELD = HeldShards(all_of=True)
+
+
+def all_held(several: Iterable[HeldShards]) -> HeldShards:
+    """Return the shards of a target that any of these name."""
+    found = NOTHING_HELD
+    for each in several:
+        counts = [count for count in (found.events, each.events) if count is not None]
+        found = HeldShards(
+            found.all_of or each.all_of,
+            found.shards | each.shards,
+            found.reason or each.reason,
+            sum(counts) if counts else None,
+        )
+    return found
+
 
 PAUSED = "the operator has paused it"
 """The reason of a target that waits for its operator, without a fault."""
@@ -62,37 +82,12 @@ _LONGEST_REASON = 1000
 """Characters of a reason that are saved."""
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingChange:
-    """A schema change that waits as item number ``version`` of its target: for the shards
-    ``lacking`` it, or (``shard``) for the answer to this one's statement. ``reason``: as in
-    `HeldShards`."""
-
-    version: int
-    lacking: Collection[str] = ()
-    shard: str = ""
-    reason: str = ""
-
-
 def lock_reason(lock: str, *, conflict: bool, refused: bool) -> str:
     """Return what else than a schema change holds rows if a lock is in conflict, or the target has
     ``refused`` its statement; empty otherwise."""
     if conflict:
         return f"the DDL lock {lock} is in conflict"
     return f"the target has refused the statement of the DDL lock {lock}" if refused else ""
-
-
-def held_by(changes: Iterable[WaitingChange]) -> HeldShards:
-    """The shards whose rows wait behind these changes of a target."""
-    found = list(changes)
-    reason = next((change.reason for change in found if change.reason), "")
-    if alone := frozenset(change.shard for change in found if change.shard):
-        return HeldShards(shards=alone, reason=reason)
-    if not found:
-        return NOTHING_HELD
-    # Those that lack the first statement have brought none of the later ones.
-    first = min(found, key=lambda change: change.version)
-    return HeldShards(all_of=True, shards=frozenset(first.lacking), reason=reason)
 
 
 async def replace_held(

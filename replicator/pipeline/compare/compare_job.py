@@ -25,7 +25,7 @@ from replicator.pipeline.spark.python_job import run_in_tasks
 from replicator.pipeline.workers.worker_pool import make_room
 
 _FirstWork = tuple[ComparisonPlan, tuple[Look, ...], CompareServers, int, bool, int]
-_FurtherWork = tuple[ComparisonPlan, tuple[Doubt, ...], CompareServers, int, bool, HeldShards]
+_FurtherWork = tuple[ComparisonPlan, tuple[Doubt, ...], CompareServers, int, bool, HeldShards, int]
 _Answer = TypeVar("_Answer")
 
 
@@ -57,10 +57,11 @@ def look_again_at(
     *,
     applied: bool,
     held: HeldShards,
+    strikes: int,
 ) -> list[LookedAgain]:
     """Look at doubts once more; as `look_at_ranges`, the rest as for `look_again`."""
     tasks = min(tasks, len(doubts))
-    work: _FurtherWork = comparison, tuple(doubts), servers, tasks, applied, held
+    work: _FurtherWork = comparison, tuple(doubts), servers, tasks, applied, held, strikes
     return _run(spark, _look_again, work, len(doubts), tasks, LookedAgain)
 
 
@@ -87,8 +88,10 @@ def _look(work: _FirstWork, task: int) -> Iterator[bytes]:
 
 
 def _look_again(work: _FurtherWork, task: int) -> Iterator[bytes]:
-    comparison, doubts, servers, tasks, applied, held = work
+    comparison, doubts, servers, tasks, applied, held, strikes = work
     with contextlib.closing(Sessions(servers)) as sessions:
         for doubt in doubts[task::tasks]:
-            answer = look_again(comparison, doubt, sessions, applied=applied, held=held)
+            answer = look_again(
+                comparison, doubt, sessions, applied=applied, held=held, strikes=strikes
+            )
             yield to_json(answer)

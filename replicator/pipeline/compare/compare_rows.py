@@ -30,6 +30,7 @@ from replicator.pipeline.compare.compare_queries import (
     rows_query,
 )
 from replicator.pipeline.compare.doubts import (
+    STRIKES,
     BinlogEnds,
     Doubt,
     Evidence,
@@ -200,20 +201,22 @@ def look_again(
     *,
     applied: bool,
     held: HeldShards = NOTHING_HELD,
+    strikes: int = STRIKES,
 ) -> LookedAgain:
     """Look once more at rows in doubt.
 
     ``applied``: the target has all that the sources had when they were looked at before, but for
-    rows of the shards that are ``held``. Failures of the servers are told in the answer.
+    rows of the shards that are ``held``. ``strikes``: as for `Evidence.suffices`. Failures
+    of the servers are told in the answer.
     """
     try:
         try:
-            return _looked_again(comparison, doubt, sessions, applied, held, limited=True)
+            return _looked_again(comparison, doubt, sessions, applied, held, strikes, limited=True)
         except _TooLargeError as large:
             parts = _parts(doubt, large, sessions)
         if parts:
             return LookedAgain(left=parts)
-        return _looked_again(comparison, doubt, sessions, applied, held, limited=False)
+        return _looked_again(comparison, doubt, sessions, applied, held, strikes, limited=False)
     except MySQLError as error:
         return LookedAgain(failure=sessions.failure(error))
 
@@ -224,6 +227,7 @@ def _looked_again(
     sessions: Sessions,
     applied: bool,
     held: HeldShards,
+    strikes: int,
     *,
     limited: bool,
 ) -> LookedAgain:
@@ -247,7 +251,7 @@ def _looked_again(
         found = list(differences_of(comparison, key, group))
         others = [difference for difference in found if not held.holds(difference.shard)]
         # Whatever further looks would show, a row waits if its shard is held.
-        if quiet or evidence.suffices or (applied and not others):
+        if quiet or evidence.suffices(strikes) or (applied and not others):
             differ += others
             waiting += sum(d.times for d in found) - sum(d.times for d in others)
         else:

@@ -64,10 +64,15 @@ class Evidence:
     in_shards: bytes
     marks: tuple[ColumnMark, ...]
 
-    @property
-    def suffices(self) -> bool:
-        """Whether the row is wrong, although its source is written to."""
-        return any(mark.strikes >= STRIKES for mark in self.marks)
+    def suffices(self, strikes: int) -> bool:
+        """Whether the row is wrong, although its source is written to.
+
+        ``strikes``: of a column. A row that is missing, or that only the target has, needs
+        `STRIKES`.
+        """
+        return any(
+            mark.strikes >= (STRIKES if mark.column == _COUNT else strikes) for mark in self.marks
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,9 @@ def verdict_of(result: TargetComparison, columns: Collection[str], *, held: str)
         columns: the columns that had to be compared; empty for all that can be compared.
         held: why rows of the target wait now; empty if none waits.
     """
+    if result.failure and held and not result.refused:
+        # The structures may not fit before the schema change has ended.
+        return Verdict(Outcome.WAITS, held)
     if result.failure:
         return Verdict(Outcome.REFUSED if result.refused else Outcome.UNREAD, result.failure)
     waits = result.blocked or held or _uncompared(result, columns)

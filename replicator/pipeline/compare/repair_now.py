@@ -9,6 +9,8 @@ Why that is exact: everything on the target is applied up to some position of ea
 that is written is what its shard has at that position or later. The binlog after it has the whole
 row again. A row that the target lacks is written only if the shard has what it had when the row was
 found to be missing; otherwise it may be a row that was just inserted, and whose INSERT follows.
+A row that its shard had when it was found to differ, and has no more, is left alone: its DELETE
+follows, and would not find it.
 
 A row that only the target has is deleted only if every shard that can own it was read: the owners
 that the task has saved are read again after the row.
@@ -61,7 +63,12 @@ from replicator.pipeline.compare.compare_rows import (
     rows_with_keys,
 )
 from replicator.pipeline.compare.doubts import Doubt, RowDifference, RowGroup, differences_of
-from replicator.pipeline.compare.repair_sql import REPAIR_SETTINGS, equal_to, repair_statements
+from replicator.pipeline.compare.repair_sql import (
+    REPAIR_SETTINGS,
+    equal_to,
+    repair_statements,
+    statements_together,
+)
 from replicator.pipeline.copy.key_conflicts import KeyPart
 from replicator.pipeline.copy.source_stream import SourceStream
 
@@ -77,7 +84,7 @@ COUNTED_AT_ONCE = 50
 LOCK_SECONDS = 10
 """Seconds that a server lets a statement wait for what another session has locked."""
 
-_BEGUN = b"repair_begun"
+_BEGUN, _TOGETHER = b"repair_begun", b"repair_together"
 _SETTINGS = {**REPAIR_SETTINGS, "autocommit": "0"}
 
 ATTEMPTS = 5
@@ -115,10 +122,19 @@ def has_other_owners(scope: RepairScope, rows: Iterable[tuple[str, ...]]) -> boo
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """How many rows were made right, and the keys of the rows that the server stored otherwise."""
+    """What a repair has done.
+
+    Attributes:
+        rows: how many rows were made right.
+        otherwise: the keys of the rows that the server stored otherwise.
+        right: the keys of the rows that were right already.
+        others: the keys of rows that were made right without being asked for.
+    """
 
     rows: int
     otherwise: frozenset[bytes] = frozenset()
+    right: frozenset[bytes] = frozenset()
+    others: frozenset[bytes] = frozenset()
 
 
 class WriteRefusedError(MySQLError):
@@ -193,10 +209,12 @@ class _RepairSession(SourceStream):
 
 @dataclass(slots=True)
 class _Wrong:
-    """The rows that are wrong now; by key, the normal lines that the shards have."""
+    """The rows that are wrong now; by key, the normal lines that the shards have; the keys of the
+    rows that are right."""
 
     rows: list[RowDifference]
     wanted: dict[bytes, list[bytes]] = field(default_factory=dict)
+    right: frozenset[bytes] = frozenset()
 
 
 def repair_now(
@@ -219,7 +237,7 @@ def repair_now(
             away=PATIENCE,
         )
         if not done.otherwise:
-            return Repaired(done.rows, otherwise)
+            return replace(done, otherwise=otherwise)
         otherwise |= done.otherwise
     return Repaired(0, otherwise)
 
@@ -251,16 +269,35 @@ def _repaired(
             _refuse_other_owners(scope, sessions)
         if wrong.rows:
             _refuse_new_columns(comparison, sessions)
-        statements = list(repair_statements(comparison, wrong.rows))
-        for statement in statements:
-            session.write(statement)
+        _write(comparison, wrong.rows, session)
         changed = [found for found in wrong.rows if any(repair_statements(comparison, [found]))]
         wrong.rows = changed
         otherwise = (_unlike if comparison.key else _uncounted)(comparison, wrong, session, servers)
         if not otherwise:
             reach(Failpoint.CORRECTION_OPEN)
             session.commit()
-        return Repaired(sum(found.times for found in wrong.rows), otherwise)
+        others = {found.key for found in wrong.rows} - {found.key for found in differences}
+        times = sum(found.times for found in wrong.rows)
+        return Repaired(times, otherwise, wrong.right, frozenset(others))
+
+
+def _write(
+    comparison: ComparisonPlan, rows: Sequence[RowDifference], session: _RepairSession
+) -> None:
+    """Write many rows with each statement, or one with each where a value is in the way.
+
+    Raises the driver's error.
+    """
+    session.run(b"SAVEPOINT " + _TOGETHER)
+    try:
+        for statement in statements_together(comparison, rows):
+            session.write(statement)
+    except MySQLError as error:
+        if error_code(error) != ER.DUP_ENTRY:
+            raise
+        session.run(b"ROLLBACK TO SAVEPOINT " + _TOGETHER)
+        for statement in repair_statements(comparison, rows):
+            session.write(statement)
 
 
 def _refuse_other_owners(scope: RepairScope, sessions: Sessions) -> None:
@@ -303,13 +340,21 @@ def _by_keys(
             difference
             for key, group in groups.items()
             for difference in differences_of(comparison, key, group)
-            if difference.kind != "missing" or difference.in_shard == seen.get(key)
+            if not _follows(difference, seen.get(key))
         ]
         wrong = _without_kept(comparison, found)
         others = _in_the_way(comparison, wrong, sessions) - keys.keys()
         if not others or len(keys) > MOST_KEYS:
-            return _Wrong(wrong, {key: _wanted(group) for key, group in groups.items()})
+            wanted = {key: _wanted(group) for key, group in groups.items()}
+            return _Wrong(wrong, wanted, frozenset(seen.keys() - groups.keys()))
         keys |= dict.fromkeys(others)
+
+
+def _follows(difference: RowDifference, seen: bytes | None) -> bool:
+    """Whether the task may still apply what has changed in the shard since ``seen``."""
+    if difference.kind == "missing":
+        return difference.in_shard != seen
+    return difference.kind == "extra" and seen is not None
 
 
 def _wanted(group: RowGroup) -> list[bytes]:

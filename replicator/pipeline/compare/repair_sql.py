@@ -26,6 +26,9 @@ from replicator.pipeline.compare.doubts import RowDifference
 TRANSACTION_ROWS = 500
 """Rows that one transaction of a repair changes, at most."""
 
+STATEMENT_BYTES = 1 << 18
+"""Bytes of rows in one statement, if there are several."""
+
 REPAIR_SETTINGS = {
     "sql_mode": f"'{STRICT_MODE}'",
     "time_zone": f"'{UTC}'",
@@ -61,6 +64,61 @@ def in_order(statements: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
     """
     for verb in _ORDER:
         yield from (statement for statement in statements() if statement.startswith(verb))
+
+
+def statements_together(
+    comparison: ComparisonPlan, differences: Sequence[RowDifference]
+) -> Iterator[bytes]:
+    """The same changes as `repair_statements`, with as many rows in a statement as possible.
+
+    They hold only while no writer can change the rows: a row is changed also if it is no longer as
+    it was seen. An error may be that of any row of a statement.
+    """
+    changed = [found for found in differences if _may_be_together(comparison, found)]
+    alone = [found for found in differences if not _may_be_together(comparison, found)]
+    statements = list(repair_statements(comparison, alone))
+    yield from (s for s in statements if not s.startswith(_ORDER[-1]))
+    yield from _changed_together(comparison, changed)
+    yield from (s for s in statements if s.startswith(_ORDER[-1]))
+
+
+def _may_be_together(comparison: ComparisonPlan, difference: RowDifference) -> bool:
+    """Whether INSERT … ON DUPLICATE KEY UPDATE changes this row and no other one."""
+    if not comparison.key or comparison.own_columns or comparison.lossy:
+        return False
+    if difference.on_target is None or difference.in_shard is None:
+        return False
+    columns = set(difference.columns)
+    return columns.isdisjoint(comparison.key) and not _is_in_the_way(comparison, difference)
+
+
+def _changed_together(
+    comparison: ComparisonPlan, differences: Sequence[RowDifference]
+) -> Iterator[bytes]:
+    places = [n for n in range(len(comparison.columns)) if n not in comparison.computed]
+    names = [identifier(comparison.columns[at].name) for at in places]
+    others = [identifier(comparison.columns[n].name) for n in places if n not in comparison.key]
+    if not others:
+        return
+    head = b"INSERT INTO %s (%s) VALUES " % (
+        comparison.target.name.quoted.encode(),
+        b",".join(names),
+    )
+    tail = b" ON DUPLICATE KEY UPDATE " + b",".join(b"%s=VALUES(%s)" % (n, n) for n in others)
+    rows: list[bytes] = []
+    size = 0
+    for found in differences:
+        if not set(found.columns) - set(comparison.computed):
+            continue
+        fields = (found.in_shard or b"").split(b"\t")
+        row = b"(%s)" % b",".join(literal(comparison, at, fields[at]) for at in places)
+        if rows and size + len(row) > STATEMENT_BYTES:
+            yield head + b",".join(rows) + tail
+            rows, size = [], 0
+        rows.append(row)
+        size += len(row)
+    if rows:
+        yield head + b",".join(rows) + tail
 
 
 def _statements(comparison: ComparisonPlan, difference: RowDifference) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,57 @@ async def test_a_value_that_two_shards_have(estate: Estate) -> None:
     result = only(await estate.look())
     assert result.state == "passed"
     assert result.finding.startswith("all 6 values of ")
+
+
+@pytest.mark.parametrize(
+    ("sources", "tables", "rules", "key"),
+    [
+        ("a", ("t1", "t2"), "extract-table (`shard_table`)", "(`id`, `shard_table`)"),
+        ("ab", ("t1",), "extract-source (`shard_source`)", "(`id`, `shard_source`)"),
+        (
+            "ab",
+            ("t1", "t2"),
+            "extract-table (`shard_table`) and extract-source (`shard_source`)",
+            "(`id`, `shard_table`, `shard_source`)",
+        ),
+    ],
+    ids=str,
+)
+async def test_the_statement_of_the_remedy_ends_the_collisions(
+    mariadb_source: DatabaseServer,
+    mariadb_source_full: DatabaseServer,
+    mariadb_target: DatabaseServer,
+    database_name: str,
+    sources: str,
+    tables: tuple[str, ...],
+    rules: str,
+    key: str,
+) -> None:
+    servers = (mariadb_source, mariadb_source_full)[: len(sources)]
+    estate = Estate(database_name, mariadb_target, *servers)
+    for source in sources:
+        for table in tables:
+            estate.shard(source, table, "id INT PRIMARY KEY", "(1),(2)")
+    estate.into("id INT PRIMARY KEY")
+    [remedy] = [text for text in only(await estate.look()).remedies if "extract-" in text]
+    assert f"with {rules} of the route" in remedy
+    statement = remedy[remedy.index("ALTER TABLE") :]
+    assert f"ADD PRIMARY KEY {key};" in statement
+    mariadb_target.execute(statement)
+    route = {"schema-pattern": estate.db, "target-schema": f"{estate.db}_all"}
+    merge: dict[str, Any] = {**route, "table-pattern": "t*", "target-table": "t"}
+    for part, column in re.findall(r"extract-(\w+) \(`(\w+)`\)", remedy):
+        merge[f"extract-{part}"] = {f"{part}-regexp": "(.*)", "target-column": column}
+    assert only(await estate.look(routes={"merge": merge, "schema": route})).state == "passed"
+    estate.drop()
+
+
+async def test_a_column_of_that_name_gets_another_one(estate: Estate) -> None:
+    for table in ("t1", "t2"):
+        columns = "id INT, shard_table INT, PRIMARY KEY (id, shard_table)"
+        estate.shard("a", table, columns, "(1, 1)")
+    [remedy] = [text for text in only(await estate.look()).remedies if "extract-" in text]
+    assert "(`id`, `shard_table`, `shard_table_2`);" in remedy
 
 
 async def test_equal_values_that_rules_of_the_task_file_tell_apart(estate: Estate) -> None:

@@ -13,6 +13,8 @@ from pyspark import SparkContext
 
 from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.comparing.task_progress import TaskProgress
+from replicator.downstream.meta.held_shards import NOTHING_HELD, HeldShards
+from replicator.mysql.names import TableName
 from replicator.pipeline.compare.doubts import BinlogEnds
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.sandbox.server import DatabaseServer
@@ -140,10 +142,13 @@ def changing(merging: Merging, statement: str) -> Iterator[list[bool]]:
     looks: list[bool] = []
     applied = TaskProgress.applied
 
-    async def noted(progress: TaskProgress, ends: Iterable[BinlogEnds]) -> bool:
-        looks.append(await applied(progress, ends))
+    async def noted(
+        progress: TaskProgress, ends: Iterable[BinlogEnds], target: TableName
+    ) -> tuple[bool, HeldShards]:
+        found = await applied(progress, ends, target)
+        looks.append(found[0])
         merging.do(statement)
-        return looks[-1]
+        return found
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TaskProgress, "applied", noted)
@@ -255,10 +260,10 @@ async def test_a_column_that_a_shard_drops_before_the_task_knows_it(
             follows.set()
             await ends.wait()
 
-    async def applied(*_: object) -> bool:
+    async def applied(*_: object) -> tuple[bool, HeldShards]:
         begins.set()
         await follows.wait()
-        return True
+        return True, NOTHING_HELD
 
     monkeypatch.setattr(TaskProgress, "applied", applied)
     async with anyio.create_task_group() as group:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark import SparkContext
 
 import config
+from actors.comparing import differing_rows
 from actors.comparing.comparing import CompareOptions, TargetComparer
 from replicator.pipeline.compare.findings import TargetComparison
+from replicator.pipeline.compare.repair_now import Repaired, repair_now
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.key_estate import Estate
 from tests.support.tasks.saved_copies import save_as_copied
@@ -95,6 +98,29 @@ async def test_columns_that_the_server_changes_by_itself(
     result = await repaired(estate, spark, tmp_path, at_once=at_once)
     assert (result.missing, result.different, result.failure) == (2, 2, ""), result
     assert result.repaired == (4 if at_once else 0)
+
+
+async def test_a_differing_row_that_its_shard_deletes_meanwhile_is_left_to_the_task(
+    estate: Estate, spark: SparkContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task would not find the row of the DELETE, and would warn."""
+    estate.shard("a", "t1", "id INT PRIMARY KEY, v INT", "(1,1),(2,2),(3,3)")
+    estate.into("id INT PRIMARY KEY, v INT")
+    name = f"{estate.db}_all.t"
+    estate.target.execute(f"INSERT INTO {name} VALUES (1,9),(2,9),(3,3),(4,4)")
+
+    def later(*arguments: Any) -> Repaired:
+        estate.sources["a"].execute(f"DELETE FROM {estate.db}.t1 WHERE id = 1")
+        return repair_now(*arguments)
+
+    monkeypatch.setattr(differing_rows, "repair_now", later)
+    result = await compared(estate, spark, CompareOptions(repair_now=True))
+    assert (result.differing, result.repaired) == (3, 2), result
+    assert estate.target.execute(f"SELECT id, v FROM {name} ORDER BY id") == (
+        (1, 9),
+        (2, 2),
+        (3, 3),
+    )
 
 
 @pytest.mark.slow

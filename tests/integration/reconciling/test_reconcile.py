@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import anyio
 import pytest
@@ -265,3 +266,44 @@ async def test_rows_without_a_key_are_exchanged_but_never_doubled(
             assert merging.differences({"x": "v"}) == {}
             await asked(merging, generation, cancel=True)
             await until_reconciled(merging, generation)
+
+
+@pytest.mark.parametrize("leads", [False, True])
+async def test_rows_of_a_created_shard_wait_until_it_has_joined(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, *, leads: bool
+) -> None:
+    """It is ahead until it has made the changes that the target was created with.
+
+    ``leads``: another shard makes a further change meanwhile.
+    """
+    merging = merging_from(mariadb_source)
+    merging.more = {"shard-mode": "pessimistic"}
+    merging.create("x", X)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 1, 'a'), (2, 2, 'b')")
+        await merging.caught_up(generation)
+        merging.do(
+            "CREATE TABLE x_2 (id INT PRIMARY KEY, v INT)",
+            "INSERT INTO x_2 VALUES (11, 1), (12, 2)",
+        )
+        await merging.caught_up(generation)
+        if leads:
+            merging.do("ALTER TABLE x_1 ADD e INT", "INSERT INTO x_1 VALUES (3, 3, 'c', 4)")
+            await merging.caught_up(generation)
+        merging.on(merging.target, "UPDATE x SET v = 7 WHERE id = 1")
+        with capture_logs() as logs:
+            await asked(merging, generation)
+            merging.do("ALTER TABLE x_2 ADD s VARCHAR(40)", "INSERT INTO x_2 VALUES (13, 3, 'd')")
+            if leads:
+                merging.do("ALTER TABLE x_2 ADD e INT")
+            # Until then, the rows wait.
+            await settles(partial(was_logged, logs, "member.joined"), True)
+        merging.shards("x", 2)
+        await settles(merging.differences, {})
+        await until_reconciled(merging, generation)
+        await merging.check(generation)
+
+
+def was_logged(logs: Iterable[Mapping[str, object]], event: str) -> bool:
+    """Whether a log has an event."""
+    return any(entry["event"] == event for entry in logs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import anyio
 import pytest
@@ -11,9 +11,19 @@ from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableEr
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer
 from tests.support.servers.mysql import MySQLServer
-from tests.support.tasks.failover import KEYED, FailingOver
-from tests.support.tasks.running import PATIENCE, caught_up, generation_of, running
+from tests.support.tasks.failover import KEYED, KEYLESS, FailingOver
+from tests.support.tasks.overriding import begin_again
+from tests.support.tasks.running import (
+    PATIENCE,
+    caught_up,
+    copied,
+    generation_of,
+    running,
+    settles,
+)
 from tests.support.tasks.tables import rows_of, union_of
+
+StartServer = Callable[..., DatabaseServer]
 
 
 @pytest.mark.slow
@@ -168,3 +178,57 @@ async def test_a_replica_with_another_order_is_left_or_copied_anew(
     async with running(it.task, it.spark) as generation:
         await caught_up(generation, {"a": pair.primary})
         it.assert_equal(pair.primary)
+
+
+@pytest.mark.remedy("source.changed", "recopy")
+@pytest.mark.remedy("source.other-order", "recopy")
+@pytest.mark.remedy("source.failover-position-unknown", "recopy")
+@pytest.mark.parametrize(
+    "event", ["source.changed", "source.other-order", "source.failover-position-unknown"]
+)
+async def test_a_server_whose_binlog_does_not_go_on_is_begun_at_its_end(
+    failing_over: FailingOver, start_server: StartServer, event: str
+) -> None:
+    """It lacks rows that the task has read from the former server, and has its own."""
+    it = failing_over(MySQLServer)
+    pair, db = it.pair, it.database
+    it.values["task-mode"] = "all"
+    del it.values["mysql-instances"][0]["meta"]
+    it.values["sources"][0]["enable-gtid"] = event != "source.changed"
+    it.write(pair.primary)
+    pair.until_replicated()
+    pair.replica.execute("STOP REPLICA")
+    async with running(it.task, it.spark) as generation:
+        await copied(generation)
+        pair.primary.execute(f"INSERT INTO {db}.t1 VALUES (1000, 1)")
+        await caught_up(generation, {"a": pair.primary})
+    new = pair.replica
+    if event == "source.other-order":
+        uuid, _, last = pair.executed(pair.primary).rpartition(":")
+        first = int(last.rpartition("-")[2])
+        pair.primary.execute(f"INSERT INTO {db}.t1 VALUES (1001, 2)")
+        for number in (first + 1, first):
+            new.execute(
+                f"SET gtid_next = '{uuid}:{number}'",
+                f"INSERT INTO {db}.t1 VALUES ({number}, 7)",
+                "SET gtid_next = AUTOMATIC",
+            )
+    elif event == "source.failover-position-unknown":
+        new = start_server(MariaDBServer)
+        new.execute(f"CREATE DATABASE {db}")
+        new.execute(f"CREATE TABLE t1 {KEYED}", f"CREATE TABLE bag {KEYLESS}", database=db)
+        new.execute("INSERT INTO t1 VALUES (1, 5), (77, 7)", database=db)
+    if new is pair.replica:
+        pair.promote()
+    it.line.switch(new.port)
+    fault = await it.until_fault()
+    assert fault.event == event
+    await begin_again(it.task, it, fault)
+    async with running(it.task, it.spark) as generation:
+        await copied(generation)
+        it.write(new)
+        queue = f"SELECT 1 FROM {db}_meta.{db}_reconciliation"
+        await settles(lambda: it.target.execute(queue), ())
+        it.write(new)
+        await caught_up(generation, {"a": new})
+        it.assert_equal(new)

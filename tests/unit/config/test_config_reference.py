@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 import config
 from config.base import walk
@@ -13,7 +14,10 @@ from config.dm_keys import IGNORED, NO_EFFECT, RENAMED, UNSUPPORTED
 from config.loading import load_task
 from config.models import Task
 from scripts.task_file_reference import pattern_of, reference_page, supported
+from scripts.task_file_schema import page as schema_page
+from scripts.task_file_schema import schema
 from scripts.task_file_template import LEFT_OUT, template
+from tests.support.json_schema import problems
 
 PAGE = Path(config.__file__).parent.parent / "docs" / "reference" / "task-file.md"
 PATTERNS = {pattern_of(place) for place, _ in walk(Task)}
@@ -75,6 +79,44 @@ def test_the_template_is_up_to_date() -> None:
     assert TEMPLATE.read_text(encoding="utf-8") == template(), (
         "run: python -m scripts.task_file_template > config/examples/every-key.yaml"
     )
+
+
+SCHEMA = TEMPLATE.parents[1] / "task-schema.json"
+
+
+def test_the_schema_is_up_to_date() -> None:
+    assert SCHEMA.read_text(encoding="utf-8") == schema_page(), (
+        "run: python -m scripts.task_file_schema > config/task-schema.json"
+    )
+
+
+def test_the_schema_accepts_every_example_and_the_template_with_every_key() -> None:
+    everything = re.sub(r"^( *)#(?=[a-z-])", r"\1", template(), flags=re.M)
+    examples = [path.read_text(encoding="utf-8") for path in TEMPLATE.parent.glob("*.yaml")]
+    assert len(examples) >= 3
+    for text in (everything, *examples):
+        assert problems(schema(), yaml.safe_load(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"task-mod": "all"}, [".task-mod: unknown"]),
+        ({"task-mode": "al"}, [".task-mode: 'al' is none of"]),
+        ({"writer": {"buckets": 65}}, [".writer.buckets: 65 is out of range"]),
+        ({"writer": {"batch-bytes": "16MiB"}, "routes": None}, []),
+        ({"black-white-list": {"only": {"do-dbs": ["d"]}}}, []),
+        ({"loaders": {"all": {"on-duplicate": "error"}}}, []),
+    ],
+    ids=str,
+)
+def test_the_schema_finds_what_loading_would_refuse(
+    change: dict[str, object], found: list[str]
+) -> None:
+    values = yaml.safe_load((TEMPLATE.parent / "merge-two-sources.yaml").read_text())
+    told = problems(schema(), values | change)
+    assert len(told) == len(found), told
+    assert all(text.startswith(start) for text, start in zip(told, found, strict=True)), told
 
 
 def test_the_template_has_every_key_that_has_an_effect() -> None:

@@ -20,7 +20,7 @@ def test_the_page_is_up_to_date() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "## `replicator status [--json] [--watch] [--exit-code] [TASK]`",
+        "## `replicator status [--all] [--json] [--watch] [--exit-code] [TASK]`",
         "| `--on-error {pause,exit}` | `pause` | At a fault that needs you: pause and wait, or"
         " exit with 1. |",
         "| `--seconds N` | `30` | How long to write to the shards. |",

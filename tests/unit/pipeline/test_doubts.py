@@ -49,7 +49,15 @@ def test_a_row_that_is_wrong_at_every_look_suffices_after_some() -> None:
     assert strikes(looks(*wrong)) == STRIKES - 1
     last = looks(*wrong, wrong[0])
     assert last is not None
-    assert last.suffices
+    assert last.suffices(STRIKES)
+
+
+def test_a_changed_row_may_need_fewer_looks_than_a_missing_one() -> None:
+    changed = looks(*[group(b"1\t5", b"1\t6")] * 2)
+    missing = looks(*[group(None, b"1\t6")] * 2)
+    assert changed is not None
+    assert missing is not None
+    assert (changed.suffices(1), missing.suffices(1)) == (True, False)
 
 
 def test_a_wrong_column_counts_while_another_changes() -> None:
@@ -57,7 +65,7 @@ def test_a_wrong_column_counts_while_another_changes() -> None:
     # At each look but the first the target would have what the shard had before, but for a column.
     found = looks(*changing)
     assert found is not None
-    assert found.suffices
+    assert found.suffices(STRIKES)
     assert [mark.column for mark in found.marks if mark.strikes] == [1]
 
 
@@ -81,7 +89,7 @@ def test_rows_that_are_missing_or_too_much_count_whatever_they_are() -> None:
     for some in (missing, extra):
         found = looks(*some)
         assert found is not None
-        assert found.suffices
+        assert found.suffices(STRIKES)
 
 
 def test_columns_that_flip_as_fast_as_they_can_are_no_alarm() -> None:
@@ -96,7 +104,7 @@ def test_columns_that_flip_as_fast_as_they_can_are_no_alarm() -> None:
             evidence = judged(KEY, group(target, shard), evidence, applied=True)
             if evidence is None:
                 break
-            assert not evidence.suffices
+            assert not evidence.suffices(STRIKES)
 
 
 def compared(*key: int) -> ComparisonPlan:

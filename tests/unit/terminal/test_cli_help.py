@@ -26,6 +26,9 @@ COMMANDS = [
         "reconcile",
         "report",
         "service",
+        "shards",
+        "wait",
+        "files",
     ),
 ]
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -61,6 +64,37 @@ def test_a_fault_is_told_with_its_place_and_remedies(told: tuple[io.StringIO, bo
     text = stream.getvalue()
     for part in ("error: ", LONG, "where: target [d].t", "`GRANT [it]`", "wait"):
         assert text.count(part) == 1, part
+
+
+@pytest.mark.parametrize(
+    ("arguments", "as_json"),
+    [
+        (("status", "nobody"), False),
+        (("stop", "missing.yaml"), False),
+        (("status", "nobody", "--json"), True),
+        # What it writes is a log.
+        (("run", "missing.yaml"), True),
+    ],
+    ids=str,
+)
+def test_a_person_who_sends_errors_to_a_file_gets_text(
+    arguments: tuple[str, ...], as_json: bool, tmp_path: Path
+) -> None:
+    keyboard, typed = os.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "cli", *arguments],
+            stdin=typed,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
+        )
+    finally:
+        os.close(keyboard)
+        os.close(typed)
+    assert done.returncode in (2, 3)
+    assert done.stderr.startswith("{" if as_json else "error: ")
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def lines(shown: RenderableType, width: int, height: int) -> list[str]:
 @pytest.mark.parametrize("count", [2, 30])
 def test_names_and_places_are_told_whole(width: int, count: int) -> None:
     status = replace(FULL, sources=SOURCES, targets=targets(count))
-    shown = lines(render(status), width, 24)
+    shown = lines(render(status, everything=True), width, 24)
     assert max(map(len, shown)) <= width
     words = {word for line in shown for word in line.split()}
     assert {PLACE, "shard-eu-01", "shard-eu-02"} <= words
@@ -49,12 +49,39 @@ def test_names_and_places_are_told_whole(width: int, count: int) -> None:
 
 
 def test_the_fault_and_the_lock_come_first() -> None:
-    text = "\n".join(lines(render(replace(FULL, targets=targets(30))), 80, 24))
+    text = "\n".join(lines(render(replace(FULL, targets=targets(20))), 80, 24))
     places = [
         text.index(word)
         for word in ("two shards carry", "lock d.t:3", "copying", "customer_orders_0")
     ]
     assert places == sorted(places)
+
+
+def test_of_many_targets_only_those_with_something_odd_are_listed() -> None:
+    found = list(targets(311))
+    found[7] = replace(found[7], missing=2)
+    sources = tuple(replace(SOURCES[0], source=f"s{number}") for number in range(96))
+    status = TaskStatus("orders", "running", now(), 1, sources=sources, targets=tuple(found))
+    shown = lines(render(status), 120, 24)
+    assert len(shown) < 20
+    text = "\n".join(shown)
+    assert [n for n in range(311) if f"orders_{n} " in text] == [3, 7]
+    assert "targets 311, " in text
+    assert "sources 96 reading" in text
+    assert shown[-1] == "all targets and sources: replicator status orders --all"
+    assert len(lines(render(status, everything=True), 120, 24)) > 400
+
+
+def test_many_locks_and_blocked_parts_are_lines() -> None:
+    locks = tuple(replace(FULL.locks[0], id=f"d.t:{number}") for number in range(40))
+    blocked = tuple(replace(FULL.blocked[0], name=f"d.t{number}") for number in range(40))
+    status = replace(FULL, state="running", error=None, locks=locks, blocked=blocked)
+    shown = lines(render(status), 120, 24)
+    for number in range(40):
+        assert sum(f"lock d.t:{number} " in line for line in shown) == 1
+        assert sum(f"target d.t{number} is blocked" in line for line in shown) == 1
+    assert sum(line.startswith("lock d.t:") and "conflict for" in line for line in shown) == 35
+    assert len(shown) < len(lines(render(status, everything=True), 120, 24)) / 3
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 50)])
@@ -153,8 +180,23 @@ def test_a_lock_of_very_many_shards_tells_some() -> None:
     missing = tuple(f"s.t{number}" for number in range(60))
     lock = replace(FULL.locks[0], sources=(LockSource("b", False, missing),))
     text = " ".join(" ".join(lines(render_locks([lock]), 80, 24)).replace("│", "").split())
-    assert "s.t7 and 52 more" in text
-    assert "s.t8" not in text
+    assert "missing b: s.t0, s.t1, s.t2, s.t3, s.t4 and 55 more" in text
+    assert "s.t5" not in text
+    whole = "\n".join(lines(render_locks([lock], everything=True), 400, 24))
+    assert "s.t59" in whole
+
+
+def test_a_lock_of_very_many_sources_counts_those_that_are_ready() -> None:
+    sources = (
+        *(LockSource(f"r{number}", True) for number in range(60)),
+        *(LockSource(f"m{number}", False, ("s.t1", "s.t2")) for number in range(36)),
+    )
+    lock = replace(FULL.locks[0], sources=sources, conflict=None)
+    shown = lines(render_locks([lock]), 120, 24)
+    text = "\n".join(shown)
+    assert "missing m0: s.t1, s.t2; m1: s.t1, s.t2; m2: s.t1 and 67 more" in text
+    assert "60 of 96 sources ready; show-ddl-locks --all has all sources and shards" in text
+    assert len(shown) < 20
 
 
 @pytest.mark.parametrize("width", [80, 200])

@@ -154,6 +154,20 @@ def test_failures_come_first_and_checks_that_passed_are_one_line() -> None:
     )
 
 
+def test_a_remedy_of_many_tables_comes_once() -> None:
+    way = "Give the account the right: GRANT SELECT ON `d`.* TO 'r'@'%';"
+    results = [
+        CheckResult("source_privilege", "a", "failed", f"d.t{n} can't be read", (way,))
+        for n in range(50)
+    ]
+    results.append(CheckResult("source_privilege", "a", "failed", "d.x can't be read", ("wait",)))
+    results.append(CheckResult("source_privilege", "b", "failed", "d.t1 can't be read", (way,)))
+    text = "\n".join(shown(render_checks(results), 100, terminal=True))
+    assert text.count("GRANT SELECT") == 2
+    assert all(f"d.t{n} can't be read" in text for n in range(50))
+    assert text.index("d.t49") < text.index("GRANT SELECT") < text.index("d.x can't")
+
+
 def test_held_row_events_are_called_so() -> None:
     lines = "\n".join(shown(render(STATUS), 200, terminal=True))
     assert "shop-eu-01 holds 12 row events" in lines

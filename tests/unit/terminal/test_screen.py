@@ -74,7 +74,7 @@ def test_what_is_cut_is_said_where_to_find() -> None:
     fault = Fault("x.y", "why " * 900, "", ("resume",), now())
     shown = screen(replace(PAUSED, error=fault), 80, 24)
     assert len(shown) == 24
-    assert shown[-1] == "all of it: replicator status orders"
+    assert shown[-1] == "all of it: replicator status orders --all"
     assert shown[1].startswith("lock d.t:3  conflict"), "the other one is not pushed out"
     assert "retrying" not in "\n".join(shown)
 

@@ -106,7 +106,7 @@ def test_nothing_makes_a_screen_overflow(width: int, height: int) -> None:
         for status in (FULL, MANY, large, replace(FULL, locks=())):
             shown = screen(status, keys, width, height)
             assert "q quit" in shown[-1] or width == 40
-    assert "all of it: replicator status orders" in screen(large, "l open")
+    assert "all of it: replicator status orders --all" in screen(large, "l open")
 
 
 def test_the_keys_of_terminals() -> None:

@@ -42,6 +42,7 @@ GONE = ColumnLeftOut("c", "no shard has it", harmless=True, absent=True)
         (found(left_out=(GONE,)), "", Outcome.DONE),
         (found(left_out=(ColumnLeftOut("d", "t_2 does not have it"),)), "", Outcome.DONE),
         (found(failure="source a: gone away"), "", Outcome.UNREAD),
+        (found(failure="no columns fit"), "a lock is open", Outcome.WAITS),
         (found(failure="a repair failed", refused=True), "a lock is open", Outcome.REFUSED),
     ],
 )

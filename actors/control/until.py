@@ -1,0 +1,255 @@
+"""The ends that `run --until` and `wait --for` name, and whether they are reached."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from actors.control.arguments import Until
+from config.values import parse_moment
+from replicator.binlog.errors import BinlogError
+from replicator.binlog.positions.gtid import MySQLGtids, has_executed, is_mariadb_gtid
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.status import LockStatus, SourceStatus, TaskStatus
+
+_PLACE = re.compile(r"(?:(?P<source>[^=]+)=)?(?P<file>[^:]+\.[0-9]+):(?P<offset>[0-9]+)")
+_GTIDS = re.compile(r"(?:(?P<source>[^=]+)=)?(?P<gtids>[^=]+)")
+
+
+def parse_until(given: Sequence[str], sources: Collection[str]) -> Until:
+    """What the command line names: ``now``, a time, or ``SOURCE=POSITION`` for some sources.
+
+    A position is ``file:offset`` or a GTID set. With one source, its name may be left out. Raises
+    ValueError.
+    """
+    found: dict[str, BinlogPosition | str] = {}
+    for text in given:
+        place = _place(text)
+        if place is None:
+            continue
+        named, position = place
+        [*only] = sources
+        source = named or (only[0] if len(only) == 1 else "")
+        if source not in sources:
+            raise ValueError(
+                f"`{text}` has to name one of the sources {', '.join(sorted(sources))}, such as"
+                f" {min(sources)}={position}"
+            )
+        found[source] = position
+    if len(found) == len(given):
+        return Until(places=found)
+    if found or len(given) > 1:
+        raise ValueError("name `now`, a time, or a position for each of some sources")
+    if given[0] == "now":
+        return Until(now=True)
+    moment = _moment(given[0])
+    if moment is None:
+        raise ValueError(
+            f"`{given[0]}` is neither `now`, nor a time as 2026-11-20 10:00:00, nor a position as"
+            " SOURCE=mysql-bin.000042:4 or SOURCE=0-1-42"
+        )
+    return Until(moment=moment)
+
+
+def _place(text: str) -> tuple[str, BinlogPosition | str] | None:
+    """The source, empty if it is not named, and the position; None if the text names none."""
+    if (match := _PLACE.fullmatch(text)) is not None:
+        return match["source"] or "", BinlogPosition(match["file"], int(match["offset"]))
+    match = _GTIDS.fullmatch(text)
+    if match is None or (not match["source"] and _moment(text) is not None):
+        return None
+    gtids = match["gtids"].strip()
+    try:
+        known = is_mariadb_gtid(gtids) or bool(str(MySQLGtids(gtids)))
+    except BinlogError:
+        return None
+    return (match["source"] or "", gtids) if known else None
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = parse_moment(text)
+    except ValueError:
+        return None
+    assert isinstance(moment, datetime)
+    return moment
+
+
+def has_passed(place: BinlogPosition | str, at: BinlogPosition | None, gtid: str) -> bool:
+    """Return whether a source is at or after a place.
+
+    Args:
+        place: a position, or a GTID set.
+        at: the position of the source; None if it is unknown.
+        gtid: the GTID set that was executed up to there; empty if it is unknown.
+    """
+    if isinstance(place, BinlogPosition):
+        return at is not None and at.key >= place.key
+    try:
+        return bool(gtid) and has_executed(gtid, place)
+    except BinlogError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class EndVerdict:
+    """Whether a task has applied everything up to an end.
+
+    Attributes:
+        reached: it has, including rows that locks and blocked targets held.
+        final: it has not, and does not before somebody does something.
+        reasons: what it waits for.
+    """
+
+    reached: bool = False
+    final: bool = False
+    reasons: tuple[str, ...] = ()
+
+
+def verdict(
+    until: Until, ends: Mapping[str, BinlogPosition | None], status: TaskStatus
+) -> EndVerdict:
+    """Return whether a task has applied everything up to an end, and if not, why.
+
+    Args:
+        until: the end. For ``now``, this is each end in ``ends``.
+        ends: the ends of the binlogs when the waiting began, by source; None if a source has none.
+            A source whose end is not known yet is left out.
+        status: what the task does.
+    """
+    late = _late(until, ends, status)
+    work = [*_copies(status), *map(str, status.reconciling)]
+    if status.sources and not late and not work and not _lacking(status):
+        return EndVerdict(reached=True)
+    if reasons := [*_stopped(status), *_blocked(status, late), *_lacking(status)]:
+        return EndVerdict(final=True, reasons=tuple(reasons))
+    failed = [str(entry) for entry in status.reconciling if entry.state == "failed"]
+    held = [*_held(status, late), *_without_gtids(until, late, status)] if late or work else []
+    if (held or failed) and _is_settled(status, ends):
+        return EndVerdict(final=True, reasons=(*held, *failed))
+    if not status.sources:
+        work.insert(0, f"the task is {status.state}")
+    return EndVerdict(reasons=(*late.values(), *work))
+
+
+def _late(
+    until: Until, ends: Mapping[str, BinlogPosition | None], status: TaskStatus
+) -> dict[str, str]:
+    """The sources that are not applied up to the end, each with a sentence."""
+    places: dict[str, BinlogPosition | str | None] = dict(until.places)
+    if until.now:
+        places = {source.source: ends.get(source.source) for source in status.sources}
+    found = {}
+    for source in status.sources:
+        at = source.complete_position or "nothing yet"
+        if until.moment is not None:
+            done = source.complete_until is not None and source.complete_until > until.moment
+            if not done:
+                found[source.source] = f"{source.source} is applied up to {at}"
+            continue
+        if source.source not in places:
+            continue
+        place = places[source.source]
+        if place is None:
+            if source.source not in ends:
+                found[source.source] = f"{source.source} does not tell the end of its binlog"
+            continue
+        if not has_passed(place, _parsed(source.complete_position), source.complete_gtid):
+            found[source.source] = f"{source.source} is applied up to {at}, not yet to {place}"
+    return found
+
+
+def _parsed(text: str) -> BinlogPosition | None:
+    return BinlogPosition.parse(text) if text else None
+
+
+def _copies(status: TaskStatus) -> list[str]:
+    copy = status.copy
+    if copy is None or (copy.state == "finished" and not copy.held):
+        return []
+    waiting = f": {copy.waiting}" if copy.waiting else ""
+    return [f"the full copy is {copy.state}{waiting}"]
+
+
+def _stopped(status: TaskStatus) -> list[str]:
+    """Why a task as a whole does not work."""
+    if status.state in ("starting", "running"):
+        return []
+    why = status.reason or status.standby_for
+    if status.error is not None:
+        why = status.error.message
+    return [f"the task is {status.state}" + (f": {why}" if why else "")]
+
+
+def _blocked(status: TaskStatus, late: Collection[str]) -> list[str]:
+    return [
+        f"the source {part.name} is blocked{_reason(part.error.message if part.error else '')}"
+        for part in status.blocked
+        if part.kind == "source" and part.name in late
+    ]
+
+
+def _lacking(status: TaskStatus) -> list[str]:
+    """The shards that can't be read, if targets may lack rows that moved there."""
+    return [str(shard) for shard in status.unreadable if shard.targets]
+
+
+def _reason(message: str) -> str:
+    return f": {message}" if message else " by the operator"
+
+
+def _held(status: TaskStatus, late: Collection[str]) -> list[str]:
+    """The locks and blocked targets that hold rows of late sources."""
+    found = [_lock(lock) for lock in status.locks if lock.holds and lock.state != "resolving"]
+    for part in status.blocked:
+        if part.kind != "target" or part.waits_for:
+            continue
+        if late and not any(held.source in late for held in part.held):
+            continue
+        found.append(
+            f"the target {part.name} is blocked{_reason(part.error.message if part.error else '')}"
+        )
+    return found
+
+
+def _without_gtids(until: Until, late: Collection[str], status: TaskStatus) -> list[str]:
+    return [
+        f"{source.source} has no GTIDs: name its position as FILE:OFFSET"
+        for source in status.sources
+        if source.source in late
+        and isinstance(until.places.get(source.source), str)
+        and not source.complete_gtid
+    ]
+
+
+def _lock(lock: LockStatus) -> str:
+    lacking = sum(len(source.missing) for source in lock.sources)
+    why = lock.reason
+    if lock.state == "conflict":
+        why = why or "shards have made different statements"
+    elif lacking:
+        why = why or f"{lacking} {'shards lack' if lacking > 1 else 'shard lacks'} its statement"
+    return f"the lock {lock.id} is open{f', {why}' if why else ''}: {lock.ddl}"
+
+
+def _is_settled(status: TaskStatus, ends: Mapping[str, BinlogPosition | None]) -> bool:
+    """Whether all that the sources had is read and applied, except for held rows.
+
+    Before that, the next statement or row of a shard may end a lock. A blocked source does not
+    count: nothing of it is read.
+    """
+    blocked = {part.name for part in status.blocked if part.kind == "source"}
+    return all(
+        source.source in blocked or _has_read(source, ends) for source in status.sources
+    ) and not any(lock.state == "resolving" for lock in status.locks)
+
+
+def _has_read(source: SourceStatus, ends: Mapping[str, BinlogPosition | None]) -> bool:
+    if source.source not in ends:
+        return False
+    end = ends[source.source]
+    return end is None or all(
+        has_passed(end, _parsed(text), "") for text in (source.position, source.applied_position)
+    )

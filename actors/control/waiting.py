@@ -1,0 +1,151 @@
+"""Waiting until a running task has applied everything up to an end, as `replicator wait` does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import anyio
+
+from actors.control.arguments import Until
+from actors.control.protocol import ControlError
+from actors.control.requests import command, status_of
+from actors.control.until import EndVerdict, parse_until, verdict
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.status import SourceStatus, TaskStatus
+from replicator.status_values import plain
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
+"""Seconds between two looks at the task; the pause grows while nothing changes."""
+
+FINAL_SECONDS = 2.0
+"""Seconds for which a reason has to last before the waiting ends."""
+
+PATIENCE = 3
+"""So many looks in a row may fail: the task may be about to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """The result of waiting.
+
+    Attributes:
+        task: its name.
+        reached: everything up to the end is applied.
+        seconds: how long the waiting took.
+        reasons: if it is not, what the task waits for.
+        until: by source, the end as text; for a time, that time.
+        sources: how far each source is.
+        timed_out: the task may still reach the end.
+    """
+
+    task: str
+    reached: bool
+    seconds: float
+    reasons: tuple[str, ...] = ()
+    until: dict[str, str] = field(default_factory=dict)
+    sources: tuple[SourceStatus, ...] = ()
+    timed_out: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values for JSON."""
+        return {
+            "task": self.task,
+            "applied": self.reached,
+            "timed_out": self.timed_out,
+            "seconds": round(self.seconds, 3),
+            "reasons": list(self.reasons),
+            "sources": [
+                {
+                    "source": source.source,
+                    "until": self.until.get(source.source),
+                    "complete_position": source.complete_position,
+                    "complete_gtid": source.complete_gtid,
+                    "complete_until": plain(source.complete_until),
+                }
+                for source in self.sources
+            ],
+        }
+
+
+async def wait_until(name: str, given: Sequence[str], timeout: float | None = None) -> Waited:  # noqa: ASYNC109
+    """Wait until a task has applied everything up to an end, or somebody has to do something.
+
+    Args:
+        name: the task.
+        given: the end, as `parse_until` takes it.
+        timeout: seconds; None for any time.
+
+    Raises ValueError for an end that is not understood, NotRunningError and ControlError.
+    """
+    begun = time.monotonic()
+    waiting = _Waiting(name, given)
+    pause, final_since, failures = FIRST_PAUSE, None, 0
+    while True:
+        try:
+            found = await waiting.look()
+            failures = 0
+        except ControlError:
+            failures += 1
+            if failures > PATIENCE:
+                raise
+            found = replace(waiting.last, final=False)
+        now = time.monotonic()
+        final_since = (final_since or now) if found.final else None
+        given_up = final_since is not None and now - final_since >= FINAL_SECONDS
+        late = timeout is not None and now - begun >= timeout
+        if found.reached or given_up or late:
+            return waiting.result(found, now - begun, timed_out=late and not given_up)
+        await anyio.sleep(pause)
+        pause = min(LONGEST_PAUSE, 1.5 * pause)
+
+
+class _Waiting:
+    """What is known while waiting: the end, the ends of the binlogs, and the last answers."""
+
+    def __init__(self, name: str, given: Sequence[str]) -> None:
+        self._name = name
+        self._given = given
+        self._ends: dict[str, BinlogPosition | None] = {}
+        self._away: dict[str, str] | None = None
+        self._status: TaskStatus | None = None
+        self._until: Until | None = None
+        self.last = EndVerdict()
+
+    async def look(self) -> EndVerdict:
+        """Ask the task. Raises as `wait_until`."""
+        if self._away is None or self._away:
+            body = (await command(self._name, "ends")).body
+            ends, self._away = body["ends"], dict(body["away"])
+            for source, text in ends.items():
+                # Later transactions of a source that was away are not waited for a second time.
+                self._ends.setdefault(source, BinlogPosition.parse(text) if text else None)
+        if self._until is None:
+            self._until = parse_until(self._given, [*self._ends, *self._away])
+        self._status = await status_of(self._name)
+        self.last = verdict(self._until, self._ends, self._status)
+        return self.last
+
+    def result(self, found: EndVerdict, seconds: float, *, timed_out: bool) -> Waited:
+        """The result of the waiting."""
+        reasons = () if found.reached else found.reasons
+        away = [f"{source}: {reason}" for source, reason in (self._away or {}).items()]
+        return Waited(
+            self._name,
+            found.reached,
+            seconds,
+            (*reasons, *(() if found.reached else away)),
+            self._texts(),
+            self._status.sources if self._status else (),
+            timed_out and not found.reached,
+        )
+
+    def _texts(self) -> dict[str, str]:
+        until = self._until or Until()
+        if until.now:
+            return {source: str(end) for source, end in self._ends.items() if end}
+        if until.moment is not None:
+            return dict.fromkeys(self._ends, f"{until.moment:%Y-%m-%d %H:%M:%S}Z")
+        return {source: str(place) for source, place in until.places.items()}
