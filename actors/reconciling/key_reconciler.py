@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 
 import anyio
@@ -124,26 +125,33 @@ class UnreadableShardError(NotYetError):
         )
 
 
-@define(eq=False)
-class KeyReconciler:
-    """Works off the tracked keys of a task; `run` it beside the writer.
+@dataclass(frozen=True, slots=True)
+class FollowedSources:
+    """The sources that are followed.
 
     Attributes:
-        _servers: by source, the server whose binlog is followed.
-        _safe_until: by source, as in `replicator.pipeline.apply.batch.ApplySettings`.
-        _read: returns the place up to which the binlog of a source is read.
-        _tracks: whether all deleted keys are tracked now.
+        servers: by source, the server whose binlog is followed.
+        safe_until: by source, as in `replicator.pipeline.apply.batch.ApplySettings`.
+        read: returns the place up to which the binlog of a source is read.
     """
+
+    servers: Mapping[str, ServerIdentity]
+    safe_until: Mapping[str, int]
+    read: Callable[[str], int]
+
+
+@define(eq=False)
+class KeyReconciler:
+    """Works off the tracked keys of a task; `run` it beside the writer."""
 
     _task: Task
     _meta: MetaStore
     _registry: SchemaRegistry
     _unreadable: UnreadableShards
     _writer: BatchedWriter
-    _servers: Mapping[str, ServerIdentity]
-    _safe_until: Mapping[str, int]
-    _read: Callable[[str], int]
+    _sources: FollowedSources
     _tracks: bool
+    """Whether all deleted keys are tracked now."""
     _told: dict[TableName, tuple[object, float]] = field(factory=dict, init=False)
     _took: float = field(default=0.0, init=False)
     """Seconds that the servers of the shards were asked during the last look."""
@@ -153,11 +161,11 @@ class KeyReconciler:
 
         Raises FatalError and FencedError.
         """
-        if UNTIL_COPIED in self._safe_until.values():
+        if UNTIL_COPIED in self._sources.safe_until.values():
             # When these shards are copied, the task begins anew.
             await anyio.sleep_forever()
         progress, jobs = TaskProgress(self._task, status), self._writer.jobs
-        always = EVERYTHING in self._safe_until.values()
+        always = EVERYTHING in self._sources.safe_until.values()
         many = was_behind = False
         next_survey = time.monotonic() + SURVEY_SECONDS
         while True:
@@ -166,7 +174,7 @@ class KeyReconciler:
                 self._track(tracks=True)
             await anyio.sleep(LOOK_SECONDS)
             now = time.monotonic()
-            behind = is_past(self._safe_until, self._saved())
+            behind = is_past(self._sources.safe_until, self._saved())
             if behind and not was_behind:
                 next_survey = now + GRACE_SECONDS
             was_behind = behind
@@ -200,7 +208,7 @@ class KeyReconciler:
     def _saved(self) -> dict[str, int]:
         """By source, the place up to which all is applied, also what a lock or a fault holds."""
         found = {}
-        for source in self._servers:
+        for source in self._sources.servers:
             position = self._writer.tracker(source).resume.position
             found[source] = position.binlog.key if position else 0
         return found
@@ -265,7 +273,7 @@ class KeyReconciler:
         there = {s.member for s in roster.shards} | {s.member for s in roster.unread}
         registry = self._registry
         known = {registry.member(m) for m in registry.members_of(registry.target(target))}
-        if any(member.source not in self._servers for member in there | known):
+        if any(member.source not in self._sources.servers for member in there | known):
             raise NotYetError("a source of its shards is not read")
         if not there:
             raise NotYetError("none of its shards is there")
@@ -281,8 +289,8 @@ class KeyReconciler:
         # Also the sources of shards that are gone: their last deletions may not be applied.
         owners = {owner.member.source for owner in members.saved.owners}
         followed = {
-            source: FollowedSource(self._servers[source], self._read(source))
-            for source in sources_of(comparison) | (owners & self._servers.keys())
+            source: FollowedSource(self._sources.servers[source], self._sources.read(source))
+            for source in sources_of(comparison) | (owners & self._sources.servers.keys())
         }
         table = self._meta.table(TRACKED_KEY_TABLE)
         job = partial(survey_keys, comparison, table, servers, followed)

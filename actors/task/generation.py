@@ -22,7 +22,7 @@ from actors.copying.full_copy import FullCopy, copy_settings
 from actors.counts import TaskCounts
 from actors.faults import Parts
 from actors.messages import Flush
-from actors.reconciling.key_reconciler import KeyReconciler, is_past
+from actors.reconciling.key_reconciler import FollowedSources, KeyReconciler, is_past
 from actors.reconciling.reconciler import Reconciler
 from actors.reconciling.verifier import RollingVerifier, verification_cycle
 from actors.task.failover.failover import follow_moved_sources
@@ -259,9 +259,11 @@ class Generation:
             resources.registry,
             resources.counts.unreadable,
             self._running.writer,
-            {source: start.server for source, start in starts.items()},
-            safe_until,
-            partial(_read_place, self._running),
+            FollowedSources(
+                {source: start.server for source, start in starts.items()},
+                safe_until,
+                partial(_read_place, self._running),
+            ),
             tracks_keys,
         )
         comparing = (keys, *self._comparing(resources, spark))
