@@ -114,6 +114,8 @@ class Failpoint(StrEnum):
     """Rows of a target are corrected and committed; what is saved of the pass is older."""
     RECONCILING_SAVED = "reconciling-saved"
     """The progress of a pass is saved."""
+    VERIFICATION_SAVED = "verification-saved"
+    """The progress of a rolling verification is saved."""
     RECONCILING_ENDED = "reconciling-ended"
     """All rows of a target are compared, and the queue still has the entry."""
 

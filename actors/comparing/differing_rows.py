@@ -160,6 +160,14 @@ class DifferingRows:
             self._result.refused = True
             return 0
         self._result.repaired += done.rows
+        for key, shards in done.shared.items():
+            self._result.shared += 1
+            if self._result.shared <= EXAMPLES:
+                shown = key.decode("utf-8", "backslashreplace").replace("\t", ", ")
+                self._result.remarks.append(
+                    f"The target can have one row with the key {shown}, but there are several:"
+                    f" {', '.join(shards)}"
+                )
         self._others |= done.others
         right = [found for found in some if found.key in done.right - self._others]
         for found in right:

@@ -27,12 +27,13 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 class UnfinishedTarget:
     """The target that was being compared: what was found of it behind ``reached``, the hex digits
     of a bound of its ranges. ``plan`` is the digest of how it is compared; ``repair_begin``: bytes
-    of the repair file before its first statement."""
+    of the repair file before its first statement; ``ended``: whether all ranges are compared."""
 
     result: TargetComparison
     plan: str
     reached: list[str] = field(default_factory=list)
     repair_begin: int = 0
+    ended: bool = False
 
 
 @dataclass(slots=True)

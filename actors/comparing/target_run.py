@@ -224,7 +224,10 @@ class _RangedComparison:
     _settled_at: float = field(factory=time.monotonic, init=False)
 
     async def run(self) -> None:
-        reached = tuple(bytes.fromhex(part) for part in self._run.unfinished.reached)
+        unfinished = self._run.unfinished
+        if unfinished.ended:
+            return
+        reached = tuple(bytes.fromhex(part) for part in unfinished.reached)
         connect = partial(SourceStream, self._run.jobs.servers.target, settings=TARGET_SETTINGS)
         stream = await anyio.to_thread.run_sync(connect)
         try:
@@ -232,13 +235,14 @@ class _RangedComparison:
             while True:
                 most = LOOKS_A_JOB * await self._run.jobs.gate()
                 looks = await anyio.to_thread.run_sync(self._next_looks, stream, lower, most)
-                lower = looks[-1].upper
+                lower, settled_at = looks[-1].upper, self._settled_at
                 await self._look(looks)
                 self._run.view.went_on(self._run.result, self._doubted)
                 late = time.monotonic() - self._settled_at > SETTLE_SECONDS
-                if lower is None or late or self._doubted > DOUBTED_ROWS:
+                if lower is None or late or self._settled_at != settled_at:
                     await self._settle()
-                    self._run.unfinished.reached = [part.hex() for part in lower or ()]
+                    unfinished.reached = [part.hex() for part in lower or ()]
+                    unfinished.ended = lower is None
                     await self._run.keep()
                 if lower is None:
                     return

@@ -402,6 +402,7 @@ class StatementReader:
             action=override.action.value,
             statement=statement.sql[:500],
             given=override.statements,
+            targets=sorted({str(effect.target) for _, effects in found for effect in effects}),
         )
         return found
 

@@ -72,6 +72,7 @@ class KeptVerification:
         """Save how far it is."""
         if kept.current is not None:
             await self._store.save_progress(self._target, _text_of(kept.asked, kept.current))
+            reach(Failpoint.VERIFICATION_SAVED)
 
     async def remove(self) -> None:
         """Do nothing: its end replaces what is saved."""

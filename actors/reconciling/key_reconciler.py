@@ -161,14 +161,12 @@ class KeyReconciler:
 
         Raises FatalError and FencedError.
         """
-        if UNTIL_COPIED in self._sources.safe_until.values():
-            # When these shards are copied, the task begins anew.
-            await anyio.sleep_forever()
         progress, jobs = TaskProgress(self._task, status), self._writer.jobs
         always = EVERYTHING in self._sources.safe_until.values()
         many = was_behind = False
         next_survey = time.monotonic() + SURVEY_SECONDS
-        while True:
+        # When these shards are copied, or their targets reconciled, the task begins anew.
+        while UNTIL_COPIED not in self._sources.safe_until.values():
             if not self._tracks:
                 await jobs.late.wait()
                 self._track(tracks=True)

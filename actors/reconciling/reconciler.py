@@ -26,6 +26,7 @@ from actors.comparing.source_load import LoadLimit
 from actors.comparing.target_run import ComparisonView
 from actors.comparing.task_progress import TaskProgress
 from actors.counts import ReconciliationCounts
+from actors.faults import FatalError, of_target
 from actors.reconciling.kept_pass import KeptPass
 from actors.spark_jobs import SPARK_FAILED
 from actors.task_setup import address_of
@@ -76,8 +77,8 @@ class Reconciler:
     async def run(self, status: Callable[[], TaskStatus]) -> None:
         """Reconcile until cancelled; ``status``: returns what the task does now.
 
-        Raises FencedError, LeaseLostError and the target's error if the queue can't be saved,
-        SparkFailedError if Spark is gone.
+        Raises FatalError, FencedError, LeaseLostError and the target's error if the queue can't be
+        saved, SparkFailedError if Spark is gone.
         """
         progress = TaskProgress(self._task, status)
         while True:
@@ -166,6 +167,8 @@ class Reconciler:
         self._show(entry, "failed" if after.failed else "waiting", verdict.reason)
         if after.failed and not (attempts.failed and attempts.last == verdict):
             log.warning("reconcile.failed", target=str(entry.target), reason=verdict.reason)
+        if after.failed and verdict.outcome is Outcome.SHARED and entry.safe_sources:
+            raise _shared(entry, verdict)
 
     async def _ends(self, entry: Reconciliation) -> dict[str, tuple[str, int]]:
         """By source that is in safe mode, the end of its binlog: no corrected row is newer."""
@@ -260,6 +263,18 @@ async def free_context(spark: SparkContext) -> SparkContext:
 def waiting_reason(held: HeldShards) -> str:
     """Return why rows wait; empty if none waits."""
     return (held.reason or "a schema change of the target waits") if held.some else ""
+
+
+def _shared(entry: Reconciliation, verdict: Verdict) -> FatalError:
+    """The fault that a target with sources in safe mode has one of several rows only."""
+    return FatalError(
+        "rows.duplicate",
+        f"several rows of shards have the same key: {verdict.reason}",
+        "give the rows other keys in one of the shards, or delete them there; then `replicator"
+        " resume`: the task reads the rows from the shards again",
+        where=f"target {entry.target}",
+        scope=of_target(entry.target),
+    )
 
 
 def _log_end(entry: Reconciliation, result: TargetComparison, corrected: int) -> None:

@@ -82,7 +82,7 @@ def _changes(body: ET.Element, report: Report) -> None:
         heads,
         (
             (
-                *(change.target, clock(change.first), change.statement, change.outcome),
+                *(change.target, clock(change.first), change.statement, change.ended),
                 seconds(change.executed_seconds),
                 _waits(change, end),
             )

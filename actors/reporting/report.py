@@ -107,7 +107,10 @@ class ShardWait:
 
 @dataclass(slots=True)
 class SchemaChange:
-    """A schema change of a target. ``outcome``: such as ``executed`` or ``waits for shards``."""
+    """A schema change of a target. ``outcome``: such as ``executed`` or ``waits for shards``.
+
+    ``answer``: what the operator had done instead; empty if nothing.
+    """
 
     target: str
     version: str
@@ -118,6 +121,12 @@ class SchemaChange:
     began: datetime | None = None
     executed_seconds: float | None = None
     resolved: datetime | None = None
+    answer: str = ""
+
+    @property
+    def ended(self) -> str:
+        """How it ended, or what it waits for."""
+        return self.answer or self.outcome
 
     def longest_wait(self, end: datetime) -> float:
         """Seconds that the rows of a shard waited at most; up to ``end`` where they still wait."""
@@ -253,6 +262,7 @@ class _Builder:
             "lock.resolved": self._resolved,
             "lock.conflict": self._conflict,
             "ddl.open": self._opened,
+            "ddl.override": self._overridden,
             "lock.released": self._released,
             "ddl.started": self._ddl_started,
             "ddl.executed": self._ddl_executed,
@@ -477,6 +487,21 @@ class _Builder:
             change.outcome = "executed"
         for wait in change.waits:
             wait.seconds = wait.seconds or max((record.at - wait.since).total_seconds(), 0.001)
+
+    def _overridden(self, record: LogRecord) -> None:
+        """The operator has answered a statement that the target could not execute."""
+        answers = {"skip": "skipped by the operator", "replace": "replaced by the operator"}
+        answer, targets = answers.get(record.text("action")), record.texts("targets")
+        if answer is None:
+            return
+        for target in targets:
+            running = self._running.get(target)
+            if running is None or running.executed_seconds is not None:
+                # It is read again at later starts; then its change has ended.
+                found = (c for c in self._changes.values() if c.target == target and not c.resolved)
+                running = next((c for c in found if c.outcome != "executed"), None)
+            if running is not None:
+                running.answer = answer
 
     def _conflict(self, record: LogRecord) -> None:
         self._change(record).outcome = "in conflict"

@@ -82,7 +82,7 @@ class Summary:
                     [seconds(change.longest_wait(end)) for change in changes],
                     numeric=True,
                 ),
-                TextColumn("outcome", [change.outcome for change in changes], rank=1),
+                TextColumn("outcome", [change.ended for change in changes], rank=1),
                 TextColumn("statement", [c.statement for c in changes], rank=3, sentences=True),
             ],
             told_below=False,

@@ -14,7 +14,6 @@ from attrs import define, field
 
 from actors.backoff import until_done
 from actors.faults import (
-    COPY_AGAIN,
     SKIP,
     DdlEvent,
     FatalError,
@@ -29,6 +28,7 @@ from actors.writing.refused_statements import ways
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import converts_times, shard_only_columns
 from replicator.ddl.analysis.generated_columns import computed_columns
+from replicator.ddl.analysis.numbering import numbered_columns
 from replicator.ddl.parser.classify import classify, classify_in
 from replicator.ddl.parser.statement import TableRole
 from replicator.ddl.rewrite.constraint_names import without_check_names
@@ -38,9 +38,9 @@ from replicator.downstream.ddl.ddl_execution import (
     DdlExecutor,
     DdlRefusedError,
     HalfExecutedError,
-    RenumberingError,
     TargetLockedError,
 )
+from replicator.downstream.ddl.record_progress import DONE
 from replicator.downstream.meta.decisions import DECIDED
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.context.sql_modes import STRICT
@@ -49,7 +49,12 @@ from replicator.mysql.errors import DOES_NOT_FIT
 from replicator.mysql.names import Member, TableName, folded
 from replicator.mysql.row_values import without_values
 from replicator.schema.effects.carried_change import MemberChange
-from replicator.schema.effects.column_values import keyed_values, queued_values
+from replicator.schema.effects.column_values import (
+    counting,
+    in_unique_keys,
+    keyed_values,
+    queued_values,
+)
 from replicator.schema.effects.ddl_effects import EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.touched_parts import name_of_column, touched_parts
@@ -76,6 +81,10 @@ class StatementRules(Protocol):
         """The execution to run, which comes with its record; without a statement where the target
         already has it. Raises FatalError where this can't be decided.
         """
+        ...
+
+    def proven(self, execution: DdlExecution) -> DdlExecution:
+        """The execution, with what is to be read from the shards after it in its record, too."""
         ...
 
     async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
@@ -204,11 +213,11 @@ class DdlRunner:
         )
 
         async def attempt() -> None:
-            if item.event.instead is None:
-                await self._refuse_unproven(execution, statement, after)
-            refuse_computed(self._registry, execution, statement, agreed=True)
+            answered = item.event.instead is not None
+            proven = await self._proven(execution, statement, after, answered=answered)
+            refuse_computed(self._registry, proven, statement, agreed=True)
             agreed = None if resolution.resolved.unlocked else after
-            await self._run(execution, version, statement, agreed)
+            await self._run(proven, version, statement, agreed)
 
         await self._until_there(target, attempt)
 
@@ -250,44 +259,80 @@ class DdlRunner:
             execution = await self.rules.ruled(item, change, execution)
             if execution.record is None:
                 refuse_computed(self._registry, execution, item.statement, agreed=False)
-        if item.effect.instead is None:
-            await self._refuse_unproven(execution, item.statement, change.after)
-        await self._run(execution, item.version, item.statement)
+        execution = await self._proven(
+            execution, item.statement, change.after, answered=item.effect.instead is not None
+        )
+        await self._run(self.rules.proven(execution), item.version, item.statement)
 
-    async def _refuse_unproven(
-        self, ddl: DdlExecution, statement: Statement, after: Table | None
-    ) -> None:
-        """Raise FatalError for values that only a shard knows if the target's rows are found by
-        them, or if the task is to stop then, unless the execution has begun.
+    async def _proven(
+        self, ddl: DdlExecution, statement: Statement, after: Table | None, *, answered: bool
+    ) -> DdlExecution:
+        """Return an execution with all that is to be read from the shards after it.
 
-        ``after``: the structure of the shard after the statement.
+        Raises FatalError for values that only a shard knows if the task is to stop then, or if it
+        finds rows by them and may not delete those that have other values, unless the execution
+        has begun.
+
+        Args:
+            ddl: the execution.
+            statement: the shard's statement.
+            after: the structure of the shard after it.
+            answered: the operator has given what is executed.
         """
-        columns, why = ddl.shard_only, "the task file has `on-unproven-change: stop`"
-        if self._queued is not None:
-            columns = await self._keyed(ddl, after)
-            why = f"the task finds rows by their key, which {', '.join(columns)} is part of"
-        if not columns:
-            return
+        queued = await self._executor.targets.queued(ddl.target) if ddl.statements else frozenset()
+        parsed = [
+            classify_in(ddl.context, sql, default_schema=ddl.target.schema)
+            for sql in ddl.statements
+        ]
+        counts = any(map(numbered_columns, parsed))
+        if not ddl.shard_only and not queued and not counts:
+            return ddl
+        present = await self._executor.targets.present(ddl.target)
         known = ddl if ddl.looked_up else await self._executor.with_record(ddl)
-        if known.record is None or known.record.state == DECIDED:
-            raise _unproven(ddl, columns, statement, why, stops=self._queued is None)
+        state = DECIDED if known.record is None else known.record.state
+        if state == DONE:
+            return known
+        begun, numbered = state != DECIDED, list[str]()
+        if counts and present is not None:
+            found = await self._executor.targets.numbered(
+                ddl.target, parsed, ddl.context, begun=begun
+            )
+            numbered = [name for one in found for name in counting(after, one)]
+            known = replace(known, shard_only=(*known.shard_only, *numbered))
+        stops = self._queued is None
+        columns, why = known.shard_only, "the task file has `on-unproven-change: stop`"
+        safe: frozenset[str] = frozenset()
+        if not stops and present is not None:
+            there, others = ddl.before if begun else present, set[str]()
+            if not answered and there is not None:
+                others |= {*keyed_values(ddl.shard_only, ddl.before, after, there)}
+                others |= {*queued_values(queued, after, there)}
+            keyed = in_unique_keys(numbered, after)
+            if keyed | others and await self._executor.targets.has_rows(ddl.target):
+                exact = await self._exact_sources(ddl.target)
+                safe = exact if after is not None and after.row_key is not None else safe
+                keyed = set() if exact else keyed
+                columns = tuple(sorted(keyed if safe else keyed | others))
+            else:
+                columns = ()
+            why = (
+                f"the task finds rows by their values in {', '.join(columns)}, and may"
+                " not delete rows of the target that have other values there: it has not copied"
+                " the shards, or the target has rows of others"
+            )
+        if columns and not begun and (numbered or not answered):
+            raise _unproven(ddl, columns, statement, why, stops=stops)
+        return replace(known, safe_sources=known.safe_sources | safe)
 
-    async def _keyed(self, ddl: DdlExecution, after: Table | None) -> tuple[str, ...]:
-        """The columns by which a statement makes the target find its rows, although these have, or
-        may still have, other values in them than in their shards."""
-        queued = await self._executor.queued(ddl.target) if ddl.statements else frozenset()
-        if not ddl.shard_only and not queued:
-            return ()
-        present = await self._executor.present(ddl.target)
-        if present is None:
-            return ()
-        keyed = {
-            *keyed_values(ddl.shard_only, ddl.before, after, present),
-            *queued_values(queued, after, present),
-        }
-        if not keyed or not await self._executor.has_rows(ddl.target):
-            return ()
-        return tuple(sorted(keyed))
+    async def _exact_sources(self, target: TableName) -> frozenset[str]:
+        """Return the sources of a target whose rows are all known to be those of its shards, so
+        that a reconciliation deletes rows which only the target has; otherwise none."""
+        number = self._registry.target(target)
+        members = frozenset(map(self._registry.member, self._registry.members_of(number)))
+        sources = frozenset(member.source for member in members)
+        targets = self._executor.targets
+        exact = await targets.copied(sources) and await targets.owned_by(target, members)
+        return sources if exact else frozenset()
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
         zone = ddl.context.time_zone
@@ -359,7 +404,7 @@ class DdlRunner:
         It may not for the operator's statement, and if a row would lose a value that no shard has.
         """
         lax = not (ddl.context.sql_mode or 0) & STRICT
-        present = await self._executor.present(ddl.target)
+        present = await self._executor.targets.present(ddl.target)
         if self._queued is None or not lax or after is None or present is None:
             return None
         if ddl.instead is not None:
@@ -373,9 +418,10 @@ class DdlRunner:
         )
         if not columns.isdisjoint(map(folded, keys)):
             return None
-        if not await self._executor.owned_by(ddl.target, frozenset(members)):
+        if not await self._executor.targets.owned_by(ddl.target, frozenset(members)):
             return None
-        cut = replace(ddl, strict=False, shard_only=(*ddl.shard_only, *sorted(columns)))
+        columns_now = (*ddl.shard_only, *sorted(columns))
+        cut = replace(ddl, strict=False, shard_only=columns_now, looked_up=False)
         return cut if columns else None
 
     async def _run(
@@ -396,20 +442,6 @@ class DdlRunner:
             log.info("ddl.started", statement=text[:2000], member=str(ddl.member.name))
         try:
             ran = await self._executed(ddl, after)
-        except RenumberingError as error:
-            raise FatalError(
-                "ddl.renumbers",
-                f"an AUTO_INCREMENT column would give {error.rows} of the target other numbers"
-                " than they have in their shards\n"
-                f"  statement: {text[:2000]}",
-                "make the change by hand on the target, without AUTO_INCREMENT (a new column:"
-                " nullable), and set the column in the target's rows to the numbers that the"
-                " shards gave them in this statement; then `replicator binlog skip`",
-                f"if you can't tell on the target which rows come from which shard: {COPY_AGAIN}",
-                where=f"{ddl.member}, target {ddl.target}",
-                scope=of_target(ddl.target),
-                about=_event(ddl, statement),
-            ) from error
         except TargetLockedError as error:
             where = f"{ddl.member}, target {ddl.target}, statement: {text[:2000]}"
             raise locked_fault([ddl.target], str(error), where) from error

@@ -63,6 +63,7 @@ class JobRunner:
     read_to: Callable[[str], SourcePosition | None] = field(default=lambda _: None, init=False)
     applied: Callable[[BatchResult], None] = field(default=lambda _: None, init=False)
     late: anyio.Event = field(factory=anyio.Event, init=False)
+    _tracks_to_the_end: bool = field(default=False, init=False)
     _before: str = field(default="idle", init=False)
     _starves: bool = field(default=False, init=False)
     _log = structlog.get_logger()
@@ -74,8 +75,14 @@ class JobRunner:
 
     def track_keys(self, *, tracks: bool) -> None:
         """From the next batch on, all deleted keys are tracked, or only those of foreign keys."""
+        tracks = tracks or self._tracks_to_the_end
         table = self._settings.tracked_cascades if tracks else ""
         self._settings = replace(self._settings, tracked_table=table)
+
+    def track_to_the_end(self) -> None:
+        """From the next batch on, and to the end, all deleted keys are tracked."""
+        self._tracks_to_the_end = True
+        self.track_keys(tracks=True)
 
     async def run(self, batch: Batch) -> BatchResult:
         """Apply a batch, waiting for an unreachable target.

@@ -153,6 +153,7 @@ class AnswerHistories:
             context=entry.context,
             instead=None if len(entry.run) == 1 else entry.run,
             shard_only=entry.shard_only,
+            safe_sources=frozenset(entry.safe_sources),
         )
         try:
             await self._executor.execute(execution)

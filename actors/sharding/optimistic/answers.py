@@ -118,12 +118,24 @@ class OptimisticAnswers:
             if entry.kind is EntryKind.OPEN and self._strict:
                 raise self._strictly(item, entry)
             execution = replace(execution, entry=dump_entry(entry))
-        execution = replace(execution, shard_only=entry.shard_only)
+        safe = frozenset(entry.safe_sources)
+        execution = replace(execution, shard_only=entry.shard_only, safe_sources=safe)
         if entry.run == (execution.sql,) and execution.instead is None:
             return execution
         if len(entry.run) == 1 and item.effect.instead is None:
             return replace(execution, sql=entry.run[0], change=None, context=entry.context)
         return replace(execution, instead=entry.run)
+
+    def proven(self, execution: DdlExecution) -> DdlExecution:
+        """The execution whose record says what is to be read from the shards after it."""
+        if not execution.entry:
+            return execution
+        entry = replace(
+            load_entry(execution.entry),
+            shard_only=execution.shard_only,
+            safe_sources=tuple(sorted(execution.safe_sources)),
+        )
+        return replace(execution, entry=dump_entry(entry))
 
     def _of_database(self, item: DdlItem, execution: DdlExecution) -> DdlExecution:
         """A statement about a database; one with targets that have shards is not dropped.

@@ -61,6 +61,10 @@ class _Agreed:
     ) -> DdlExecution:
         return execution
 
+    def proven(self, execution: DdlExecution) -> DdlExecution:
+        """The execution as it is: no record has more."""
+        return execution
+
     async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
         return False
 

@@ -240,6 +240,12 @@ def _fault(found: Mapping[str, ChangedRules], task: str, *, copies: bool) -> Fat
         " run` TASK.yaml; the task goes on where it was",
     ]
     if copies:
+        named = " ".join(f"--target {target}" for target in targets)
+        if not any(changed.moves for changed in found.values()):
+            remedies.append(
+                "correct the rows by the new rules while readers see them:"
+                f" {again} keep`, then `replicator recopy {task} {named}`"
+            )
         remedies.append(
             f"copy these targets again by the new rules: {again} recopy`. It empties"
             f" {', '.join(targets)} and copies all their shards again; other targets go on"

@@ -29,6 +29,7 @@ from actors.sharding.coordination import (
 from actors.sharding.modes import SHARD_MODES
 from actors.sharding.moved_shards import MovedShards
 from actors.task.resources.resources import Resources
+from actors.task.startup.copy_overlap import UNTIL_COPIED
 from actors.task.startup.source_start import SourceStart
 from actors.task.wiring.binlog_ends import binlog_ends
 from actors.task.wiring.source_unit import SourceUnit
@@ -148,15 +149,15 @@ async def wire(
     spark: SparkContext,
     starts: Mapping[str, SourceStart],
     stopped: Mapping[str, StoppedSource],
-    safe_until: Mapping[str, int],
+    safe_until: dict[str, int],
     *,
     load_data: bool,
     tracks_keys: bool,
 ) -> RunningTask:
     """Build the actors from the state that the sources start from; none runs yet.
 
-    ``safe_until`` by source, as in `ApplySettings`; ``load_data``: the target takes LOAD DATA into
-    a transaction; ``tracks_keys``: keys that are deleted from shared targets are tracked.
+    ``safe_until`` as in `ApplySettings`; statements add sources. ``load_data``: LOAD DATA runs in
+    transactions of the target. ``tracks_keys``: keys deleted from shared targets are tracked.
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
     mode = SHARD_MODES[task.shard_mode]
@@ -180,6 +181,7 @@ async def wire(
     settings = _apply_settings(resources, safe_until, load_data=load_data, tracks_keys=tracks_keys)
     collations = await available_collations(resources.ddl)
     jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
+    executor.apply_safely = partial(_apply_safely, jobs, safe_until, meta)
     validator = _validator(resources, spark)
     writer = await _writer(resources, starts, jobs, runner, rules, collations, open_items, is_held)
     if validator is not None:
@@ -212,6 +214,13 @@ async def wire(
     ends = partial(binlog_ends, {source: addresses[source] for source in units})
     mover = TargetMover(moved, renames, meta, writer, coordination, units, tuple(stopped), ends)
     return RunningTask(writer, coordination, mover, units, stopped, watch, overrides, validator)
+
+
+def _apply_safely(
+    jobs: JobRunner, safe_until: dict[str, int], meta: MetaStore, sources: Collection[str]
+) -> None:
+    safe_until.update(dict.fromkeys(sources, UNTIL_COPIED))
+    jobs.track_to_the_end()
 
 
 def _validator(resources: Resources, spark: SparkContext) -> RowValidator | None:

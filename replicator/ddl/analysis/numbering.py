@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicator.ddl.model.actions import AddColumn, DropColumn, Redefine, Unknown
+from replicator.ddl.model.actions import AddColumn, Redefine, Unknown
 from replicator.ddl.model.table import ColumnDefinition
 from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.statement import ParsedStatement
@@ -16,27 +16,25 @@ from replicator.ddl.parser.statement import ParsedStatement
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A column that a statement makes count up. ``existing``: its name before, empty if new.
+    """A column that a statement makes count up, by its names before and after it.
 
-    ``name``: the new one's; empty where it may take the place of another of that name.
+    ``existing`` is empty if it is new, ``name`` if the statement does not show it.
     """
 
     existing: str
-    name: str = ""
+    name: str
 
 
 def numbered_columns(statement: ParsedStatement) -> tuple[Numbered, ...]:
     """The columns that an ALTER TABLE makes, or leaves, AUTO_INCREMENT."""
-    actions = typed_actions(statement)
-    drops = any(isinstance(action, DropColumn) for action in actions)
     found = []
-    for action in actions:
+    for action in typed_actions(statement):
         if isinstance(action, Redefine) and _counts_up(action.column):
-            found.append(Numbered(action.former))
+            found.append(Numbered(action.former, action.column.name))
         elif isinstance(action, AddColumn) and _counts_up(action.column):
-            found.append(Numbered("", "" if drops else action.column.name))
+            found.append(Numbered("", action.column.name))
         elif isinstance(action, Unknown) and "AUTO_INCREMENT" in action.text.upper():
-            found.append(Numbered(""))
+            found.append(Numbered("", ""))
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ executed.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import pymysql.err
@@ -44,11 +44,11 @@ from replicator.downstream.ddl.record_progress import (
 )
 from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.ddl.table_options import set_options
+from replicator.downstream.ddl.target_reader import TargetReader
 from replicator.downstream.ddl.unused_children import drop_unused_keys
 from replicator.downstream.ddl.value_safeguards import (
     refuse_implicit_timestamps,
     refuse_rounded_times,
-    renumbered_column,
     report_changed_values,
 )
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -56,9 +56,7 @@ from replicator.downstream.meta.decisions import DDL_TABLE, DECIDED
 from replicator.downstream.meta.reconciliations import (
     RECONCILIATION_TABLE,
     queue_reconciliation,
-    queued_columns,
 )
-from replicator.downstream.meta.row_owners import owned_by
 from replicator.downstream.scratch_names import scratch_table
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection, Transaction
@@ -128,7 +126,8 @@ class DdlExecution:
     without members. ``record``: what its write-ahead record says, None if it has none, provided
     that it was ``looked_up`` (`DdlExecutor.with_record`). ``shard_only``: the columns in which only
     the shard knows the values of existing rows; the record queues them to be reconciled.
-    ``strict``: whether values that do not fit are an error whatever the source made of them."""
+    ``safe_sources``: the sources that are in safe mode until this is done. ``strict``: whether
+    values that do not fit are an error whatever the source made of them."""
 
     target: TableName
     member: Member
@@ -147,6 +146,7 @@ class DdlExecution:
     record: DdlRecord | None = None
     looked_up: bool = False
     shard_only: tuple[str, ...] = ()
+    safe_sources: frozenset[str] = frozenset()
     strict: bool = True
 
     @property
@@ -159,6 +159,9 @@ class DdlExecutor:
     """Runs DDL on the target, each statement once."""
 
     def __init__(self, sessions: StatementSessions, meta: MetaStore) -> None:
+        self.apply_safely: Callable[[Collection[str]], None] = lambda _: None
+        """Called with sources whose rows must be applied in safe mode from now on."""
+        self.targets = TargetReader(sessions.connection, meta)
         self._sessions = sessions
         self._connection = sessions.connection
         self._meta = meta
@@ -269,7 +272,7 @@ class DdlExecutor:
     async def _stands_apart(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
         """Whether the target refuses a statement as one whatever its rows, and takes its single
         changes."""
-        if ddl.instead is not None or isinstance(error, SAME_FOR_SINGLE_CHANGES):
+        if ddl.instead is not None or isinstance(error, TargetLockedError):
             return False
         whole = _recognised(ddl, ddl.sql)
         singles = [_recognised(ddl, sql) for sql in single_changes(whole)]
@@ -351,22 +354,6 @@ class DdlExecutor:
         """
         return replace(ddl, record=await self._record(ddl), looked_up=True)
 
-    async def present(self, target: TableName) -> Table | None:
-        """Return the structure of a target, None if it does not exist."""
-        return await read_table(self._connection, target)
-
-    async def queued(self, target: TableName) -> frozenset[str]:
-        """Return the columns whose values in a target are still to be read from the shards."""
-        return await queued_columns(self._connection, self._meta, target)
-
-    async def has_rows(self, target: TableName) -> bool:
-        """Whether a target that exists has rows."""
-        return bool(await self._connection.fetch(f"SELECT 1 FROM {target.quoted} LIMIT 1"))
-
-    async def owned_by(self, target: TableName, members: Collection[Member]) -> bool:
-        """As `replicator.downstream.meta.row_owners.owned_by`."""
-        return await owned_by(self._meta, target, members)
-
     async def _record(self, ddl: DdlExecution) -> DdlRecord | None:
         rows = await self._connection.fetch(
             f"SELECT version, state, fingerprint, entry FROM {self._meta.table(DDL_TABLE)}"
@@ -406,9 +393,13 @@ class DdlExecutor:
 
     async def _queue_rows(self, transaction: Transaction, ddl: DdlExecution) -> None:
         """Queue the rows of a target, together with the record that its statement is executed."""
-        if ddl.shard_only:
+        if ddl.safe_sources:
+            self.apply_safely(ddl.safe_sources)
+        if ddl.shard_only or ddl.safe_sources:
             table = self._meta.table(RECONCILIATION_TABLE)
-            await queue_reconciliation(transaction, table, ddl.target, ddl.shard_only)
+            await queue_reconciliation(
+                transaction, table, ddl.target, ddl.shard_only, safe_sources=ddl.safe_sources
+            )
 
     async def _begin(self, ddl: DdlExecution, version: int, progress: Progress) -> None:
         """Record that a statement is about to run, or is refused behind others."""
@@ -474,9 +465,6 @@ class DdlExecutor:
             sql = await with_stored_times(session, sql, ddl.target.schema, ddl.context)
         if ddl.target.table:
             await self._use_database(session, ddl, sql)
-        renumbered = await renumbered_column(session, ddl.target, sql, ddl.context)
-        if renumbered is not None:
-            raise RenumberingError(renumbered)
         await self._meta.lease.confirm(session)
         if _recognised(ddl, sql).kind is StatementKind.DROP_DATABASE:
             return await drop_database(session, ddl.target.schema, ddl.own)
@@ -576,14 +564,6 @@ class TargetLockedError(DdlRefusedError):
     """Other sessions have used the target for longer than the statement may wait for them."""
 
 
-class RenumberingError(DdlRefusedError):
-    """The target was not asked: the statement would have given ``rows`` of it new numbers."""
-
-    def __init__(self, rows: str) -> None:
-        super().__init__(ER.DUP_ENTRY, f"{rows} would get new numbers")
-        self.rows = rows
-
-
 class HalfExecutedError(DdlRefusedError):
     """The target has taken some of a statement's single changes, and refused the next one.
 
@@ -594,7 +574,3 @@ class HalfExecutedError(DdlRefusedError):
         super().__init__(error.code, error.message)
         self.executed = statements[:number]
         self.left = statements[number:]
-
-
-SAME_FOR_SINGLE_CHANGES = (RenumberingError, TargetLockedError)
-"""What would be refused for the same reason if the changes were executed one by one."""

@@ -3,15 +3,14 @@
 Strict mode makes errors of most. What is left are notes, such as the time that a DATETIME loses
 when it becomes a DATE: the statement has then been executed, and is not undone.
 
-Keeping a DDL from numbering a target's rows anew.
-
-Rows would get other numbers than they have in their shards, and later changes of a shard's row, by
-its number, would hit another one.
+Statements that number rows of a target, which get other numbers than in their shards.
 
 Statements whose TIMESTAMP columns a target can't make as they are at their shard.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import structlog
 from pymysql.constants import ER
@@ -22,6 +21,7 @@ from replicator.ddl.analysis.column_defaults import (
 )
 from replicator.ddl.analysis.numbering import numbered_columns
 from replicator.ddl.parser.classify import classify_in
+from replicator.ddl.parser.statement import ParsedStatement
 from replicator.mysql.column_types import FRACTIONAL
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import (
@@ -72,32 +72,36 @@ async def report_changed_values(connection: Connection, target: TableName, sql: 
         )
 
 
-async def renumbered_column(
-    connection: Connection, target: TableName, sql: str, context: StatementContext
-) -> str | None:
-    """What a statement would give new numbers to in rows that are there; None: nothing.
+async def numbered_rows(
+    connection: Connection,
+    target: TableName,
+    statements: Iterable[ParsedStatement],
+    mode: int,
+    *,
+    begun: bool,
+) -> tuple[str, ...]:
+    """Return the columns in which statements give numbers to rows of a target that are there.
+
+    Args:
+        connection: to the target's server.
+        target: the target.
+        statements: all that run.
+        mode: the sql_mode in which they run.
+        begun: they may have run, so rows without numbers may have got theirs.
 
     Raises DatabaseUnavailableError or the server's own error.
     """
-    statement = classify_in(context, sql, default_schema=target.schema)
-    for column in numbered_columns(statement):
-        if column.name and await _has(connection, target, column.name):
-            # Another shard has brought it before: the server refuses it, and numbers nothing.
-            continue
-        name = quote(column.existing) if column.existing else ""
+    found = []
+    for column in (column for one in statements for column in numbered_columns(one)):
         lacking = ""
-        if name:
-            lacking = f" WHERE {name} IS NULL"
-            if not (context.sql_mode or 0) & NO_AUTO_VALUE_ON_ZERO:
-                lacking += f" OR {name} = 0"
-        if await connection.fetch(f"SELECT 1 FROM {target.quoted}{lacking} LIMIT 1"):
-            return f"rows where {name} is NULL or 0" if name else "all rows"
-    return None
-
-
-async def _has(connection: Connection, target: TableName, column: str) -> bool:
-    table = await read_table(connection, target)
-    return table is not None and table.column(column) is not None
+        if column.existing:
+            name = quote(column.existing)
+            zero = "" if mode & NO_AUTO_VALUE_ON_ZERO else f" OR {name} = 0"
+            lacking = f" WHERE {name} IS NULL{zero}"
+        known = begun and bool(column.existing)
+        if known or await connection.fetch(f"SELECT 1 FROM {target.quoted}{lacking} LIMIT 1"):
+            found.append(column.name)
+    return tuple(found)
 
 
 async def refuse_implicit_timestamps(

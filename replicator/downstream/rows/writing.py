@@ -44,7 +44,8 @@ class NetChanges:
     lines of those that several shards have got in the batch. ``inserts`` are row
     lines that must not be there, ``members`` the shard of each of these. ``restated``: as in
     `replicator.pipeline.plans.plan.TablePlan`; ``filled`` and ``held``: as in `TargetTable`;
-    ``removed``: as in `StaleRows`.
+    ``removed``: as in `StaleRows`. ``renewed``: how many rows are both in ``deletes`` and in
+    ``inserts``, since they are changed in this way.
     """
 
     columns: tuple[TargetColumn, ...]
@@ -62,6 +63,7 @@ class NetChanges:
     shared: Sequence[bytes] = field(default_factory=list)
     inserts: Sequence[bytes] = field(default_factory=list)
     members: Sequence[Member] = field(default_factory=list)
+    renewed: int = 0
 
 
 @dataclass(slots=True)
@@ -119,6 +121,11 @@ def write_changes(
         if group.inserts:
             _insert(session, its, group, load_data, exact)
             counts.inserted += len(group.inserts)
+    renewed = sum(group.renewed for group in changes)
+    counts.overwritten += renewed
+    counts.inserted -= renewed
+    # A row that was missing was not deleted.
+    counts.deleted = max(0, counts.deleted - renewed)
     return counts
 
 

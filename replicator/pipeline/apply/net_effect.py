@@ -99,7 +99,7 @@ class _Lists:
 
     __slots__ = (
         *("arrivals", "deletes", "inserts", "members", "overwrites", "removals"),
-        *("shared", "upserts"),
+        *("renewed", "shared", "upserts"),
     )
 
     def __init__(self) -> None:
@@ -111,6 +111,7 @@ class _Lists:
         self.arrivals: list[bytes] = []
         self.inserts: list[bytes] = []
         self.members: list[Member] = []
+        self.renewed = 0
 
 
 _Identity = tuple[
@@ -208,6 +209,7 @@ def _add_row(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
         group.deletes.append(key)
         group.inserts.append(line)
         group.members.append(plan.member)
+        group.renewed += 1
 
 
 def _narrower(first: TablePlan, last: TablePlan) -> bool:

@@ -310,6 +310,7 @@ def _together(
         (plans[gone], key[gone]),
         (plans[over], after[over]),
         (plans[come], after[come]),
+        plans[anew],
     )
 
 
@@ -320,9 +321,15 @@ _NO_ROWS: _Rows = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def _changes(
-    entries: RowBlock, numbers: PlanNumbers, deleted: _Rows, overwritten: _Rows, inserted: _Rows
+    entries: RowBlock,
+    numbers: PlanNumbers,
+    deleted: _Rows,
+    overwritten: _Rows,
+    inserted: _Rows,
+    renewed: Integers = _NO_ROWS[0],
 ) -> list[NetChanges]:
-    """By the columns that rows are written with."""
+    """By the columns that rows are written with; ``renewed``: the plans of rows that are deleted
+    and inserted."""
     groups = [numbers.group[plans] for plans, _ in (deleted, overwritten, inserted)]
     changes = []
     for group in np.unique(np.concatenate(groups)).tolist():
@@ -344,6 +351,7 @@ def _changes(
                 overwrites=entries.lines.take(over),
                 inserts=entries.lines.take(come),
                 members=_MembersOf(numbers.plans, come_plans),
+                renewed=int(np.count_nonzero(numbers.group[renewed] == group)),
             )
         )
     return changes

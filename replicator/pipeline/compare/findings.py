@@ -64,7 +64,8 @@ class TargetComparison:
     does not store all of their rows; ``notes``: other differences of structure.
     ``left_out``: columns that are not compared; ``failure``: why the target can't be compared.
     ``repaired``: rows that were made right, of those that differ; ``untouched``: those that no
-    repair may change; ``refused``: a repair failed, and ``failure`` is the server's error.
+    repair may change; ``refused``: a repair failed, and ``failure`` is the server's error;
+    ``shared``: keys of which several rows are in shards.
     ``retired``: rows of the target
     that are, or may be, those of shards that do not exist any more; ``unowned``: rows that only the
     target has, and that may be those of a shard that the account can't see, or that is gone and of
@@ -86,6 +87,7 @@ class TargetComparison:
     repaired: int = 0
     untouched: int = 0
     refused: bool = False
+    shared: int = 0
     blocked: str = ""
     retired: int = 0
     unowned: int = 0

@@ -29,6 +29,8 @@ class Outcome(StrEnum):
     """Something else must end first, such as a schema change; then another pass begins."""
     AGAIN = "again"
     """Rows differ that nothing holds; another pass begins."""
+    SHARED = "shared"
+    """Shards have several rows with one key."""
     REFUSED = "refused"
     """The target does not take rows of its shards."""
 
@@ -60,7 +62,8 @@ def verdict_of(result: TargetComparison, columns: Collection[str], *, held: str)
     if waits:
         return Verdict(Outcome.WAITS, waits)
     if (left := result.differing - result.repaired - result.untouched) > 0:
-        return Verdict(Outcome.AGAIN, "; ".join([f"{left:,} rows differ", *result.remarks]))
+        outcome = Outcome.SHARED if result.shared else Outcome.AGAIN
+        return Verdict(outcome, "; ".join([f"{left:,} rows differ", *result.remarks]))
     return Verdict(Outcome.DONE)
 
 
@@ -107,7 +110,7 @@ class Attempts:
                 return True
             case Verdict(Outcome.UNREAD):
                 return self.due - self.since > FAILED_SECONDS
-            case Verdict(Outcome.AGAIN):
+            case Verdict(Outcome.AGAIN | Outcome.SHARED):
                 return self.passes >= FAILED_PASSES
         return False
 

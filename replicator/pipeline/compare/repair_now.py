@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -129,12 +129,14 @@ class Repaired:
         otherwise: the keys of the rows that the server stored otherwise.
         right: the keys of the rows that were right already.
         others: the keys of rows that were made right without being asked for.
+        shared: keys of which several rows are in shards, with these shards.
     """
 
     rows: int
     otherwise: frozenset[bytes] = frozenset()
     right: frozenset[bytes] = frozenset()
     others: frozenset[bytes] = frozenset()
+    shared: Mapping[bytes, tuple[str, ...]] = field(default_factory=dict)
 
 
 class WriteRefusedError(MySQLError):
@@ -215,6 +217,8 @@ class _Wrong:
     rows: list[RowDifference]
     wanted: dict[bytes, list[bytes]] = field(default_factory=dict)
     right: frozenset[bytes] = frozenset()
+    shared: dict[bytes, tuple[str, ...]] = field(default_factory=dict)
+    """As in `Repaired`; none of these is among the rows."""
 
 
 def repair_now(
@@ -278,7 +282,7 @@ def _repaired(
             session.commit()
         others = {found.key for found in wrong.rows} - {found.key for found in differences}
         times = sum(found.times for found in wrong.rows)
-        return Repaired(times, otherwise, wrong.right, frozenset(others))
+        return Repaired(times, otherwise, wrong.right, frozenset(others), wrong.shared)
 
 
 def _write(
@@ -342,12 +346,23 @@ def _by_keys(
             for difference in differences_of(comparison, key, group)
             if not _follows(difference, seen.get(key))
         ]
-        wrong = _without_kept(comparison, found)
+        shared = {key: group for key, group in groups.items() if len(group.in_shards) > 1}
+        wrong = _without_kept(comparison, [one for one in found if one.key not in shared])
         others = _in_the_way(comparison, wrong, sessions) - keys.keys()
         if not others or len(keys) > MOST_KEYS:
             wanted = {key: _wanted(group) for key, group in groups.items()}
-            return _Wrong(wrong, wanted, frozenset(seen.keys() - groups.keys()))
+            right = frozenset(seen.keys() - groups.keys())
+            return _Wrong(wrong, wanted, right, _named(shared, comparison))
         keys |= dict.fromkeys(others)
+
+
+def _named(
+    groups: Mapping[bytes, RowGroup], comparison: ComparisonPlan
+) -> dict[bytes, tuple[str, ...]]:
+    return {
+        key: tuple(str(comparison.shards[number]) for _, _, number in group.in_shards)
+        for key, group in groups.items()
+    }
 
 
 def _follows(difference: RowDifference, seen: bytes | None) -> bool:

@@ -58,6 +58,21 @@ def keyed_values(
     return tuple(name for name in new if not is_alike(after, target, name))
 
 
+def counting(table: Table | None, name: str) -> tuple[str, ...]:
+    """A column that counts up by its name; if that is empty, as a shard has it."""
+    columns = () if table is None else table.columns
+    return (name,) if name else tuple(one.name for one in columns if one.auto_increment)
+
+
+def in_unique_keys(columns: Iterable[str], table: Table | None) -> set[str]:
+    """Those of some columns by which rows of a table are told apart: those in unique keys, all
+    without a key. All if the table is not known."""
+    if table is None or table.row_key is None:
+        return set(columns)
+    keyed = {folded(name) for key in table.keys for name in key.columns}
+    return {name for name in columns if folded(name) in keyed}
+
+
 def queued_values(columns: Iterable[str], after: Table | None, target: Table) -> tuple[str, ...]:
     """Those columns of a key which finds rows after a statement, and not before it, in which rows
     of the target may still have other values than in their shards.

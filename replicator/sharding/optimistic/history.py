@@ -85,7 +85,8 @@ class HistoryEntry(Generic[Name]):
     have them, or, if it has got another name, may have otherwise. ``number``: of the renaming that
     the target has followed, ``standings`` and ``begins`` its members and the places from which on
     the rows of those that moved were not read before. ``dropped``: the target was dropped with its
-    last member, perhaps to be created anew. ``shard_only``: as in `DdlExecution`.
+    last member, perhaps to be created anew. ``shard_only`` and ``safe_sources``: as in
+    `DdlExecution`.
     """
 
     kind: EntryKind
@@ -110,6 +111,7 @@ class HistoryEntry(Generic[Name]):
     standings: tuple[tuple[Name, Standing], ...] = ()
     begins: tuple[tuple[Name, Place], ...] = ()
     shard_only: tuple[str, ...] = ()
+    safe_sources: tuple[str, ...] = ()
 
 
 def followed_entries(

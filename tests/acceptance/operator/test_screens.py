@@ -97,7 +97,14 @@ def look(operator: Operator) -> None:
     """Every screen tells what needs the operator first, and no word or figure is broken."""
     estate = operator.estate
     name, (blocked, locked, *others) = estate.name, map(estate.shown, estate.tables)
-    status = words(operator.reads("status", name))
+    if others:
+        # Of very many targets the first look has those that need somebody, and a summary.
+        first = words(operator.reads("status", name))
+        assert all(f" {target} " in first for target in (blocked, locked))
+        assert "targets 30, " in first
+        assert f"all targets and sources: replicator status {name} --all" in first
+        assert not any(f" {target} " in first for target in others)
+    status = words(operator.reads("status", name, "--all"))
     fault = f"target {blocked} is blocked"
     lock = f"lock {locked}:1"
     places = [status.index(text) for text in (name, fault, "remedies", lock, "source state")]

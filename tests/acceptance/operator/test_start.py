@@ -63,7 +63,7 @@ def _controlled_by(terminal: int | None) -> None:
 
 def events(task: TaskProcess) -> list[dict[str, Any]]:
     """All lines, each of which must be JSON."""
-    return [json.loads(line) for line in task._log.read_text().splitlines()]
+    return [json.loads(line) for line in task.log.read_text().splitlines()]
 
 
 def spark_folders(folder: Path) -> set[str]:

@@ -11,7 +11,7 @@ from actors.faults import FatalError
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.overriding import copy_all_anew, override, until_shard_waits
+from tests.support.tasks.overriding import override, until_shard_waits
 from tests.support.tasks.running import PATIENCE, settles
 
 X = "(id INT PRIMARY KEY, a INT)"
@@ -130,19 +130,10 @@ async def test_an_executed_statement_that_is_replaced_again_counts_as_the_execut
     assert not merging.differences()
 
 
-@pytest.mark.remedy("ddl.renumbers", "skip")
-@pytest.mark.parametrize(
-    "columns",
-    [
-        pytest.param(X, id="key"),
-        pytest.param("(id INT, a INT)", id="no key", marks=pytest.mark.slow),
-    ],
-)
-async def test_older_rows_are_given_the_numbers_of_their_shards(
-    merging: Merging, columns: str
-) -> None:
+@pytest.mark.remedy("ddl.other-values", "skip")
+async def test_older_rows_are_given_the_numbers_of_their_shards(merging: Merging) -> None:
     """Rows without a key are found by all of their values."""
-    await begin(merging, columns, mode="pessimistic")
+    await begin(merging, "(id INT, a INT)", mode="pessimistic")
     for server, shard in shards(merging):
         merging.on(
             server,
@@ -155,7 +146,7 @@ async def test_older_rows_are_given_the_numbers_of_their_shards(
     }
     for server, shard in shards(merging):
         merging.on(server, f"UPDATE {shard} SET a = 50 WHERE a = 2")
-    found = await fault(merging, "ddl.renumbers")
+    found = await fault(merging, "ddl.other-values")
     assert any("by hand" in way for way in found.remedies)
     merging.on(merging.target, "ALTER TABLE x ADD b INT NULL, ADD KEY (b)")
     for rows in values.values():
@@ -219,13 +210,3 @@ async def test_a_shard_moves_to_another_target(merging: Merging, mode: str) -> N
         await settles(merging.differences, {})
         merging.do("UPDATE y_2 SET a = 9 WHERE id = 202")
         await merging.check(generation)
-
-
-@pytest.mark.remedy("ddl.renumbers", "copy anew")
-async def test_all_is_copied_anew_with_what_the_shards_made(merging: Merging) -> None:
-    await begin(merging, mode="pessimistic")
-    for server, shard in shards(merging):
-        added = f"ALTER TABLE {shard} ADD u INT NOT NULL AUTO_INCREMENT, ADD KEY (u)"
-        merging.on(server, added, f"UPDATE {shard} SET a = a + 1")
-    await fault(merging, "ddl.renumbers")
-    await copy_all_anew(merging, "x", dropped=True)

@@ -194,23 +194,6 @@ async def test_values_of_other_shards_are_never_cut(merging: Merging) -> None:
     assert merging.on(merging.target, "SELECT v FROM t") == (("longer than nine",),)
 
 
-async def test_rows_are_never_numbered_anew(
-    merging_from: MergingFrom, mariadb_source: DatabaseServer
-) -> None:
-    merging = merging_from(mariadb_source)
-    merging.create("t", "(a INT)")
-
-    async def run() -> None:
-        async with merging.running() as generation:
-            merging.do("INSERT INTO t_1 VALUES (1), (2)")
-            merging.do("ALTER TABLE t_1 ADD b INT AUTO_INCREMENT PRIMARY KEY")
-            await merging.caught_up(generation)
-
-    fault = await fault_of(run())
-    assert fault.event == "ddl.renumbers"
-    assert "all rows" in str(fault)
-
-
 async def test_a_column_that_another_shard_has_brought_numbers_nothing(
     merging_from: MergingFrom, mariadb_source: DatabaseServer
 ) -> None:
@@ -250,8 +233,7 @@ async def test_a_row_0_that_the_source_numbers_anew(
             await merging.caught_up(generation)
 
     fault = await fault_of(run())
-    assert fault.event == "ddl.renumbers"
-    assert "`id` is NULL or 0" in str(fault)
+    assert fault.event == "ddl.other-values"
 
 
 async def test_a_unique_key_never_removes_rows_of_other_shards(

@@ -27,6 +27,8 @@ COLUMNS = (
     "(id INT PRIMARY KEY, v INT NOT NULL DEFAULT 0, at DATETIME, d DECIMAL(10,3),"
     " s VARCHAR(40) CHARACTER SET latin1)"
 )
+STEP = "SET auto_increment_increment = 8, auto_increment_offset = {}"
+"""For different numbers in all shards."""
 ROW = "({id}, {id}, '2026-03-{day:02} 02:30:15', {id}.126, 'a text of {id}, longer than others')"
 
 
@@ -36,10 +38,12 @@ class Kind:
 
     Attributes:
         statements: executed in one session on ``{t}``.
+        columns: those of the table before.
         modern: whether MySQL before 8.0 and MySQL's ALTER TABLE lack it.
     """
 
     statements: tuple[str, ...]
+    columns: str = COLUMNS
     modern: bool = False
 
 
@@ -59,7 +63,16 @@ KINDS = {
         )
     ),
     "chance": Kind(
-        ("ALTER TABLE {t} ADD c CHAR(36) DEFAULT uuid(), ADD r DOUBLE DEFAULT (rand())",), True
+        ("ALTER TABLE {t} ADD c CHAR(36) DEFAULT uuid(), ADD r DOUBLE DEFAULT (rand())",),
+        modern=True,
+    ),
+    "counted": Kind(("ALTER TABLE {t} ADD c INT NOT NULL AUTO_INCREMENT, ADD KEY (c)",)),
+    "numbered": Kind(
+        (
+            STEP.format("{n}"),
+            "ALTER TABLE {t} ADD c BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
+        ),
+        COLUMNS.replace(" PRIMARY KEY", ""),
     ),
     "zone": Kind(("SET time_zone = '+0{n}:00'", "ALTER TABLE {t} MODIFY at TIMESTAMP NULL")),
     "rounded": Kind(("ALTER TABLE {t} MODIFY d DECIMAL(10,1)",)),
@@ -93,8 +106,8 @@ async def each_statement(merging: Merging, mode: str, *, modern: bool) -> None:
     kinds = {name: kind for name, kind in KINDS.items() if modern or not kind.modern}
     servers = list(merging.sources.values())
     shards = [(server, number) for number in (1, 2) for server in servers]
-    for table in kinds:
-        merging.create(table, COLUMNS, shards=2)
+    for table, kind in kinds.items():
+        merging.create(table, kind.columns, shards=2)
         for at, (server, number) in enumerate(shards):
             rows = (ROW.format(id=1000 * at + n, day=1 + n % 28) for n in range(40))
             merging.on(server, f"INSERT INTO {table}_{number} VALUES {','.join(rows)}")
@@ -128,7 +141,7 @@ async def write(
         for at, (server, number) in enumerate(shards):
             if over.is_set():
                 return
-            statements = list(changes(tables, number, 1000 * at, turn))
+            statements = [STEP.format(at + 1), *changes(tables, number, 1000 * at, turn)]
             await anyio.to_thread.run_sync(merging.on, server, *statements)
 
 

@@ -35,7 +35,7 @@ class TaskProcess:
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path, env: Mapping[str, str]) -> None:
         self.process = process
-        self._log = log
+        self.log = log
         self.env = env
 
     def cli(self, *arguments: str, patience: float = PATIENCE) -> subprocess.CompletedProcess[str]:
@@ -51,9 +51,9 @@ class TaskProcess:
 
     def events(self) -> list[dict[str, Any]]:
         """The log so far, without a line that is being written."""
-        if not self._log.exists():
+        if not self.log.exists():
             return []
-        *lines, _ = self._log.read_bytes().split(b"\n")
+        *lines, _ = self.log.read_bytes().split(b"\n")
         return [json.loads(line) for line in lines if line]
 
     def until(self, condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
@@ -137,7 +137,7 @@ class TaskProcess:
 
     def console(self) -> str:
         """What the task wrote to the terminal so far."""
-        return self._log.with_name("console.log").read_text()
+        return self.log.with_name("console.log").read_text()
 
     def tail(self) -> str:
         """The end of the log, for messages."""

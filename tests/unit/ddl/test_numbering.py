@@ -41,8 +41,9 @@ def test_new_tables_have_no_rows(sql: str) -> None:
         ("ADD COLUMN IF NOT EXISTS `id` INT(9) UNSIGNED AUTO_INCREMENT", "id"),
         ("ADD (a DECIMAL(9, 2), id INT(9) AUTO_INCREMENT UNIQUE)", "id"),
         ("ADD (id SERIAL, b INT)", "id"),
-        ("DROP id, ADD id INT AUTO_INCREMENT PRIMARY KEY", ""),
-        ("MODIFY id INT AUTO_INCREMENT", ""),
+        ("DROP id, ADD id INT AUTO_INCREMENT PRIMARY KEY", "id"),
+        ("MODIFY id INT AUTO_INCREMENT", "id"),
+        ("CHANGE a id INT AUTO_INCREMENT", "id"),
     ],
 )
 def test_names_of_new_columns(action: str, name: str) -> None:

@@ -112,6 +112,7 @@ def merged(changes: Sequence[NetChanges]) -> list[NetChanges]:
             inserts=[*of.inserts, *group.inserts],
             members=[*of.members, *group.members],
             removals=of.removals | group.removals,
+            renewed=of.renewed + group.renewed,
         )
     return [*found.values()]
 
@@ -128,6 +129,7 @@ def content(changes: Sequence[NetChanges]) -> Sequence[object]:
             sorted(group.shared),
             sorted(zip(group.inserts, map(str, group.members), strict=True)),
             sorted(group.removals.items()),
+            group.renewed,
         )
         for group in merged(changes)
         if group != NetChanges(group.columns, group.key_columns, group.covers)

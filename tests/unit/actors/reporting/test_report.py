@@ -239,6 +239,35 @@ def test_a_lock_that_is_open_waits_to_the_end_and_one_that_is_unlocked_says_so()
     assert (waiting.outcome, waiting.longest_wait(end)) == ("waits for shards", 300.0)
 
 
+@pytest.mark.parametrize("action", ["skip", "replace", "inject"])
+def test_a_statement_that_the_operator_skipped_was_not_executed(action: str) -> None:
+    shard = {
+        "member": "d.t1",
+        "target": "d.t",
+        "version": 1,
+        "statement": "ALTER TABLE t ADD a INT",
+    }
+    decided = {"target": "d.t", "version": 1, "skipped": False}
+    started = {"target": "d.t", "version": 1, "statement": "ALTER TABLE d.t ADD a INT"}
+    override = {"source": "a", "action": action, "targets": ["d.t", "d.u"]}
+    report, _ = made_of(
+        [
+            line(0, "lock.item", **shard, source="a"),
+            line(1, "lock.item", **shard, source="b"),
+            line(2, "lock.decided", **decided),
+            line(3, "ddl.started", **started),
+            line(9, "ddl.override", "warning", **override),
+            line(10, "lock.decided", **decided),
+            line(11, "lock.resolved", target="d.t", version=1),
+            # A start reads it again.
+            line(20, "ddl.override", "warning", **override),
+        ]
+    )
+    [change] = report.changes
+    ended = {"skip": "skipped by the operator", "replace": "replaced by the operator"}
+    assert change.ended == ended.get(action, "executed")
+
+
 def test_a_statement_of_the_optimistic_mode_waits_until_its_shard_is_released() -> None:
     def opened(at: float, source: str) -> bytes:
         shard = {"source": source, "member": "d.t1", "target": "d.t", "reason": "no type fits"}

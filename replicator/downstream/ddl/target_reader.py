@@ -1,0 +1,61 @@
+"""What must be known of a target before a statement is executed on it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from replicator.ddl.parser.statement import ParsedStatement
+from replicator.downstream.ddl.value_safeguards import numbered_rows
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.chunks import CopyStore
+from replicator.downstream.meta.reconciliations import queued_columns
+from replicator.downstream.meta.row_owners import owned_by
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.context.statement_context import StatementContext
+from replicator.mysql.names import Member, TableName
+from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import Table
+
+
+class TargetReader:
+    """Reads targets and what is saved of them.
+
+    All methods raise DatabaseUnavailableError and the server's error.
+    """
+
+    def __init__(self, connection: Connection, meta: MetaStore) -> None:
+        self._connection = connection
+        self._meta = meta
+
+    async def present(self, target: TableName) -> Table | None:
+        """Return the structure of a target, None if it does not exist."""
+        return await read_table(self._connection, target)
+
+    async def queued(self, target: TableName) -> frozenset[str]:
+        """Return the columns whose values in a target are still to be read from the shards."""
+        return await queued_columns(self._connection, self._meta, target)
+
+    async def has_rows(self, target: TableName) -> bool:
+        """Whether a target that exists has rows."""
+        return bool(await self._connection.fetch(f"SELECT 1 FROM {target.quoted} LIMIT 1"))
+
+    async def numbered(
+        self,
+        target: TableName,
+        statements: Iterable[ParsedStatement],
+        context: StatementContext,
+        *,
+        begun: bool,
+    ) -> tuple[str, ...]:
+        """As `numbered_rows`, for statements that run in a context."""
+        mode = context.sql_mode or 0
+        return await numbered_rows(self._connection, target, statements, mode, begun=begun)
+
+    async def owned_by(self, target: TableName, members: Collection[Member]) -> bool:
+        """As `replicator.downstream.meta.row_owners.owned_by`."""
+        return await owned_by(self._meta, target, members)
+
+    async def copied(self, sources: Collection[str]) -> bool:
+        """Whether the task has copied these sources: a target has rows of them alone then."""
+        copies = await CopyStore(self._meta).copies()
+        return all(source in copies and copies[source].done for source in sources)
