@@ -137,7 +137,8 @@ def test_a_statement_that_the_target_refuses(operated: Operated) -> None:
     log = str(operated.task.log)
     told = operated.task.cli("report", operated.name, "--log-file", log).stdout
     assert "skipped by the operator" in told, told
-    assert "executed" not in told, told
+    if operated.coordinated:
+        assert "executed" not in told, told
 
     if operated.coordinated:
         estate.ddl("B1", "ADD UNIQUE KEY w (v)")
