@@ -142,9 +142,7 @@ class TargetComparer:
         """
         found = await task_to_check(self._task)
         shards = await shards_of_targets(found, self._progress)
-        self._servers = CompareServers(
-            found.target.address, {s.source_id: s.address for s in found.sources}
-        )
+        self._servers = servers_of(found)
         asked = digest_of((self._task.name, replace(self._options, max_load=(), resume=False)))
         kept = await self._kept_in.load(asked) if self._options.resume else None
         if kept is None or not self._is_there(kept.repair_size):
@@ -162,33 +160,6 @@ class TargetComparer:
                 # Behind the removal: what is kept is about the file as it was written.
                 file.finish(self._options.repair)
         return self._kept.finished
-
-    async def planned(
-        self, found: TaskToCheck, name: TableName, members: TargetShards
-    ) -> ComparisonPlan | None:
-        """Return how a target is compared; None if it does not exist.
-
-        Raises PlanError if it can't be compared, DatabaseUnavailableError and the server's error.
-        """
-        filters = {source.source_id: source.expression_filters for source in found.sources}
-        with closing(Connection(found.target.address)) as connection:
-            target = await read_target(connection, name)
-        if target is None:
-            return None
-        fills = (await self._progress.fills()).get(name, TargetFills({}))
-        target = filled(target, fills.certain)
-        held = await self._progress.held(name)
-        shards = [
-            replace(
-                compared_shard(s.member, s.table, s.rules, filters[s.member.source]),
-                open=fills.changed(s.member, s.table)
-                if held.alone and held.holds(str(s.member))
-                else frozenset(),
-            )
-            for s in members.roster.shards
-        ]
-        alone, joins = members.alone(target), found.joins_structures
-        return plan_comparison(target, shards, self._options.where, joins=joins, alone=alone)
 
     async def _compare_one(
         self, found: TaskToCheck, name: TableName, members: TargetShards
@@ -267,7 +238,9 @@ class TargetComparer:
             return result
         for _ in range(PLANS):
             try:
-                comparison = await self.planned(found, name, members)
+                comparison = await planned_comparison(
+                    self._progress, found, name, members, self._options.where
+                )
             except (PlanError, pymysql.err.MySQLError) as error:
                 result.failure = str(error) if isinstance(error, PlanError) else error_text(error)
                 return result
@@ -291,7 +264,9 @@ class TargetComparer:
                 result.failure = members.unread
                 return result
             try:
-                again = await self.planned(found, name, members)
+                again = await planned_comparison(
+                    self._progress, found, name, members, self._options.where
+                )
             except (PlanError, pymysql.err.MySQLError):
                 continue
             alike = again is not None and digest_of(again) == digest_of(comparison)
@@ -405,3 +380,41 @@ class TargetComparer:
         result = TargetComparison(name, left_out=comparison.left_out)
         self._kept.current = UnfinishedTarget(result, plan, repair_begin=begin)
         return self._kept.current
+
+
+async def planned_comparison(
+    progress: TaskProgress,
+    found: TaskToCheck,
+    name: TableName,
+    members: TargetShards,
+    where: str = "",
+) -> ComparisonPlan | None:
+    """Return how a target is compared; None if it does not exist.
+
+    ``where``: the condition of its rows, as SQL. Raises PlanError if it can't be compared,
+    DatabaseUnavailableError and the server's error.
+    """
+    filters = {source.source_id: source.expression_filters for source in found.sources}
+    with closing(Connection(found.target.address)) as connection:
+        target = await read_target(connection, name)
+    if target is None:
+        return None
+    fills = (await progress.fills()).get(name, TargetFills({}))
+    target = filled(target, fills.certain)
+    held = await progress.held(name)
+    shards = [
+        replace(
+            compared_shard(s.member, s.table, s.rules, filters[s.member.source]),
+            open=fills.changed(s.member, s.table)
+            if held.alone and held.holds(str(s.member))
+            else frozenset(),
+        )
+        for s in members.roster.shards
+    ]
+    alone, joins = members.alone(target), found.joins_structures
+    return plan_comparison(target, shards, where, joins=joins, alone=alone)
+
+
+def servers_of(found: TaskToCheck) -> CompareServers:
+    """How to reach the servers of a task."""
+    return CompareServers(found.target.address, {s.source_id: s.address for s in found.sources})

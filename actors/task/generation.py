@@ -22,10 +22,10 @@ from actors.copying.full_copy import FullCopy, copy_settings
 from actors.counts import TaskCounts
 from actors.faults import Parts
 from actors.messages import Flush
+from actors.reconciling.key_reconciler import FollowedSources, KeyReconciler, is_past
 from actors.reconciling.reconciler import Reconciler
 from actors.reconciling.verifier import RollingVerifier, verification_cycle
 from actors.task.failover.failover import follow_moved_sources
-from actors.task.moved_rows.moved_rows import MovedRows
 from actors.task.operator.blocked_parts import shown
 from actors.task.resources.leftovers import refuse_leftovers
 from actors.task.resources.resources import Resources, resources_of
@@ -52,6 +52,7 @@ from replicator.downstream.meta.all_tables import add_missing, create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease
 from replicator.downstream.meta.reconciliations import ReconciliationStore
+from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE, tracked_targets
 from replicator.downstream.meta.validation.verifications import VerificationStore
 from replicator.downstream.rows.load_data import probe_load_data
 from replicator.downstream.rows.write_session import Session
@@ -239,8 +240,8 @@ class Generation:
             )
             for source in sorted(resources.blocked.sources)
         }
-        moved = MovedRows(resources, starts, await _safe_until(resources, starts))
-        await moved.look_up()
+        safe_until = await _safe_until(resources, starts)
+        tracks_keys = await _tracks_keys(resources, starts, safe_until)
         if (spark := await self._spark_unless(stop)) is None:
             return False
         self._running = await wire(
@@ -248,15 +249,28 @@ class Generation:
             spark,
             starts,
             stopped,
-            moved.safe_until,
+            safe_until,
             load_data=load_data,
-            tracks_keys=moved.notes,
+            tracks_keys=tracks_keys,
         )
-        comparing = self._comparing(resources, spark)
+        keys = KeyReconciler(
+            self._task,
+            resources.meta,
+            resources.registry,
+            resources.counts.unreadable,
+            self._running.writer,
+            FollowedSources(
+                {source: start.server for source, start in starts.items()},
+                safe_until,
+                partial(_read_place, self._running),
+            ),
+            tracks_keys,
+        )
+        comparing = (keys, *self._comparing(resources, spark))
         save_held_shards(self._running, self.reason_of)
         background = self.copy.background if self.copy else None
         try:
-            await self._follow(self._running, comparing, moved, stop, started)
+            await self._follow(self._running, comparing, stop, started)
             # A checkpoint would save the watermarks that it removes.
             await self._running.mover.move()
             if background is not None and not stop.is_set():
@@ -312,12 +326,11 @@ class Generation:
     async def _follow(
         self,
         running: RunningTask,
-        comparing: Sequence[Reconciler | RollingVerifier],
-        moved: MovedRows,
+        comparing: Sequence[KeyReconciler | Reconciler | RollingVerifier],
         stop: anyio.Event,
         started: anyio.Event,
     ) -> None:
-        """Until ``stop``, or until there are rows to look up, or shards to copy or to take up."""
+        """Until ``stop``, or until there are shards to copy or to take up."""
         look_at = self.copy.look_at if self.copy else {}
         targets = self.copy.look_at_targets if self.copy else {}
         background = self.copy.background if self.copy else None
@@ -345,8 +358,6 @@ class Generation:
                         for one in comparing:
                             if isinstance(one, Reconciler):
                                 ends.start_soon(self._until, one.released.wait, ends.cancel_scope)
-                        due = partial(moved.due, running)
-                        ends.start_soon(self._until, due, ends.cancel_scope)
                         due = partial(copy_due, running, look_at, targets, self._applied)
                         ends.start_soon(self._until, due, ends.cancel_scope)
                         if background is not None:
@@ -431,6 +442,24 @@ def _takes_load_data(address: DatabaseAddress, schema: str) -> bool:
     """Whether the target takes LOAD DATA into a transaction. Blocks; for a thread."""
     with closing(Session(address)) as session:
         return probe_load_data(session, schema)
+
+
+def _read_place(running: RunningTask, source: str) -> int:
+    """The place up to which the binlog of a source is read."""
+    position = running.units[source].reader.progress.position
+    if position is None:
+        position = running.writer.tracker(source).resume.position
+    return position.binlog.key if position else 0
+
+
+async def _tracks_keys(
+    resources: Resources, starts: Mapping[str, SourceStart], safe_until: Mapping[str, int]
+) -> bool:
+    """Whether deleted keys are tracked from the start: some may have to be read again later."""
+    table = resources.meta.table(TRACKED_KEY_TABLE)
+    applied = {s: start.resume.binlog.key if start.resume else 0 for s, start in starts.items()}
+    tracked = await tracked_targets(resources.meta.connection, table)
+    return bool(tracked) or not is_past(safe_until, applied)
 
 
 async def _safe_until(resources: Resources, starts: Mapping[str, SourceStart]) -> dict[str, int]:

@@ -63,7 +63,7 @@ class JobRunner:
     read_to: Callable[[str], SourcePosition | None] = field(default=lambda _: None, init=False)
     applied: Callable[[BatchResult], None] = field(default=lambda _: None, init=False)
     late: anyio.Event = field(factory=anyio.Event, init=False)
-    _notes_all: bool = field(default=False, init=False)
+    _tracks_to_the_end: bool = field(default=False, init=False)
     _before: str = field(default="idle", init=False)
     _starves: bool = field(default=False, init=False)
     _log = structlog.get_logger()
@@ -73,15 +73,16 @@ class JobRunner:
         """Whether the batch waits for an unreachable server."""
         return self.state.startswith("retrying")
 
-    def note_no_more(self) -> None:
-        """From the next batch on, deleted keys are not tracked any more."""
-        if not self._notes_all:
-            self._settings = replace(self._settings, tracked_table="")
+    def track_keys(self, *, tracks: bool) -> None:
+        """From the next batch on, all deleted keys are tracked, or only those of foreign keys."""
+        tracks = tracks or self._tracks_to_the_end
+        table = self._settings.tracked_cascades if tracks else ""
+        self._settings = replace(self._settings, tracked_table=table)
 
-    def note_again(self, tracked_table: str) -> None:
-        """From the next batch on, and to the end, deleted keys are tracked in this table."""
-        self._notes_all = True
-        self._settings = replace(self._settings, tracked_table=tracked_table)
+    def track_to_the_end(self) -> None:
+        """From the next batch on, and to the end, all deleted keys are tracked."""
+        self._tracks_to_the_end = True
+        self.track_keys(tracks=True)
 
     async def run(self, batch: Batch) -> BatchResult:
         """Apply a batch, waiting for an unreachable target.

@@ -14,9 +14,8 @@ from typing import Any
 
 from attrs import define
 from pymysql.err import MySQLError
-from pyspark import SparkContext
 
-from actors.comparing.comparing import CompareOptions, TargetComparer
+from actors.comparing.comparing import planned_comparison
 from actors.comparing.owners import TargetShards, shards_of_targets
 from actors.comparing.task_progress import TaskProgress
 from actors.control.protocol import Reply
@@ -106,8 +105,6 @@ class RecopyCommand:
             shards = await shards_of_targets(found, progress, begun)
         except RouteError as error:
             return str(error)
-        options = CompareOptions(targets=tuple(targets))
-        comparer = TargetComparer(self._task, options, _no_spark, progress=progress)
         # Also those that the source has new shards of.
         wanted = {
             name
@@ -115,7 +112,7 @@ class RecopyCommand:
             if name in targets or any(s.member.source in begun for s in members.roster.shards)
         }
         for name in sorted(wanted):
-            plan = partial(comparer.planned, found, name, shards[name])
+            plan = partial(planned_comparison, progress, found, name, shards[name])
             if why := await _inexact(found, name, shards[name], plan):
                 return f"{shown(name)} can't be made exact without emptying it: {why}"
         return ""
@@ -128,10 +125,6 @@ def _faulty(targets: Iterable[TableName], status: TaskStatus) -> set[TableName]:
 
 
 _Plan = Callable[[], Awaitable[ComparisonPlan | None]]
-
-
-async def _no_spark() -> SparkContext:
-    raise AssertionError("a plan needs no Spark")
 
 
 async def _inexact(found: TaskToCheck, name: TableName, members: TargetShards, plan: _Plan) -> str:

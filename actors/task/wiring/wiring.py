@@ -220,7 +220,7 @@ def _apply_safely(
     jobs: JobRunner, safe_until: dict[str, int], meta: MetaStore, sources: Collection[str]
 ) -> None:
     safe_until.update(dict.fromkeys(sources, UNTIL_COPIED))
-    jobs.note_again(meta.table(TRACKED_KEY_TABLE))
+    jobs.track_to_the_end()
 
 
 def _validator(resources: Resources, spark: SparkContext) -> RowValidator | None:

@@ -33,6 +33,7 @@ from replicator.pipeline.compare.value_forms import (
     key_form,
 )
 from replicator.pipeline.copy.copy_plan import (
+    SnapshotTable,
     TableCopy,
     cutting_columns,
     plan_copy,
@@ -62,7 +63,8 @@ class ComparedTable:
     columns whose text goes to another charset. ``cut``: the columns that ranges are cut by, by the
     names that they have in this table; ``shifts``: what the target has added to the values of each.
     ``index``: the index that begins with them, empty for none. ``key``: the target's key here, in
-    its order. ``lacking``: the compared columns, folded, that it lacks.
+    its order. ``lacking``: the compared columns, folded, that it lacks. ``transactional``: its
+    engine shows a snapshot of it.
     """
 
     source: str
@@ -76,6 +78,12 @@ class ComparedTable:
     index: str = ""
     key: tuple[KeyPart, ...] = ()
     lacking: tuple[str, ...] = ()
+    transactional: bool = True
+
+    @property
+    def snapshot(self) -> SnapshotTable:
+        """The table as it is read at a known place of its binlog."""
+        return SnapshotTable(self.name.quoted.encode(), self.transactional)
 
     def __str__(self) -> str:
         return f"{self.source}: {self.name}" if self.source else str(self.name)
@@ -435,6 +443,7 @@ def _table(
         conditions=copy.conditions,
         where=where,
         transcodes=tuple(transcodes),
+        transactional=copy.transactional,
     )
     return ordered_by(table, structure, cut, rules)
 

@@ -45,8 +45,15 @@ from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.blocking_connection import Answer
 from replicator.mysql.connection.session_settings import set_session
-from replicator.mysql.errors import NO_SUCH_TABLE, ErrorCode, error_code
+from replicator.mysql.errors import (
+    NO_SUCH_TABLE,
+    ErrorCode,
+    error_code,
+    is_contention,
+    is_unavailable,
+)
 from replicator.mysql.names import folded
+from replicator.mysql.size_limits import is_too_large
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import (
     CompareServers,
@@ -75,7 +82,7 @@ COUNTED_AT_ONCE = 50
 """Rows without a key that one statement counts."""
 
 LOCK_SECONDS = 10
-"""Seconds that a server lets a statement wait for rows that another session has locked."""
+"""Seconds that a server lets a statement wait for what another session has locked."""
 
 _BEGUN, _TOGETHER = b"repair_begun", b"repair_together"
 _SETTINGS = {**REPAIR_SETTINGS, "autocommit": "0"}
@@ -132,6 +139,10 @@ class Repaired:
     shared: Mapping[bytes, tuple[str, ...]] = field(default_factory=dict)
 
 
+class WriteRefusedError(MySQLError):
+    """The target's server does not take what a repair writes; the arguments are the server's."""
+
+
 class _RepairSession(SourceStream):
     """A connection to the target that writes rows and reads them as row lines.
 
@@ -148,7 +159,8 @@ class _RepairSession(SourceStream):
     def _prepare(self) -> None:
         # With its gaps: a bucket that is made meanwhile has to wait, too.
         super()._prepare()
-        self.run(b"SET SESSION innodb_lock_wait_timeout=%d" % LOCK_SECONDS)
+        names = (b"innodb_lock_wait_timeout", b"lock_wait_timeout")
+        self.run(b"SET SESSION " + b",".join(b"%s=%d" % (name, LOCK_SECONDS) for name in names))
         ((packet,),) = self.rows(b"SELECT @@max_allowed_packet")
         self._max_packet = int(packet)
 
@@ -171,7 +183,9 @@ class _RepairSession(SourceStream):
             self.run(sql)
         except MySQLError as error:
             if error_code(error) != ErrorCode.WARN_DATA_TRUNCATED:
-                raise
+                if is_unavailable(error) or is_contention(error) or is_too_large(error):
+                    raise
+                raise WriteRefusedError(*error.args) from error
             self._set_mode(LENIENT_MODE)
             try:
                 self.run(sql)
@@ -179,7 +193,7 @@ class _RepairSession(SourceStream):
             finally:
                 self._set_mode(STRICT_MODE)
             if codes - HARMLESS_WARNINGS != {ErrorCode.WARN_DATA_TRUNCATED}:
-                raise
+                raise WriteRefusedError(*error.args) from error
 
     def _set_mode(self, mode: str) -> None:
         self.run(b"SET SESSION sql_mode='" + mode.encode() + b"'")

@@ -37,7 +37,13 @@ from replicator.mysql.row_values import without_values
 from replicator.mysql.server.binlog_end import BinlogEnd, blocking_binlog_end
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.copy.chunk_progress import ProgressWriter
-from replicator.pipeline.copy.copy_plan import CopyChunk, TableCopy, TargetShard, no_room_query
+from replicator.pipeline.copy.copy_plan import (
+    CopyChunk,
+    SnapshotTable,
+    TableCopy,
+    TargetShard,
+    no_room_query,
+)
 from replicator.pipeline.copy.copy_reading import (
     SourceFailedError,
     converted,
@@ -414,7 +420,7 @@ def _gone(session: Session, chunk: CopyChunk, table: str, gone_at: int) -> Chunk
 @contextmanager
 def source_snapshot(
     address: DatabaseAddress,
-    copy: TableCopy,
+    copy: TableCopy | SnapshotTable,
     positioned: bool,
     server: ServerIdentity | None = None,
 ) -> Iterator[tuple[SourceStream, int]]:
@@ -452,7 +458,7 @@ def _kept_stream(address: DatabaseAddress, server: ServerIdentity | None) -> Sou
 
 
 def _begin_at_position(
-    stream: SourceStream, connect: Callable[[], SourceStream], copy: TableCopy
+    stream: SourceStream, connect: Callable[[], SourceStream], copy: TableCopy | SnapshotTable
 ) -> int:
     if not copy.transactional:
         # There are no snapshots of it: what is read is what is there by then.

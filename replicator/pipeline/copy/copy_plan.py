@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from replicator.downstream.rows.literals import key_predicate, needs_introducer
 from replicator.downstream.rows.target_columns import TargetColumn, TargetTable, filled_columns
@@ -80,6 +81,13 @@ class TargetShard:
     source: str
     table: TableName
     rules: MemberColumns
+
+
+class SnapshotTable(NamedTuple):
+    """A table that is read in a snapshot: its quoted name, and whether its engine shows one."""
+
+    name: bytes
+    transactional: bool
 
 
 @dataclass(frozen=True, slots=True)

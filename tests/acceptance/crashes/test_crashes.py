@@ -60,8 +60,6 @@ ELSEWHERE = {
     Failpoint.GHOST_RECORDED,
     Failpoint.GHOSTS_FORGOTTEN,
     Failpoint.KEYS_LOOKED_UP,
-    Failpoint.ROWS_PUT_BACK,
-    Failpoint.KEYS_SETTLED,
     Failpoint.KEYS_FORGOTTEN,
     Failpoint.FAILOVER_OPEN,
     Failpoint.FAILOVER_SAVED,

@@ -34,7 +34,7 @@ def test_killed_while_shared_keys_are_looked_up(
         on(new, "DELETE FROM t1 WHERE id BETWEEN 13 AND 15")
     on(new, "UPDATE t1 SET n = 5 WHERE id <= 3", "DELETE FROM t1 WHERE id = 4")
     on(old, "INSERT INTO t1 VALUES (4, 'again', 6)", "UPDATE t1 SET n = 7 WHERE id > 10")
-    for point in (Failpoint.ROWS_PUT_BACK, Failpoint.KEYS_SETTLED):
+    for point in (Failpoint.CORRECTION_OPEN, Failpoint.ROWS_CORRECTED):
         with killed_at(point, path, tmp_path):
             pass
         on(new, "UPDATE t1 SET n = n + 1 WHERE id <= 10", "DELETE FROM t1 WHERE id = 5 OR id = 16")

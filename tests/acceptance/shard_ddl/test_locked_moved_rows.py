@@ -28,7 +28,7 @@ def test_rows_are_put_back_when_the_target_is_free(
     with target_server.connect() as reader, reader.cursor() as cursor:
         cursor.execute(f"LOCK TABLES {database_name}.t READ")
         with task_process(path, tmp_path) as running:
-            running.until_logged("target.locked")
+            running.until_logged("moved.later")
             cursor.execute("UNLOCK TABLES")
             running.until(lambda: is_equal(shards), "equal rows")
             stop(running, database_name)

@@ -9,9 +9,9 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
+from actors.reconciling import key_reconciler
 from actors.task.generation import Generation
-from actors.task.moved_rows import moved_rows
-from replicator.pipeline.moved_rows import shared_keys
+from replicator.pipeline.compare import key_survey
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.copying import copied_some, slow_copy
 from tests.support.tasks.merging import Merging
@@ -57,8 +57,8 @@ async def test_rows_that_leave_their_old_shard_late_stay(
 ) -> None:
     """1 to 20 come into the new shard behind the place of reading, 2000 to 2009 before it, 40 to 49
     are there when the copy begins; 21 to 24 move the other way than they came."""
-    monkeypatch.setattr(moved_rows, "MANY_KEYS", many)
-    monkeypatch.setattr(shared_keys, "MANY_KEYS", many)
+    monkeypatch.setattr(key_reconciler, "MANY_KEYS", many)
+    monkeypatch.setattr(key_survey, "MANY_KEYS", many)
     merging.create("x", "(id INT PRIMARY KEY, n INT, s VARCHAR(9))", with_target=False)
     old, new = merging.sources.values()
     numbers(merging, old, 1, 150, 1)

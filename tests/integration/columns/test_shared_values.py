@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from actors.task.moved_rows import moved_rows
+from actors.reconciling import key_reconciler
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import settles
@@ -25,7 +25,7 @@ async def merging(
     mariadb_source: DatabaseServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Merging:
-    monkeypatch.setattr(moved_rows, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(key_reconciler, "GRACE_SECONDS", 0.1)
     merging = merging_from(mariadb_source)
     merging.mode = "all"
     return merging

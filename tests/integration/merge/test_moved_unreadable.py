@@ -11,8 +11,8 @@ from pyspark import SparkContext
 from structlog.testing import capture_logs
 
 from actors.reading import purge_watch
+from actors.reconciling import key_reconciler
 from actors.task.generation import Generation
-from actors.task.moved_rows import moved_rows
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import UnreadableShard
 from tests.support.tasks.copying import copied_some
@@ -31,8 +31,8 @@ def owners(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Owners]:
-    for name in ("SURVEY_SECONDS", "GRACE_SECONDS", "REPEAT_SECONDS"):
-        monkeypatch.setattr(moved_rows, name, 0.5)
+    for name in ("SURVEY_SECONDS", "GRACE_SECONDS"):
+        monkeypatch.setattr(key_reconciler, name, 0.5)
     monkeypatch.setattr(purge_watch, "WATCH_SECONDS", 0.2)
     made = Owners(database_name, mariadb_source, mariadb_target, spark, tmp_path)
     yield made

@@ -1,0 +1,391 @@
+"""Reconciles single rows while a task runs: those whose keys several shards may have.
+
+Whoever applies or copies rows records such keys (`replicator.downstream.meta.tracked_keys`), in the
+same transaction. They are looked up in all shards: those that one shard has at most are forgotten
+(`replicator.pipeline.compare.key_survey`), and a row that the target lacks is put back as
+`actors.reconciling.reconciler` corrects rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+
+import anyio
+import anyio.to_thread
+import structlog
+from attrs import define, field
+from pymysql.err import MySQLError
+
+from actors.comparing.comparing import planned_comparison, servers_of
+from actors.comparing.owners import TargetShards, shards_of_targets
+from actors.comparing.target_run import Settling, sources_of
+from actors.comparing.task_progress import TaskProgress
+from actors.counts import Unreadable, UnreadableShards
+from actors.faults import TransientError
+from actors.reconciling.key_faults import refused_row, unknown_keys
+from actors.task.startup.check_scope import task_to_check
+from actors.task.startup.copy_overlap import EVERYTHING, UNTIL_COPIED
+from actors.task_setup import address_of
+from actors.writing.batched_writer import BatchedWriter
+from config.models import Task
+from replicator.binlog.errors import OtherServerError
+from replicator.checks.checked_task import TaskToCheck
+from replicator.checks.schema.shard_roster import UnreadShard
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.held_shards import HeldShards
+from replicator.downstream.meta.tracked_keys import MANY_KEYS, TRACKED_KEY_TABLE, tracked_targets
+from replicator.downstream.rows.transaction import OutOfPatienceError
+from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
+from replicator.downstream.rows.write_session import Session
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
+from replicator.mysql.errors import error_text
+from replicator.mysql.names import TableName
+from replicator.mysql.row_values import HIDDEN
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.pipeline.compare.compare_digests import RowsUnreadError
+from replicator.pipeline.compare.compare_plan import ComparisonPlan
+from replicator.pipeline.compare.compare_rows import (
+    KEYS_IN_DOUBT,
+    CompareServers,
+    LookedAgain,
+    Sessions,
+    look_again,
+)
+from replicator.pipeline.compare.doubts import Doubt, RowDifference
+from replicator.pipeline.compare.key_survey import (
+    FollowedSource,
+    KeySurvey,
+    OtherKeyError,
+    TooOldError,
+    forget_settled,
+    keys_as_written,
+    survey_keys,
+)
+from replicator.pipeline.compare.repair_now import (
+    OwnersChangedError,
+    RepairScope,
+    WriteRefusedError,
+    repair_now,
+)
+from replicator.pipeline.compare.repair_sql import TRANSACTION_ROWS
+from replicator.pipeline.plans.planning import PlanError
+from replicator.routing.routes import RouteError
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.status import TaskStatus
+
+LOOK_SECONDS = 0.5
+"""Between two looks whether the overlap of copy and binlog is behind."""
+
+GRACE_SECONDS = 5.0
+"""How long after it the tracked keys are looked up: moves that were on their way have ended
+then.
+"""
+
+SURVEY_SECONDS = 10.0
+"""Between two looks at the tracked keys; at least ten times as long as the last one took."""
+
+APPLIED_LOOKS, APPLIED_SECONDS = 50, 0.2
+"""How often, and at which distance, it is looked whether what was seen is applied; if it is not by
+then, the next look at the keys settles them."""
+
+TELL_SECONDS = 60.0
+"""Between two records of the log that say the same of a target."""
+
+_PASSING = (
+    MySQLError,
+    OSError,
+    OtherServerError,
+    TransientError,
+    DatabaseUnavailableError,
+    OutOfPatienceError,
+    RowsUnreadError,
+)
+
+log = structlog.get_logger()
+
+
+class NotYetError(Exception):
+    """The keys of a target can't be looked up now; says why."""
+
+
+class UnreadableShardError(NotYetError):
+    """The account may not read a shard: rows may be missing until somebody grants it."""
+
+    def __init__(self, shard: UnreadShard) -> None:
+        self.shard = shard
+        remedy = f": {shard.grant}" if shard.grant else ""
+        super().__init__(
+            f"{shard.member} can't be read ({shard.reason}), so nobody can say which keys it has;"
+            f" they stay recorded until it can be read{remedy}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedSources:
+    """The sources that are followed.
+
+    Attributes:
+        servers: by source, the server whose binlog is followed.
+        safe_until: by source, as in `replicator.pipeline.apply.batch.ApplySettings`.
+        read: returns the place up to which the binlog of a source is read.
+    """
+
+    servers: Mapping[str, ServerIdentity]
+    safe_until: Mapping[str, int]
+    read: Callable[[str], int]
+
+
+@define(eq=False)
+class KeyReconciler:
+    """Works off the tracked keys of a task; `run` it beside the writer."""
+
+    _task: Task
+    _meta: MetaStore
+    _registry: SchemaRegistry
+    _unreadable: UnreadableShards
+    _writer: BatchedWriter
+    _sources: FollowedSources
+    _tracks: bool
+    """Whether all deleted keys are tracked now."""
+    _told: dict[TableName, tuple[object, float]] = field(factory=dict, init=False)
+    _took: float = field(default=0.0, init=False)
+    """Seconds that the servers of the shards were asked during the last look."""
+
+    async def run(self, status: Callable[[], TaskStatus]) -> None:
+        """Reconcile until cancelled; ``status``: returns what the task does now.
+
+        Raises FatalError and FencedError.
+        """
+        progress, jobs = TaskProgress(self._task, status), self._writer.jobs
+        always = EVERYTHING in self._sources.safe_until.values()
+        many = was_behind = False
+        next_survey = time.monotonic() + SURVEY_SECONDS
+        # When these shards are copied, or their targets reconciled, the task begins anew.
+        while UNTIL_COPIED not in self._sources.safe_until.values():
+            if not self._tracks:
+                await jobs.late.wait()
+                self._track(tracks=True)
+            await anyio.sleep(LOOK_SECONDS)
+            now = time.monotonic()
+            behind = is_past(self._sources.safe_until, self._saved())
+            if behind and not was_behind:
+                next_survey = now + GRACE_SECONDS
+            was_behind = behind
+            if now < next_survey:
+                continue
+            try:
+                left = await self._look(progress, corrects=always or behind)
+                next_survey = time.monotonic() + max(SURVEY_SECONDS, 10 * self._took)
+                if left > MANY_KEYS and not many:
+                    log.warning("moved.too-many", keys=left, limit=MANY_KEYS)
+                many = left > MANY_KEYS
+                if behind and not left and not always:
+                    await self._end()
+            except DatabaseUnavailableError:
+                # The writer reports it, and waits for the target, too.
+                continue
+
+    async def _end(self) -> None:
+        """Track no more keys, unless one was tracked meanwhile."""
+        self._writer.jobs.late = anyio.Event()
+        self._track(tracks=False)
+        await self._writer.flush()
+        with closing(Connection(address_of(self._task.target_database))) as connection:
+            if await tracked_targets(connection, self._meta.table(TRACKED_KEY_TABLE)):
+                self._track(tracks=True)
+
+    def _track(self, *, tracks: bool) -> None:
+        self._tracks = tracks
+        self._writer.jobs.track_keys(tracks=tracks)
+
+    def _saved(self) -> dict[str, int]:
+        """By source, the place up to which all is applied, also what a lock or a fault holds."""
+        found = {}
+        for source in self._sources.servers:
+            position = self._writer.tracker(source).resume.position
+            found[source] = position.binlog.key if position else 0
+        return found
+
+    async def _look(self, progress: TaskProgress, *, corrects: bool) -> int:
+        """Look all tracked keys up in the shards; return how many are tracked afterwards."""
+        table = self._meta.table(TRACKED_KEY_TABLE)
+        with closing(Connection(address_of(self._task.target_database))) as connection:
+            targets = await tracked_targets(connection, table)
+            for readable in self._unreadable.waiting.keys() - targets.keys():
+                del self._unreadable.waiting[readable]
+            self._took = 0.0
+            if targets:
+                await self._look_at(targets, progress, corrects=corrects)
+            return sum((await tracked_targets(connection, table)).values())
+
+    async def _look_at(
+        self, targets: Mapping[TableName, int], progress: TaskProgress, *, corrects: bool
+    ) -> None:
+        begun = time.monotonic()
+        try:
+            found = await task_to_check(self._task)
+            shards = await shards_of_targets(found, progress)
+            self._took = time.monotonic() - begun
+        except (RouteError, *_PASSING) as error:
+            for target in targets:
+                self._tell_later(target, f"a server says: {_text(error)}")
+            return
+        for target in targets:
+            try:
+                if target not in shards:
+                    raise NotYetError("none of its shards is there")
+                await self._reconcile(found, target, shards[target], progress, corrects=corrects)
+            except UnreadableShardError as error:
+                shard = error.shard
+                why = Unreadable(shard.reason, shard.grant)
+                self._unreadable.waiting[target] = shard.member, why
+                if self._is_news(target, str(error)):
+                    log.warning("moved.unreadable", target=str(target), reason=str(error))
+            except (NotYetError, TooOldError, PlanError) as error:
+                self._tell_later(target, str(error))
+            except OwnersChangedError:
+                self._tell_later(target, "its shards have changed")
+            except OtherKeyError as error:
+                raise unknown_keys(target, error) from error
+            except _PASSING as error:
+                self._tell_later(target, f"a server says: {_text(error)}")
+
+    async def _reconcile(
+        self,
+        found: TaskToCheck,
+        target: TableName,
+        members: TargetShards,
+        progress: TaskProgress,
+        *,
+        corrects: bool,
+    ) -> None:
+        """Look the keys of a target up, put missing rows back, and forget what is settled."""
+        if (await progress.held(target)).all_of:
+            raise NotYetError("the target is blocked, or is being copied")
+        roster = members.roster
+        there = {s.member for s in roster.shards} | {s.member for s in roster.unread}
+        registry = self._registry
+        known = {registry.member(m) for m in registry.members_of(registry.target(target))}
+        if any(member.source not in self._sources.servers for member in there | known):
+            raise NotYetError("a source of its shards is not read")
+        if not there:
+            raise NotYetError("none of its shards is there")
+        for member in sorted(known - there):
+            raise NotYetError(f"{member} is not there, which is not applied yet")
+        for shard in roster.unread:
+            raise UnreadableShardError(shard)
+        self._unreadable.waiting.pop(target, None)
+        comparison = await planned_comparison(progress, found, target, members)
+        if comparison is None or not comparison.key:
+            raise NotYetError("the target has no key, or is not there")
+        servers = servers_of(found)
+        # Also the sources of shards that are gone: their last deletions may not be applied.
+        owners = {owner.member.source for owner in members.saved.owners}
+        followed = {
+            source: FollowedSource(self._sources.servers[source], self._sources.read(source))
+            for source in sources_of(comparison) | (owners & self._sources.servers.keys())
+        }
+        table = self._meta.table(TRACKED_KEY_TABLE)
+        job = partial(survey_keys, comparison, table, servers, followed)
+        begun = time.monotonic()
+        survey = await anyio.to_thread.run_sync(job, abandon_on_cancel=True)
+        self._took += time.monotonic() - begun
+        self._tell_shared(target, survey)
+        for _ in range(APPLIED_LOOKS):
+            if is_past(survey.read_at, self._saved()):
+                await anyio.to_thread.run_sync(self._forget, comparison, survey, found)
+                if survey.missing and comparison.lossy:
+                    raise NotYetError(f"not all shards have the column {comparison.lossy} alike")
+                if survey.missing and corrects:
+                    watermarks = WATERMARK_TABLE.qualified(self._meta.schema, self._meta.task)
+                    scope = members.scope(watermarks)
+                    await self._correct(comparison, survey.missing, servers, scope, progress)
+                return
+            await anyio.sleep(APPLIED_SECONDS)
+
+    def _forget(self, comparison: ComparisonPlan, survey: KeySurvey, found: TaskToCheck) -> None:
+        """Blocks; for a thread."""
+        table, fence = self._meta.table(TRACKED_KEY_TABLE), self._meta.lease.fence
+        with closing(Session(found.target.address)) as session:
+            forget_settled(session, table, fence, comparison, survey)
+
+    async def _correct(
+        self,
+        comparison: ComparisonPlan,
+        missing: Sequence[bytes],
+        servers: CompareServers,
+        scope: RepairScope,
+        progress: TaskProgress,
+    ) -> None:
+        """Put back the rows with these keys that the target lacks for certain."""
+        target = comparison.target.name
+        job = partial(keys_as_written, comparison, missing, servers)
+        keys = await anyio.to_thread.run_sync(job, abandon_on_cancel=True)
+        reach(Failpoint.KEYS_LOOKED_UP)
+        rows = 0
+
+        async def look(
+            doubts: Sequence[Doubt], applied: bool, held: HeldShards
+        ) -> list[LookedAgain]:
+            def job() -> list[LookedAgain]:
+                with closing(Sessions(servers)) as sessions:
+                    return [
+                        look_again(comparison, doubt, sessions, applied=applied, held=held)
+                        for doubt in doubts
+                    ]
+
+            return await anyio.to_thread.run_sync(job, abandon_on_cancel=True)
+
+        async def take(_: int, differences: list[RowDifference]) -> None:
+            nonlocal rows
+            some = [found for found in differences if found.kind != "extra"]
+            for first in range(0, len(some), TRANSACTION_ROWS):
+                part = some[first : first + TRANSACTION_ROWS]
+                job = partial(repair_now, comparison, part, servers, scope)
+                try:
+                    rows += (await anyio.to_thread.run_sync(job)).rows
+                except WriteRefusedError as error:
+                    values = self._task.show_row_values
+                    raise refused_row(target, error, values=values) from error
+                reach(Failpoint.ROWS_CORRECTED)
+
+        parts = [keys[at : at + KEYS_IN_DOUBT] for at in range(0, len(keys), KEYS_IN_DOUBT)]
+        doubts = [(0, Doubt(None, None, len(part), tuple(part))) for part in parts]
+        settling = Settling(target, progress, look, take)
+        await settling.settle(doubts)
+        if rows:
+            log.info("moved.looked-up", target=str(target), keys=len(missing), rows=rows)
+        if settling.held or settling.unsettled:
+            self._tell_later(target, "rows wait for a lock, or change all the time")
+
+    def _tell_shared(self, target: TableName, survey: KeySurvey) -> None:
+        if survey.shared and self._is_news(target, survey.shared):
+            values = self._task.show_row_values
+            examples = [f"{key if values else HIDDEN} ({of})" for key, of in survey.examples]
+            log.warning("moved.shared", target=str(target), keys=survey.shared, examples=examples)
+
+    def _tell_later(self, target: TableName, reason: str) -> None:
+        if self._is_news(target, reason):
+            log.info("moved.later", target=str(target), reason=reason)
+
+    def _is_news(self, target: TableName, what: object) -> bool:
+        now = time.monotonic()
+        said, at = self._told.get(target, (None, now))
+        news = said != what or now - at > TELL_SECONDS
+        if news:
+            self._told[target] = what, now
+        return news
+
+
+def is_past(until: Mapping[str, int], applied: Mapping[str, int]) -> bool:
+    """Whether all sources are applied up to these places."""
+    return all(applied[source] >= place for source, place in until.items() if source in applied)
+
+
+def _text(error: BaseException) -> str:
+    return error_text(error) if isinstance(error, MySQLError) else str(error)

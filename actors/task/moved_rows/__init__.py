@@ -1,1 +1,0 @@
-"""Rows that move between shards: tracked keys, looked up and repaired."""

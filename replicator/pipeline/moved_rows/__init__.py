@@ -1,1 +1,0 @@
-"""Rows that move between shards: looking keys up in the shards, repairing targets."""
