@@ -1,8 +1,9 @@
-"""One look at rows of a target and its shards, inside an executor.
+"""Read rows of a target and its shards once, in an executor, and compare them.
 
-A first look at a range tells which keys differ, by checksums and then by digests of the rows. While
-rows are written, that may only mean that a change is on its way; so these are doubts, and further
-looks at the rows themselves decide (`replicator.pipeline.compare.doubts`).
+The first read of a range finds the keys that differ, by checksums and then by digests of the rows.
+While rows are written, a difference may only mean that a change is not applied yet. So the keys are
+returned as doubts, and further reads of the rows themselves decide
+(`replicator.pipeline.compare.doubts`).
 """
 
 from __future__ import annotations
@@ -44,24 +45,24 @@ from replicator.pipeline.copy.copy_plan import Bound
 from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
 
 LARGEST_RANGE = 64 << 20
-"""Bytes of rows that are compared at a time; a range that has more is cut."""
+"""Bytes of rows that are compared at a time; a larger range is split."""
 
 KEYS_IN_DOUBT = 500
-"""Keys of a range that are looked up one by one; where more differ, it is cut."""
+"""Keys of a range that are read again one by one; if more keys differ, the range is split."""
 
 SMALL_RANGE = 2000
-"""Rows of a range that is read whole at each look, where most of it differs."""
+"""Rows of a range that is read as a whole each time, if most of it differs."""
 
 WrittenRow = tuple[bytes, bytes]
-"""A row as a normal line, and as it is written to the target."""
+"""A normal row line, and the line as it is written to the target."""
 
 MOST_CUTS = 10_000
-"""Into so many parts a range is cut at a time."""
+"""Parts into which a range is split at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompareServers:
-    """How to reach the servers."""
+    """The addresses of the servers."""
 
     target: DatabaseAddress
     sources: Mapping[str, DatabaseAddress]
@@ -69,7 +70,7 @@ class CompareServers:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A range to look at for the first time."""
+    """A range to read for the first time."""
 
     lower: Bound
     upper: Bound
@@ -77,11 +78,14 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a first look found.
+    """The result of the first read of a range.
 
-    ``rows``: those of the target, ``by_shard`` those of each shard. ``cuts``: where to cut a range
-    that is too large for a look; all else is empty then. ``failure``: why a server could not be
-    read.
+    Attributes:
+        rows: rows of the target.
+        by_shard: rows of each shard.
+        doubt: the keys that differ.
+        cuts: bounds at which to split a range that is too large; then all other fields are empty.
+        failure: why a server could not be read.
     """
 
     rows: int = 0
@@ -93,8 +97,14 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class LookedAgain:
-    """What a further look found: rows that ``differ`` for certain, how many are ``held``, what is
-    ``left`` in doubt."""
+    """The result of a further read.
+
+    Attributes:
+        differ: rows that differ for certain.
+        held: how many differing rows wait, because their shard is held.
+        left: rows that are still in doubt.
+        failure: why a server could not be read.
+    """
 
     differ: tuple[RowDifference, ...] = ()
     held: int = 0
@@ -104,14 +114,14 @@ class LookedAgain:
 
 @dataclass(slots=True)
 class Sessions:
-    """The connections of one Spark task; one to each server."""
+    """The connections of one Spark task, one to each server."""
 
     servers: CompareServers
     _streams: dict[str, SourceStream] = field(default_factory=dict)
     _last: str = ""
 
     def to(self, source: str) -> SourceStream:
-        """The connection to a source, or (empty) the target. Raises the driver's error."""
+        """Return the connection to a source, or (empty) the target. Raises the driver's error."""
         self._last = source
         if source not in self._streams:
             self._streams[source] = (
@@ -122,19 +132,19 @@ class Sessions:
         return self._streams[source]
 
     def failure(self, error: MySQLError) -> str:
-        """What the server says that was asked last, and which one it is. Drops all connections."""
+        """Return an error of the last used server, with its name. Closes all connections."""
         self.close()
         where = f"source {self._last}" if self._last else "the target"
         return f"{where}: {error_text(error)}"
 
     def close(self) -> None:
-        """Drop all connections."""
+        """Close all connections."""
         while self._streams:
             self._streams.popitem()[1].close()
 
 
 class _TooLargeError(Exception):
-    """A range has more rows than are compared at a time; ``table`` is one that has too many."""
+    """A range has more rows than are compared at a time; ``table`` has too many."""
 
     def __init__(self, table: ComparedTable, rows: int) -> None:
         super().__init__(table.name)
@@ -145,9 +155,9 @@ class _TooLargeError(Exception):
 def look_at(
     comparison: ComparisonPlan, look: Look, sessions: Sessions, *, checksums: bool, most: int
 ) -> Looked:
-    """Compare a range; one in which a table has more than ``most`` rows is cut.
+    """Compare a range, or split it if a table has more than ``most`` rows in it.
 
-    Failures of the servers are told in the answer.
+    A server's error is returned as `Looked.failure`.
     """
     try:
         try:
@@ -165,7 +175,7 @@ def look_at(
 def _looked(
     comparison: ComparisonPlan, look: Look, sessions: Sessions, *, checksums: bool, most: int
 ) -> Looked:
-    """The same for a range of any size, where ``most`` is 0. Raises _TooLargeError."""
+    """Compare a range; with ``most`` 0, of any size. Raises _TooLargeError."""
     digests = checksums and comparison.checksums
     if digests:
         sums = _sums(comparison, look, sessions, most)
@@ -203,11 +213,15 @@ def look_again(
     held: HeldShards = NOTHING_HELD,
     strikes: int = STRIKES,
 ) -> LookedAgain:
-    """Look once more at rows in doubt.
+    """Read rows in doubt once more.
 
-    ``applied``: the target has all that the sources had when they were looked at before, but for
-    rows of the shards that are ``held``. ``strikes``: as for `Evidence.suffices`. Failures
-    of the servers are told in the answer.
+    A server's error is returned as `LookedAgain.failure`.
+
+    Args:
+        applied: whether the target has everything that the sources had at the previous read, except
+            for rows of held shards.
+        held: the shards whose rows wait.
+        strikes: as for `Evidence.suffices`.
     """
     try:
         try:
@@ -231,7 +245,8 @@ def _looked_again(
     *,
     limited: bool,
 ) -> LookedAgain:
-    # The target first: what the shards have before and after it is what it must have.
+    # The target is read first: a value that its shard has before and after this is the one that the
+    # target must have.
     groups = row_groups(comparison, doubt, sessions, limit=LARGEST_RANGE if limited else 0)
     ends = binlog_ends(comparison, sessions)
     quiet = applied and ends == doubt.ends
@@ -250,7 +265,7 @@ def _looked_again(
             continue
         found = list(differences_of(comparison, key, group))
         others = [difference for difference in found if not held.holds(difference.shard)]
-        # Whatever further looks would show, a row waits if its shard is held.
+        # If the shard of a row is held, no further read can decide: the row waits.
         if quiet or evidence.suffices(strikes) or (applied and not others):
             differ += others
             waiting += sum(d.times for d in found) - sum(d.times for d in others)
@@ -267,9 +282,9 @@ def _looked_again(
 def row_groups(
     comparison: ComparisonPlan, doubt: Doubt, sessions: Sessions, *, limit: int = 0
 ) -> dict[bytes, RowGroup]:
-    """The rows of a doubt, by their keys; keys whose rows are equal are left out.
+    """Return the rows of a doubt by key, without the keys whose rows are equal.
 
-    ``limit``: bytes of a table's rows, 0 for any number; with more it raises _TooLargeError. Raises
+    ``limit``: largest number of bytes of one table's rows; 0 for any. Raises _TooLargeError, and
     the driver's error.
     """
 
@@ -290,8 +305,13 @@ def unequal_groups(
     shards: Mapping[int, Iterable[WrittenRow]],
     asked: frozenset[bytes],
 ) -> dict[bytes, RowGroup]:
-    """Rows by their keys; ``shards`` by number. ``asked``: the keys that count, empty for all: by
-    its collation a server takes others for these. Keys whose rows are equal are left out."""
+    """Return rows by key, without the keys whose rows are equal.
+
+    Args:
+        shards: rows of the shards, by number.
+        asked: the keys to compare; empty for all. By its collation, a server also returns rows with
+            other keys; these are skipped.
+    """
     groups: dict[bytes, RowGroup] = {}
 
     def group_of(normal: bytes) -> RowGroup | None:
@@ -317,7 +337,7 @@ def rows_with_keys(
     per_query: int = KEYS_PER_QUERY,
     limit: int = 0,
 ) -> list[WrittenRow]:
-    """The rows of a table with these keys of the target. ``limit`` as for `row_groups`."""
+    """Return the rows of a table with these keys of the target; ``limit`` as for `row_groups`."""
     return _rows(comparison, table, key_rows_queries(table, keys, per_query), sessions, limit)
 
 
@@ -328,7 +348,7 @@ def lines_with_keys(
     sessions: Sessions,
     per_query: int,
 ) -> Counter[bytes]:
-    """The lines of the same rows, as the server writes them, and how often each is there."""
+    """Count the lines of the rows with these keys, as the server writes them."""
     found: Counter[bytes] = Counter()
     for query in key_rows_queries(table, keys, per_query):
         for lines, _ in lines_of(table, query, sessions):
@@ -351,7 +371,7 @@ def _rows(
         for lines, length in lines_of(table, query, sessions):
             size += length
             if limit and size > limit and len(found) > 1:
-                # The answer is not read to its end.
+                # The rest of the result is not read.
                 sessions.close()
                 raise _TooLargeError(table, len(found))
             for line in lines:
@@ -361,7 +381,7 @@ def _rows(
 
 
 def _parts(doubt: Doubt, large: _TooLargeError, sessions: Sessions) -> tuple[Doubt, ...]:
-    """The same doubt in parts that hold less; none where it can't be cut."""
+    """Split a doubt into smaller ones; empty if it can't be split."""
     if doubt.keys:
         half = len(doubt.keys) // 2
         halves = (doubt.keys[:half], doubt.keys[half:]) if half else ()
@@ -382,14 +402,14 @@ def _parts(doubt: Doubt, large: _TooLargeError, sessions: Sessions) -> tuple[Dou
 def _cuts(
     table: ComparedTable, lower: Bound, upper: Bound, every: int, sessions: Sessions
 ) -> tuple[tuple[bytes, ...], ...]:
-    """Where to cut a range of a table into so many rows each."""
+    """Return the bounds that split a range of a table into parts of ``every`` rows."""
     return tuple(islice(bounds_in(table, lower, upper, every, sessions), MOST_CUTS))
 
 
 def bounds_in(
     table: ComparedTable, lower: Bound, upper: Bound, every: int, sessions: Sessions
 ) -> Iterator[tuple[bytes, ...]]:
-    """Bounds behind each so-manyth row of a table in a range. Raises the driver's error."""
+    """Yield the key of each ``every``-th row of a table in a range. Raises the driver's error."""
     behind = lower
     while True:
         rows = sessions.to(table.source).rows(bound_query(table, behind, upper, every))
@@ -404,7 +424,7 @@ def bounds_in(
 def _sums(
     comparison: ComparisonPlan, look: Look, sessions: Sessions, most: int
 ) -> list[tuple[int, int]]:
-    """How many rows each table has, and the sum of their checksums."""
+    """Return each table's number of rows, and the sum of their checksums."""
     sums = []
     for table in (comparison.target, *comparison.shards):
         query = checksum_query(comparison, table, look.lower, look.upper)
@@ -423,7 +443,7 @@ def _plain(value: object) -> object:
 def _by_digests(
     comparison: ComparisonPlan, look: Look, sessions: Sessions
 ) -> tuple[list[int], set[bytes]]:
-    """How many rows each table has, and the keys that differ, by digests of the servers."""
+    """Return each table's number of rows, and the differing keys, by digests of the servers."""
 
     def of_table(table: ComparedTable) -> Iterator[Sequence[bytes]]:
         query = digests_query(comparison, table, look.lower, look.upper)
@@ -436,7 +456,7 @@ def _by_digests(
 def _by_rows(
     comparison: ComparisonPlan, look: Look, sessions: Sessions, most: int
 ) -> tuple[list[int], set[bytes]]:
-    """The same by the rows themselves."""
+    """Return each table's number of rows, and the differing keys, by the rows themselves."""
 
     def of_table(table: ComparedTable) -> Iterator[Sequence[bytes]]:
         size = count = 0
@@ -460,7 +480,8 @@ def _differing(
     of_table: Callable[[ComparedTable], Iterator[Sequence[bytes]]],
     key_of: Callable[[bytes], bytes],
 ) -> tuple[list[int], set[bytes]]:
-    # The shards first: what the target has then is at least as new, unless it waits.
+    # The shards are read first, so that the target's rows are at least as new, unless they are
+    # held.
     shards: Counter[bytes] = Counter()
     counts = []
     for shard in comparison.shards:
@@ -478,16 +499,16 @@ def _differing(
 def lines_of(
     table: ComparedTable, query: bytes, sessions: Sessions
 ) -> Iterator[tuple[list[bytes], int]]:
-    """The lines of an answer, block by block, with the bytes of each block.
+    """Yield the lines of a result block by block, with the size of each block in bytes.
 
-    Raises the driver's error; the sessions must be closed if it is not read to its end.
+    Raises the driver's error. The sessions must be closed if the result is not read to its end.
     """
     for block, rows in sessions.to(table.source).blocks(query):
         yield bytes(block).split(b"\n")[:rows], len(block)
 
 
 def binlog_ends(comparison: ComparisonPlan, sessions: Sessions) -> BinlogEnds:
-    """Where the binlogs of all sources end now. Raises the driver's error."""
+    """Return the present end of each source's binlog. Raises the driver's error."""
     ends = []
     for source in dict.fromkeys(shard.source for shard in comparison.shards):
         end = blocking_binlog_end(sessions.to(source))

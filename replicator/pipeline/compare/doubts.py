@@ -1,14 +1,14 @@
-"""Whether rows that differ are wrong, or only on their way: decided by several looks. Pure.
+"""Decide whether differing rows are wrong, or only not applied yet, by several reads. Pure.
 
-Each look reads the target, then the shards, and notes where the binlogs end. The next one comes
-when the target has all up to there. So what the shards have at both looks, the target must have in
-between; a column that it has otherwise then is a *strike*. A row that equals what its shard has at
-one of the two looks is right.
+Each read fetches the target's rows, then the shards' rows, then the ends of the binlogs. The next
+read follows when the target has everything up to these ends. If a shard has the same value at both
+reads, the target must therefore have it in between. A column that has another value at the second
+read counts as one mismatch. A row that equals its shard's row of either read is right.
 
-Where nothing was written between two looks, one strike is certain. Otherwise a value may have gone
-away and come back in between, which a target that is a little behind shows. So a column needs some
-strikes in a row: a column that flips as fast as it can gets each with a chance of one in four.
-Other columns of the row may change all the time.
+If nothing was written between two reads, one mismatch is proof. Otherwise a value may have changed
+and changed back in between, and a target that lags a little shows the value of that time. So a
+column needs several mismatches in a row. A column that flips as fast as possible gets each of them
+with a probability of one in four. Changes of other columns do not matter.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from replicator.pipeline.compare.findings import ColumnExample, RowExample
 from replicator.pipeline.copy.copy_plan import Bound
 
 STRIKES = 8
-"""In a row, for a column of a row whose source is written to."""
+"""Mismatches in a row after which a column is wrong although its source is written to."""
 
 _LONGEST = 60
-"""Characters of a value that are shown."""
+"""Characters of a value in an example."""
 _DIGEST_BYTES = 8
 _COUNT = -1
-"""Stands for a column where the numbers of rows differ."""
+"""The column number of a mismatch in the number of rows."""
 
 BinlogEnds = tuple[tuple[str, str, int], ...]
-"""By source, where its binlog ends, as file and offset."""
+"""The end of each source's binlog: source, file and offset."""
 
 
 def _digest(data: bytes) -> bytes:
@@ -43,13 +43,19 @@ def _digest(data: bytes) -> bytes:
 
 
 def key_digest(key: bytes) -> bytes:
-    """A short name of a key line."""
+    """Return a short name of a key line."""
     return _digest(key)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnMark:
-    """A column that differs: the digest of what the shard has there, and the strikes so far."""
+    """A differing column.
+
+    Attributes:
+        column: its index, or `_COUNT`.
+        in_shard: the digest of the shard's value.
+        strikes: mismatches in a row so far.
+    """
 
     column: int
     in_shard: bytes
@@ -58,17 +64,22 @@ class ColumnMark:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the last look has seen of a key; ``in_shards`` is the digest of all the shards' rows."""
+    """The result of the last read of one key that differs.
+
+    Attributes:
+        key: the digest of the key line.
+        in_shards: the digest of the rows of all shards.
+        marks: the differing columns.
+    """
 
     key: bytes
     in_shards: bytes
     marks: tuple[ColumnMark, ...]
 
     def suffices(self, strikes: int) -> bool:
-        """Whether the row is wrong, although its source is written to.
+        """Return whether the row is wrong although its source is written to.
 
-        ``strikes``: of a column. A row that is missing, or that only the target has, needs
-        `STRIKES`.
+        ``strikes``: mismatches that a column needs. A missing or extra row needs `STRIKES`.
         """
         return any(
             mark.strikes >= (STRIKES if mark.column == _COUNT else strikes) for mark in self.marks
@@ -77,10 +88,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Rows of a range that differ, perhaps on their way.
+    """Rows of a range that differ, maybe only because a change is not applied yet.
 
-    ``rows``: how many. ``keys``: the key lines to look up; none where the whole range is to be
-    looked at. ``ends``: where the binlogs ended behind the last look.
+    Attributes:
+        rows: how many.
+        keys: the key lines to read again; empty to read the whole range again.
+        evidence: the results of the last read.
+        ends: the ends of the binlogs after the last read.
     """
 
     lower: Bound
@@ -93,12 +107,16 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """A row that differs: its lines as they are written, on the target and in its shard, where it
-    is there.
+    """A row that differs.
 
-    ``times``: how often it is there too few times (or, on the target only, too many times).
-    ``columns``: the indexes of those that differ, where both have it. ``seen``: without a key, how
-    many rows of the target were equal to it.
+    Attributes:
+        key: the key line.
+        on_target: the target's row line as it is written; None if the row is missing there.
+        in_shard: the shard's row line as it is written; None if only the target has the row.
+        shard: the shard; empty if only the target has the row.
+        times: how many equal rows are missing on the target, or extra there.
+        columns: the indexes of the differing columns, if both sides have the row.
+        seen: without a key, how many rows of the target were equal to it.
     """
 
     key: bytes
@@ -118,15 +136,17 @@ class RowDifference:
 
     @property
     def digest(self) -> bytes:
-        """The row, and how it differs."""
+        """A digest of the row and of its difference."""
         return _digest(b"%r|%r|%r|%d" % (self.key, self.on_target, self.in_shard, self.times))
 
 
 @dataclass(slots=True)
 class RowGroup:
-    """All rows with one key: as normal lines and as they are written, and the number of the shard.
+    """All rows with one key, or without a key all equal rows.
 
-    Without a key, all equal rows.
+    Attributes:
+        on_target: for each row of the target, its normal line and its line as it is written.
+        in_shards: the same for each row of a shard, with the number of the shard.
     """
 
     on_target: list[tuple[bytes, bytes]] = field(default_factory=list)
@@ -134,16 +154,20 @@ class RowGroup:
 
     @property
     def equal(self) -> bool:
-        """Whether the target has what the shards have."""
+        """Whether the target has the same rows as the shards."""
         return sorted(n for n, _ in self.on_target) == sorted(n for n, _, _ in self.in_shards)
 
 
 def judged(
     digest: bytes, group: RowGroup, before: Evidence | None, *, applied: bool
 ) -> Evidence | None:
-    """What is known of a key that differs now; None where it is right.
+    """Return the evidence about a key whose rows differ now; None if they are right.
 
-    ``before``: what the look before has seen, ``applied``: since when the target has all of it.
+    Args:
+        digest: the digest of the key line.
+        group: the rows with the key.
+        before: the evidence of the previous read.
+        applied: whether the target has everything that the sources had at the previous read.
     """
     target = [normal for normal, _ in group.on_target]
     shards = sorted(normal for normal, _, _ in group.in_shards)
@@ -176,7 +200,10 @@ def _all(lines: list[bytes]) -> bytes:
 def differences_of(
     comparison: ComparisonPlan, key: bytes, group: RowGroup
 ) -> Iterator[RowDifference]:
-    """The rows of a group that only the target or only the shards have, in pairs where they can."""
+    """Yield the rows that only the target or only the shards have.
+
+    With a key, a row of each side becomes one ``different`` row, as long as both sides have one.
+    """
     names = [str(shard) for shard in comparison.shards]
     missing = Counter(normal for normal, _, _ in group.in_shards)
     extra = Counter(normal for normal, _ in group.on_target)
@@ -200,7 +227,7 @@ def differences_of(
 
 
 def example_of(comparison: ComparisonPlan, difference: RowDifference) -> RowExample:
-    """A row for people: its key (without one, all of it), and the columns that differ."""
+    """Return a row for people: its key (without one, the whole row) and the differing columns."""
     line = difference.on_target or difference.in_shard or b""
     fields = line.split(b"\t")
     places = comparison.key or range(len(comparison.columns))

@@ -1,19 +1,23 @@
-"""Correct rows of a target while the task may run: writer and repair never write at the same time.
+"""Correct rows of a target while the task may run.
 
-Every writer locks the watermarks of its buckets first, in the same transaction
-(`replicator.downstream.rows.watermark_table`). A repair locks those of all buckets of the target.
-So nothing is applied while it reads the rows again, in the shards and on the target, and writes
-what the shards have; what the task applies afterwards is newer than what was there.
+The writer and a repair never write at the same time. Every writer locks the watermarks of its
+buckets first, in the same transaction (`replicator.downstream.rows.watermark_table`), and a repair
+locks the watermarks of all buckets of the target. So nothing is applied while the repair reads the
+rows again, in the shards and on the target, and writes the rows of the shards. Whatever the task
+applies afterwards is newer than the rows that the target had.
 
-Why that is exact: everything on the target is applied up to some position of each source, and a row
-that is written is what its shard has at that position or later. The binlog after it has the whole
-row again. A row that the target lacks is written only if the shard has what it had when the row was
-found to be missing; otherwise it may be a row that was just inserted, and whose INSERT follows.
-A row that its shard had when it was found to differ, and has no more, is left alone: its DELETE
-follows, and would not find it.
+This is exact: everything on the target is applied up to some position of each source, and a written
+row is the row of its shard at that position or later. All later changes of the row are in the
+binlog after the position, as whole rows. Two kinds of rows stay as they are, because the task may
+still apply their changes:
 
-A row that only the target has is deleted only if every shard that can own it was read: the owners
-that the task has saved are read again after the row.
+* A missing row is inserted only if the shard has the same row as when it was found to be missing.
+  Another row may just have been inserted, and its INSERT follows.
+* A row that the shard had when it was found to differ, and has deleted since, is not deleted. Its
+  DELETE follows, and would not find it.
+
+A row that only the target has is deleted only if every shard that can own it was read. To be sure,
+the owners that the task has saved are read again after the row.
 
 Rows of a shard that lacks a column are written with the fill of the column. So the columns of such
 shards are read again, too.
@@ -76,19 +80,19 @@ PATIENCE = 60.0
 """Seconds to wait for transactions that write to the target."""
 
 MOST_KEYS = 10_000
-"""Keys of a transaction after which it looks for no more rows that are in the way."""
+"""Keys in a transaction after which it does not search for more rows in the way."""
 
 COUNTED_AT_ONCE = 50
 """Rows without a key that one statement counts."""
 
 LOCK_SECONDS = 10
-"""Seconds that a server lets a statement wait for what another session has locked."""
+"""Seconds that a statement waits for the locks of another session."""
 
 _BEGUN, _TOGETHER = b"repair_begun", b"repair_together"
 _SETTINGS = {**REPAIR_SETTINGS, "autocommit": "0"}
 
 ATTEMPTS = 5
-"""How often a transaction is tried without the rows that the server stored otherwise."""
+"""Attempts at a transaction, each without the rows that the server stored with other values."""
 
 
 class OwnersChangedError(Exception):
@@ -100,10 +104,10 @@ class RepairScope:
     """What a repair must respect.
 
     Attributes:
-        watermarks: quoted name of the task's table of watermarks, which need not exist.
-        owners: query for the shards that the target may have rows of; empty if nothing is saved.
-        known: what the query returned when the comparison was planned.
-        compared: the shards that are compared, as source, schema and table.
+        watermarks: quoted name of the task's watermark table, which need not exist.
+        owners: query for the shards that may own rows of the target; empty if nothing is saved.
+        known: the rows of the query when the comparison was planned.
+        compared: the compared shards, as source, schema and table.
         retired: the shards that do not exist any more, in the same form.
     """
 
@@ -115,21 +119,21 @@ class RepairScope:
 
 
 def has_other_owners(scope: RepairScope, rows: Iterable[tuple[str, ...]]) -> bool:
-    """Whether the saved owners have a shard that was not compared, or that was dropped since."""
+    """Return whether the saved owners include a shard that was not compared, or dropped since."""
     new = (row for row in rows if row not in scope.known and row[:3] not in scope.retired)
     return any(row[:3] not in scope.compared or row[3] != "0" for row in new)
 
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What a repair has done.
+    """The result of a repair.
 
     Attributes:
-        rows: how many rows were made right.
-        otherwise: the keys of the rows that the server stored otherwise.
+        rows: how many rows were corrected.
+        otherwise: the keys of the rows that the server stored with other values.
         right: the keys of the rows that were right already.
-        others: the keys of rows that were made right without being asked for.
-        shared: keys of which several rows are in shards, with these shards.
+        others: the keys of rows that were corrected without being asked for.
+        shared: keys that several rows of shards have, with these shards.
     """
 
     rows: int
@@ -140,15 +144,15 @@ class Repaired:
 
 
 class WriteRefusedError(MySQLError):
-    """The target's server does not take what a repair writes; the arguments are the server's."""
+    """The target's server refuses the rows of a repair; the arguments are the server's."""
 
 
 class _RepairSession(SourceStream):
     """A connection to the target that writes rows and reads them as row lines.
 
-    A server may undo the whole transaction although the session looks as if it were still in one
-    (`replicator.downstream.rows.write_session.Session`). Without autocommit no later statement is
-    committed alone, and `commit` proves by a savepoint that the transaction is the one it began.
+    A server may roll the whole transaction back although the session seems to be in one
+    (`replicator.downstream.rows.write_session.Session`). Without autocommit, no later statement is
+    committed alone. By a savepoint, `commit` proves that the transaction is the one that was begun.
     """
 
     def __init__(self, address: DatabaseAddress) -> None:
@@ -157,7 +161,8 @@ class _RepairSession(SourceStream):
         super().__init__(address, settings=set_session(own | _SETTINGS) + MARIADB_SETTINGS)
 
     def _prepare(self) -> None:
-        # With its gaps: a bucket that is made meanwhile has to wait, too.
+        # REPEATABLE READ also locks the gaps, so a writer that inserts a new bucket has to wait,
+        # too.
         super()._prepare()
         names = (b"innodb_lock_wait_timeout", b"lock_wait_timeout")
         self.run(b"SET SESSION " + b",".join(b"%s=%d" % (name, LOCK_SECONDS) for name in names))
@@ -177,7 +182,8 @@ class _RepairSession(SourceStream):
         """Run a statement that writes rows. Raises the driver's error.
 
         Strict mode refuses the value that an ENUM holds after an invalid one ('', index 0), though
-        the shard holds it. The rows are read again before the commit, as all others are.
+        the shard holds it. Such a statement runs again without strict mode. Like all rows, its rows
+        are read again before the commit.
         """
         try:
             self.run(sql)
@@ -204,21 +210,26 @@ class _RepairSession(SourceStream):
         self.run(b"SAVEPOINT " + _BEGUN)
 
     def commit(self) -> None:
-        """Commit. Raises the driver's error, also if the server has undone the transaction."""
+        """Commit. Raises the driver's error, also if the server has rolled the transaction back."""
         self.run(b"RELEASE SAVEPOINT " + _BEGUN)
         self.run(b"COMMIT")
 
 
 @dataclass(slots=True)
 class _Wrong:
-    """The rows that are wrong now; by key, the normal lines that the shards have; the keys of the
-    rows that are right."""
+    """The rows to correct.
+
+    Attributes:
+        rows: the rows that are wrong now.
+        wanted: by key, the normal lines of the shards.
+        right: the keys of the rows that are right.
+        shared: as in `Repaired`; ``rows`` has none of these keys.
+    """
 
     rows: list[RowDifference]
     wanted: dict[bytes, list[bytes]] = field(default_factory=dict)
     right: frozenset[bytes] = frozenset()
     shared: dict[bytes, tuple[str, ...]] = field(default_factory=dict)
-    """As in `Repaired`; none of these is among the rows."""
 
 
 def repair_now(
@@ -227,9 +238,9 @@ def repair_now(
     servers: CompareServers,
     scope: RepairScope,
 ) -> Repaired:
-    """Make these rows right, in one transaction, and read them again before it is committed.
+    """Correct these rows in one transaction, and read them again before it is committed.
 
-    A row that the server has stored otherwise than the statement says is left as it was. Blocks.
+    A row that the server stores with other values than the statement has is left unchanged. Blocks.
     Raises OwnersChangedError, OutOfPatienceError and the driver's error; nothing is changed then.
     """
     otherwise: frozenset[bytes] = frozenset()
@@ -254,7 +265,7 @@ def _repaired(
     but: Set[bytes],
     _: bool,
 ) -> Repaired:
-    """One attempt: it is rolled back if the server has stored a row otherwise."""
+    """Make one attempt; it is rolled back if the server stores a row with other values."""
     sources = sorted({shard.source for shard in comparison.shards})
     with (
         contextlib.closing(_RepairSession(servers.target)) as session,
@@ -288,7 +299,7 @@ def _repaired(
 def _write(
     comparison: ComparisonPlan, rows: Sequence[RowDifference], session: _RepairSession
 ) -> None:
-    """Write many rows with each statement, or one with each where a value is in the way.
+    """Write many rows with each statement, or one with each if a duplicate key is in the way.
 
     Raises the driver's error.
     """
@@ -307,14 +318,14 @@ def _write(
 def _refuse_other_owners(scope: RepairScope, sessions: Sessions) -> None:
     if not scope.owners:
         return
-    # Over the other connection, which sees what was committed by now.
+    # The other connection sees everything committed by now.
     rows = sessions.to("").rows(scope.owners)
     if has_other_owners(scope, (tuple(map(_text, row)) for row in rows)):
         raise OwnersChangedError
 
 
 def _refuse_new_columns(comparison: ComparisonPlan, sessions: Sessions) -> None:
-    """A shard that has got a column since the plan was made was read as if it lacked it."""
+    """Refuse a shard that has a new column: the plan reads the shard as if it lacked it."""
     for shard in comparison.shards:
         if shard.lacking:
             schema, name = (f"_utf8mb4 x'{part.encode().hex()}'" for part in shard.name)
@@ -333,7 +344,7 @@ def _text(value: object) -> str:
 def _by_keys(
     comparison: ComparisonPlan, differences: Sequence[RowDifference], sessions: Sessions
 ) -> _Wrong:
-    """The rows with the keys of these that are wrong now, and those that are in their way."""
+    """Return the wrong rows with these keys, and the wrong rows that are in their way."""
     seen = {difference.key: difference.in_shard for difference in differences}
     keys = dict.fromkeys(difference.key for difference in differences)
     while True:
@@ -366,7 +377,7 @@ def _named(
 
 
 def _follows(difference: RowDifference, seen: bytes | None) -> bool:
-    """Whether the task may still apply what has changed in the shard since ``seen``."""
+    """Return whether the task may still apply the changes of the shard since ``seen``."""
     if difference.kind == "missing":
         return difference.in_shard != seen
     return difference.kind == "extra" and seen is not None
@@ -379,8 +390,10 @@ def _wanted(group: RowGroup) -> list[bytes]:
 def _without_kept(
     comparison: ComparisonPlan, found: Sequence[RowDifference]
 ) -> list[RowDifference]:
-    """The rows to change: no row of the target alone that has to stay, and none that needs its
-    values of a unique key."""
+    """Return the rows that may be changed.
+
+    Extra rows that must stay are left out, and so are rows that need a unique key's value of these.
+    """
     if not (comparison.alone.kept or "extra" in comparison.alone.untouched):
         return list(found)
     stays = [d.on_target.split(b"\t") for d in found if d.kind == "extra" and d.on_target]
@@ -399,7 +412,7 @@ def _without_kept(
 def _in_the_way(
     comparison: ComparisonPlan, wrong: Sequence[RowDifference], sessions: Sessions
 ) -> set[bytes]:
-    """The keys of the target's rows that have what these need in the further unique keys."""
+    """Return the keys of the target's rows that have unique values which these rows need."""
     lines = [found.in_shard.split(b"\t") for found in wrong if found.in_shard is not None]
     found: set[bytes] = set()
     for places in comparison.further:
@@ -415,7 +428,7 @@ def _in_the_way(
 def _unlike(
     comparison: ComparisonPlan, wrong: _Wrong, session: _RepairSession, servers: CompareServers
 ) -> frozenset[bytes]:
-    """The keys whose rows are not what the shards have, after the statements."""
+    """Return the keys whose rows are still not equal after the statements."""
     keys = tuple(dict.fromkeys(found.key for found in wrong.rows))
     own = Sessions(servers, {"": session})
     there: dict[bytes, list[bytes]] = {key: [] for key in keys}
@@ -427,8 +440,8 @@ def _unlike(
 def _by_counts(
     comparison: ComparisonPlan, differences: Sequence[RowDifference], sessions: Sessions
 ) -> _Wrong:
-    """The rows of which the target still has as many as were seen; each query reads all of it."""
-    # Over a connection of its own, since TiDB shows a transaction what was there at its start.
+    """Return the rows that the target has as often as before; each query reads the whole table."""
+    # A separate connection, since a transaction of TiDB sees the rows of its start.
     counts = _counts(comparison, differences, sessions)
     pairs = zip(differences, counts, strict=True)
     found = [difference for difference, count in pairs if count == difference.seen]
@@ -438,7 +451,7 @@ def _by_counts(
 def _uncounted(
     comparison: ComparisonPlan, wrong: _Wrong, session: _RepairSession, servers: CompareServers
 ) -> frozenset[bytes]:
-    """The keys of the rows of which the target has another number than it should have."""
+    """Return the keys of the rows that the target does not have as often as it should."""
     counts = _counts(comparison, wrong.rows, Sessions(servers, {"": session}))
     unlike = set()
     for found, count in zip(wrong.rows, counts, strict=True):
@@ -451,7 +464,7 @@ def _uncounted(
 def _counts(
     comparison: ComparisonPlan, differences: Sequence[RowDifference], sessions: Sessions
 ) -> list[int]:
-    """How many rows of the target are equal to each of these."""
+    """Count the rows of the target that are equal to each of these."""
     of_some = _normal_counts if comparison.forms else _exact_counts
     counted: list[int] = []
     for start in range(0, len(differences), COUNTED_AT_ONCE):
@@ -464,7 +477,7 @@ def _counts(
 def _exact_counts(
     comparison: ComparisonPlan, lines: Sequence[bytes], sessions: Sessions
 ) -> Iterable[int]:
-    """The server counts: it writes equal values in one way."""
+    """Let the server count: it writes equal values in one way."""
     conditions = [equal_to(comparison, line) for line in lines]
     sums = b",".join(b"COALESCE(SUM(%s),0)" % condition for condition in conditions)
     query = b"SELECT %s FROM %s" % (sums, comparison.target.name.quoted.encode())
@@ -475,7 +488,7 @@ def _exact_counts(
 def _normal_counts(
     comparison: ComparisonPlan, lines: Sequence[bytes], sessions: Sessions
 ) -> Iterable[int]:
-    """Rows that the server may write in several ways are read and counted here."""
+    """Count here: the server may write equal values of these columns in several ways."""
     forms = frozenset(place for place, _ in comparison.forms)
     conditions = dict.fromkeys(equal_to(comparison, line, but=forms) for line in lines)
     query = b"SELECT %s FROM %s WHERE %s" % (
