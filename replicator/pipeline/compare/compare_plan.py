@@ -1,11 +1,11 @@
-"""How a target and its shards are read so that equal rows give equal row lines.
+"""Plan how to read a target and its shards so that equal rows give equal row lines.
 
-What becomes of a shard's row is decided by the plan of its full copy
-(`replicator.pipeline.copy.copy_plan.plan_copy`): routes, mapped and extracted columns, filters and
-charsets are therefore applied in one place. The target is read by the plan of a copy onto itself.
+The plan of a shard's full copy (`replicator.pipeline.copy.copy_plan.plan_copy`) decides what its
+rows become. So routes, mapped and extracted columns, filters and charsets are applied in one place.
+The target is read by the plan of a copy onto itself.
 
-A *range* is a part of the target's key: behind ``lower``, up to and with ``upper``, in the fields
-of row lines.
+A *range* is a part of the target's key, after ``lower`` and up to and including ``upper``. Both are
+fields of row lines.
 """
 
 from __future__ import annotations
@@ -55,16 +55,20 @@ _BY_BYTES = frozenset({Literal.TEXT, Literal.BINARY})
 
 @dataclass(frozen=True, slots=True)
 class ComparedTable:
-    """One table, a shard's or (``source`` is empty) the target, as it is read.
+    """How one table is read: a shard, or (``source`` is empty) the target.
 
-    ``selected``: an SQL expression for each compared column, in one order in all tables;
-    ``conditions``: those of its rows; ``where``: of the rows to compare, but not of those that are
-    looked up by key, since it may hold on one side alone. ``transcodes``: (index, from, to) of the
-    columns whose text goes to another charset. ``cut``: the columns that ranges are cut by, by the
-    names that they have in this table; ``shifts``: what the target has added to the values of each.
-    ``index``: the index that begins with them, empty for none. ``key``: the target's key here, in
-    its order. ``lacking``: the compared columns, folded, that it lacks. ``transactional``: its
-    engine shows a snapshot of it.
+    Attributes:
+        selected: an SQL expression for each compared column, in the same order for all tables.
+        conditions: SQL conditions of its rows.
+        where: SQL conditions of the rows to compare. They do not apply to rows that are read by
+            key, since they may be true on one side only.
+        transcodes: (index, from, to) of the columns whose text is converted to another charset.
+        cut: the columns that divide it into ranges, by their names in this table.
+        shifts: for each of these, the number that the target adds to its values.
+        index: the index that begins with these columns; empty if there is none.
+        key: the target's key in this table, in the target's order.
+        lacking: folded names of the compared columns that it lacks.
+        transactional: whether its engine has snapshots.
     """
 
     source: str
@@ -82,14 +86,14 @@ class ComparedTable:
 
     @property
     def snapshot(self) -> SnapshotTable:
-        """The table as it is read at a known place of its binlog."""
+        """The table, to be read at a known position of its binlog."""
         return SnapshotTable(self.name.quoted.encode(), self.transactional)
 
     def __str__(self) -> str:
         return f"{self.source}: {self.name}" if self.source else str(self.name)
 
     def written(self, line: bytes) -> bytes:
-        """The row line of this table as it is written to the target, in the target's charsets."""
+        """Return a row line of this table as it is written, in the target's charsets."""
         if not self.transcodes:
             return line
         fields = line.split(b"\t")
@@ -101,19 +105,26 @@ class ComparedTable:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonPlan:
-    """A target and its shards.
+    """How a target and its shards are compared. Columns are given by their index in ``columns``.
 
-    ``columns`` are those compared, ``key`` the indexes of those that tell the target's rows apart
-    (empty where none do), ``nullable`` of those that may be NULL, ``computed`` of those that the
-    target computes. ``forms``: (index, form) of the columns whose values are written in several
-    ways. ``checksums``: most servers write all values alike, so that their own checksums are worth
-    asking for: equal ones say that rows are equal, and with ``forms`` others say nothing.
-    ``further``: of each unique key besides ``key``, the indexes of those that it is about.
-    ``own_columns``: the target has others than those compared. ``structure``: as
-    `structure_differences`. ``filled``: some shards lack columns that are compared. ``alone``: what
-    becomes of rows that only the target has. ``kept``: columns that are not compared, and that the
-    server would set to the present time in a row that is changed. ``lossy``: a column of
-    shards that is not compared, so that a row that is inserted again would lack its value.
+    Attributes:
+        columns: the compared columns.
+        key: columns that identify a row of the target; empty if it has no such key.
+        nullable: columns that may be NULL.
+        forms: (column, form) of the columns whose values are written in several ways.
+        checksums: whether most servers write all values alike, so that their checksums are worth
+            computing. Equal checksums prove equal rows; with ``forms``, different ones prove
+            nothing.
+        computed: columns that the target computes.
+        further: the columns of each unique key besides ``key``.
+        own_columns: whether the target stores columns that are not compared.
+        structure: the result of `structure_differences`.
+        filled: whether some shards lack compared columns.
+        alone: the treatment of rows that only the target has.
+        kept: names of columns that are not compared, and that the server would set to the present
+            time in a changed row.
+        lossy: the name of a column of shards that is not compared, so that a row inserted again
+            would lose its value; empty if there is none.
     """
 
     target: ComparedTable
@@ -144,7 +155,7 @@ class ComparisonPlan:
         return bool(self.target.cut)
 
     def normal(self, written: bytes) -> bytes:
-        """A row line that is the same for equal rows, of one as it is written."""
+        """Convert a row line as it is written to the normal line; equal rows have the same one."""
         if not self.forms:
             return written
         fields = written.split(b"\t")
@@ -154,7 +165,7 @@ class ComparisonPlan:
         return b"\t".join(fields)
 
     def key_of(self, line: bytes) -> bytes:
-        """The key line of a normal row line; all of it where no key tells rows apart."""
+        """Return the key line of a normal row line; the whole line if no key identifies rows."""
         if not self.key:
             return line
         fields = line.split(b"\t")
@@ -169,12 +180,12 @@ def plan_comparison(
     joins: bool = False,
     alone: RowsOnTargetAlone = EXTRA,
 ) -> ComparisonPlan:
-    """How a target is compared with its shards; ``where``: the rows to compare, as SQL.
-    ``alone``: what becomes of rows that only the target has.
+    """Plan how a target is compared with its shards. Columns are matched by name.
 
-    Columns are matched by name. ``joins``: shards may differ, as long as the target takes the rows
-    of all; what rows of shards without a column have in it, its fill tells. Raises
-    `replicator.pipeline.plans.planning.PlanError` where a shard can't be read like the target.
+    ``where``: the SQL condition of the rows to compare. ``joins``: whether shards may differ if the
+    target takes all of their rows. A column that a shard lacks has its fill in the rows of the
+    shard. Raises `replicator.pipeline.plans.planning.PlanError` if a shard can't be read like the
+    target.
     """
     fills = _fill_fields(target, shards) if joins else {}
     left_out = _left_out(target, shards, fills.keys(), joins=joins)
@@ -246,7 +257,7 @@ def _lossy(
 
 
 def _lacking(fills: Mapping[str, bytes], structure: Table) -> dict[str, bytes]:
-    """The fields of those columns that a table lacks."""
+    """Return the fill fields of the columns that a table lacks."""
     return {name: field for name, field in fills.items() if structure.column(name) is None}
 
 
@@ -257,24 +268,24 @@ def _copy_of(
 
 
 def _without_formulas(target: Table) -> Table:
-    """The target whose formulas need not be those of its shards: what they make is compared."""
+    """Return the target with formulas that may differ from the shards': the values are compared."""
     columns = (replace(c, withheld=c.withheld or c.generated) for c in target.columns)
     return replace(target, columns=tuple(columns))
 
 
 def _common(shard: ComparedShard, target: Table, compared: Collection[str]) -> Table:
-    """The shard's structure without the columns that are not ``compared`` (by folded name)."""
+    """Return a shard's structure with only the ``compared`` columns (folded names)."""
     kept = []
     for its in shard.structure.columns:
         column = target.column(its.name) if folded(its.name) in compared else None
         if column is not None:
-            # A NULL that the target does not take can be compared all the same.
+            # A NULL can be compared even if the target does not accept it.
             kept.append(replace(its, nullable=its.nullable and column.nullable))
     return replace(shard.structure, columns=tuple(kept))
 
 
 def _other_values(shard: ComparedShard, target: Table, column: Column) -> bool:
-    """Whether older rows may have what an open statement has added to the shard alone."""
+    """Return whether a shard's older rows may have other values, by a statement that is open."""
     its = shard.structure.column(column.name)
     if its is None or folded(column.name) not in shard.open or column.generated:
         return False
@@ -282,7 +293,7 @@ def _other_values(shard: ComparedShard, target: Table, column: Column) -> bool:
 
 
 def _unfit(shard: ComparedShard, column: Column) -> bool:
-    """Whether a column of the target can't hold all values of the shard's."""
+    """Return whether a column of the target can't hold all values of the shard's column."""
     its, mapped = shard.structure.column(column.name), shard.rules.mapped
     if its is None or column.generated:
         return False
@@ -292,7 +303,7 @@ def _unfit(shard: ComparedShard, column: Column) -> bool:
 
 
 def _fill_fields(target: Table, shards: Sequence[ComparedShard]) -> dict[str, bytes]:
-    """By folded name, the field that the target has in a column for rows of shards without it."""
+    """Return, by folded name, the target's field in a column that a row's shard lacks."""
     found = {}
     for column in target.columns:
         having = [_has(shard, column) for shard in shards]
@@ -353,8 +364,10 @@ def _same(shard: ComparedShard, column: Column) -> bool:
 def shared_order(
     target: Table, key: UniqueKey, shards: Sequence[ComparedShard], names: frozenset[str]
 ) -> tuple[TargetColumn, ...]:
-    """The leading columns of a target's key, of those with these ``names`` (folded), that all
-    tables order alike."""
+    """Return the leading columns of a target's key that all tables sort alike.
+
+    Only columns with these ``names`` (folded) count.
+    """
     found: list[TargetColumn] = []
     for column in cutting_columns(target, key):
         its = target.column(column.name)
@@ -371,7 +384,7 @@ def _ordered_alike(shard: ComparedShard, column: Column) -> bool:
         return False
     its = shard.structure.column(column.name)
     if its is None or (its.nullable and not column.nullable):
-        # No range has a NULL.
+        # No range includes a NULL.
         return False
     if its.sql_type.family == column.sql_type.family == "integer":
         return True
@@ -384,7 +397,7 @@ def _ordered_alike(shard: ComparedShard, column: Column) -> bool:
 def _forms(
     columns: Sequence[Column], shards: Sequence[ComparedShard]
 ) -> tuple[tuple[tuple[int, Form], ...], bool]:
-    """The forms of columns, and whether most servers write all values alike."""
+    """Return the forms of columns, and whether most servers write all values alike."""
     forms: list[tuple[int, Form]] = []
     alike = True
     for place, column in enumerate(columns):
@@ -430,7 +443,7 @@ def _table(
             selected.append(b"NULL" if value is None else b"x'%s'" % value.hex().encode())
             continue
         if at is None:
-            # A generated column: it is compared as the server shows it.
+            # A generated column is compared as the server returns it.
             selected.append(quote(column.name).encode())
             continue
         selected.append(copy.selected[at])
@@ -451,7 +464,7 @@ def _table(
 def ordered_by(
     table: ComparedTable, structure: Table, cut: Sequence[TargetColumn], rules: MemberColumns
 ) -> ComparedTable:
-    """The same table, with the ranges of its target's columns ``cut`` (`shared_order`)."""
+    """Return the table with the ranges of its target's columns ``cut`` (`shared_order`)."""
     own = [structure.column(column.name) for column in cut]
     mapped = rules.mapped
     shifts = [

@@ -1,4 +1,4 @@
-"""What a comparison has found."""
+"""The findings of a comparison."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from replicator.mysql.names import TableName
 
 @dataclass(frozen=True, slots=True)
 class ColumnLeftOut:
-    """A column that is not compared, and why. ``harmless``: no row of a shard has a value of it, or
-    a schema change waits that may explain it. ``absent``: the target lacks it, or all shards do."""
+    """A column that is not compared.
+
+    Attributes:
+        why: the reason.
+        harmless: whether no row of a shard has a value of it, or a waiting schema change may be the
+            reason.
+        absent: whether the target lacks it, or all shards do.
+    """
 
     column: str
     why: str
@@ -20,7 +26,7 @@ class ColumnLeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ColumnExample:
-    """A column that differs, as its values are shown."""
+    """A differing column, with its values as they are shown."""
 
     column: str
     in_shard: str
@@ -32,7 +38,7 @@ class ColumnExample:
 
 @dataclass(frozen=True, slots=True)
 class RowExample:
-    """A row that differs, for people; ``shard`` is empty where only the target has it."""
+    """A differing row, for people; ``shard`` is empty if only the target has it."""
 
     kind: str
     shard: str
@@ -42,8 +48,14 @@ class RowExample:
 
 @dataclass(slots=True)
 class ComparedRange:
-    """A range: ``rows`` of the target, and those that differ, that wait behind a lock, or that the
-    task has not caught up with."""
+    """A range of a target's rows.
+
+    Attributes:
+        rows: rows of the target.
+        differing: rows that differ.
+        held: rows that wait for a lock.
+        unsettled: rows whose source the task has not caught up with.
+    """
 
     rows: int
     differing: int = 0
@@ -53,25 +65,33 @@ class ComparedRange:
 
 @dataclass(slots=True)
 class TargetComparison:
-    """What was found of one target.
+    """The findings about one target.
 
-    ``rows`` of the target, ``by_shard`` those of each shard. ``missing``, ``extra`` and
-    ``different`` are rows that stayed so. ``held``: rows that differ and whose source waits in a
-    DDL lock; ``held_events``: how many row events its locks hold, None if the task that knows it
-    does not run on this host; ``unsettled``: rows that differ and whose source the task has not
-    caught up with.
-    ``structure``: how the target's columns and indexes differ from those of its shards, so that it
-    does not store all of their rows; ``notes``: other differences of structure.
-    ``left_out``: columns that are not compared; ``failure``: why the target can't be compared.
-    ``repaired``: rows that were made right, of those that differ; ``untouched``: those that no
-    repair may change; ``refused``: a repair failed, and ``failure`` is the server's error;
-    ``shared``: keys of which several rows are in shards.
-    ``retired``: rows of the target
-    that are, or may be, those of shards that do not exist any more; ``unowned``: rows that only the
-    target has, and that may be those of a shard that the account can't see, or that is gone and of
-    which nothing is saved. ``remarks``: sentences
-    about these, and about rows that were not made right. ``blocked``: what else than a schema
-    change keeps the task from applying rows, as a sentence; empty if nothing does.
+    Attributes:
+        rows: rows of the target.
+        by_shard: rows of each shard.
+        missing: rows of shards that the target lacks; like the next two, rows that stayed so.
+        extra: rows that only the target has.
+        different: rows with other values.
+        held: rows that differ and whose source waits for a DDL lock.
+        held_events: row events that its locks hold; None if the task, which knows it, does not run
+            on this host.
+        unsettled: rows that differ and whose source the task has not caught up with.
+        repaired: differing rows that were corrected.
+        untouched: differing rows that no repair may change.
+        refused: whether a repair failed; ``failure`` is the server's error.
+        shared: keys that several rows of shards have.
+        blocked: a sentence with the reason, besides schema changes, why the task does not apply
+            rows; empty if there is none.
+        retired: rows of the target that belong to shards that do not exist any more, or may do so.
+        unowned: rows that only the target has, and that may belong to a shard that the account
+            can't see, or that is gone and was never saved.
+        remarks: sentences about these rows, and about rows that were not corrected.
+        left_out: columns that are not compared.
+        failure: why the target can't be compared.
+        structure: differences of columns and indexes by which the target can't store all rows of
+            its shards.
+        notes: other differences of structure.
     """
 
     target: TableName
@@ -101,7 +121,7 @@ class TargetComparison:
 
     @property
     def differing(self) -> int:
-        """Rows that differ, whatever the way."""
+        """Rows that differ in any way."""
         return self.missing + self.extra + self.different
 
     @property
@@ -116,11 +136,11 @@ class TargetComparison:
 
     @property
     def incomplete(self) -> bool:
-        """Whether a part of it could not be compared."""
+        """Whether a part of the target could not be compared."""
         lacking = any(not out.harmless for out in self.left_out)
         return bool(self.failure or self.unsettled or self.unowned) or lacking
 
     @property
     def rows_per_second(self) -> float:
-        """Rows of the target that were compared in a second."""
+        """Compared rows of the target per second."""
         return self.rows / self.seconds if self.seconds else 0.0

@@ -1,9 +1,12 @@
-"""Which of the tracked keys of a target several shards have: looked up while the task works.
+"""Find the tracked keys of a target that several shards have, while the task works.
 
-A key that one shard has, or none, is forgotten once everything is applied that stood before the
-places at which the shards were read. If a shard deleted it before such a place, that has noted it
-again by then, and a key that was noted again is not forgotten. If one gets it behind such a place,
-its row meets the one that is there: in safe mode that notes the key, otherwise it is a duplicate.
+A key that at most one shard has is forgotten when everything before the positions at which the
+shards were read is applied. This forgets no key too early:
+
+* If a shard deleted the key before its position, the task has recorded the key again by then, and a
+  key that was recorded again is not forgotten.
+* If a shard gets the key after its position, its row meets the row on the target. In safe mode,
+  this records the key again; otherwise it is a duplicate.
 """
 
 from __future__ import annotations
@@ -34,11 +37,13 @@ from replicator.pipeline.copy.key_conflicts import own_key
 from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
 
 LOOKS, LOOK_PAUSE = 100, 0.1
-"""How often a snapshot is taken until it shows what was read, and the seconds in between: a server
-may send a transaction before others see it."""
+"""Snapshots of a shard until one shows everything that was read, and the seconds between two.
+
+A server may send a transaction before other sessions see it.
+"""
 
 EXAMPLES = 3
-"""Shared keys that are named."""
+"""Shared keys that a survey names."""
 
 
 class TooOldError(Exception):
@@ -46,12 +51,17 @@ class TooOldError(Exception):
 
 
 class OtherKeyError(Exception):
-    """Keys were noted by other columns than those of the target's key now."""
+    """Keys were recorded with other columns than the target's key has now."""
 
 
 @dataclass(frozen=True, slots=True)
 class FollowedSource:
-    """A source: the server whose binlog is followed, and the place (key) up to which it is read."""
+    """A source that the task follows.
+
+    Attributes:
+        server: the server whose binlog is followed.
+        read: the position (key) up to which it is read.
+    """
 
     server: ServerIdentity
     read: int
@@ -59,12 +69,16 @@ class FollowedSource:
 
 @dataclass(slots=True)
 class KeySurvey:
-    """What a look at the tracked keys of a target has found.
+    """The result of looking up the tracked keys of a target.
 
-    ``keys`` were noted; ``shared`` are those that several shards have, some of them as ``examples``
-    with their shards. Once the sources are applied up to the places ``read_at``, ``settled`` are to
-    be forgotten, and ``missing`` are the lines of those that one shard has and the target should
-    have got.
+    Attributes:
+        keys: how many keys were looked up.
+        shared: how many of them several shards have.
+        examples: some shared keys, each with its shards.
+        missing: the lines of keys that one shard has and the target lacks, as soon as ``read_at``
+            is applied.
+        settled: keys to forget as soon as ``read_at`` is applied.
+        read_at: by source, the position (key) at which its shards were read.
     """
 
     keys: int = 0
@@ -81,10 +95,10 @@ def survey_keys(
     servers: CompareServers,
     sources: Mapping[str, FollowedSource],
 ) -> KeySurvey:
-    """Look all tracked keys of a target up in its shards; ``table`` is the quoted name of them.
+    """Look up all tracked keys of a target in its shards; ``table`` is their quoted table.
 
-    What is noted meanwhile may be left out. Raises OtherKeyError, TooOldError, OtherServerError or
-    the driver's error.
+    A key that is recorded meanwhile may be left out. Raises OtherKeyError, TooOldError,
+    OtherServerError or the driver's error.
     """
     result = KeySurvey(read_at={source: followed.read for source, followed in sources.items()})
     after = b""
@@ -94,7 +108,7 @@ def survey_keys(
             _refuse_other_columns(comparison, noted)
             _survey_page(comparison, noted, servers, sources, result)
             if len(result.settled) + len(result.missing) >= MANY_KEYS:
-                # These take memory; what is left is looked up when they are done with.
+                # These keys take memory; the rest is looked up after they are settled.
                 break
     return result
 
@@ -113,7 +127,7 @@ def _survey_page(
         result.read_at[shard.source] = max(read_at, result.read_at.get(shard.source, 0))
         for number in found:
             having[number].append(shard)
-    # All rows of the target, also those of shards that are gone.
+    # All rows of the target, including rows of shards that do not exist any more.
     target = replace(comparison.target, conditions=())
     with closing(SourceStream(servers.target, settings=TARGET_SETTINGS)) as stream:
         there = _numbers(stream, target, lines)
@@ -133,7 +147,7 @@ def _survey_page(
 def _held(
     shard: ComparedTable, lines: Sequence[bytes], servers: CompareServers, source: FollowedSource
 ) -> tuple[set[int], int]:
-    """The numbers of the keys that a shard has rows of, and at which place of its binlog."""
+    """Return the numbers of the keys that a shard has rows of, and the position of that state."""
     address = servers.sources[shard.source]
     for _ in range(LOOKS):
         with source_snapshot(address, shard.snapshot, True, source.server) as (stream, read_at):
@@ -144,7 +158,7 @@ def _held(
 
 
 def _numbers(stream: SourceStream, table: ComparedTable, lines: Iterable[bytes]) -> set[int]:
-    """The numbers (from 0) of the key lines of the target that a table has rows of."""
+    """Return the numbers (from 0) of the target's key lines that a table has rows of."""
     keys = ((number, own_key(table.key, line)) for number, line in enumerate(lines))
     found: set[int] = set()
     for query in key_queries((number, key) for number, key in keys if key is not None):
@@ -158,9 +172,10 @@ def _numbers(stream: SourceStream, table: ComparedTable, lines: Iterable[bytes])
 def keys_as_written(
     comparison: ComparisonPlan, lines: Sequence[bytes], servers: CompareServers
 ) -> list[bytes]:
-    """The key lines of the shards' rows with these keys: a server takes others for equal, too.
+    """Return the key lines of the shards' rows with these keys.
 
-    Raises the driver's error.
+    They may differ from the given ones, because a server compares keys by their collation. Raises
+    the driver's error.
     """
     with closing(Sessions(servers)) as sessions:
         rows = (
@@ -174,10 +189,9 @@ def keys_as_written(
 def forget_settled(
     session: Session, table: str, fence: Fence, comparison: ComparisonPlan, found: KeySurvey
 ) -> None:
-    """Forget the settled keys of a survey, but for those that were noted again since.
+    """Forget the settled keys of a survey, except for keys that were recorded again since.
 
-    All that stood before the places of the reading must be applied. Raises FencedError or the
-    driver's error.
+    Everything before ``read_at`` must be applied. Raises FencedError or the driver's error.
     """
     for first in range(0, len(found.settled), KEYS_AT_ONCE):
         session.run(b"BEGIN")

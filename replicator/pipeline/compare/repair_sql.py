@@ -1,7 +1,7 @@
 """The statements that make a target equal to its shards.
 
-Each changes a row only if it is still as it was seen, so that they do no harm to rows that have
-changed since: what the task has mended by then is left alone.
+Each statement changes a row only if the row is still as it was read. So a row that has changed
+since, for example because the task has corrected it, stays as it is.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.doubts import RowDifference
 
 TRANSACTION_ROWS = 500
-"""Rows that one transaction of a repair changes, at most."""
+"""Most rows that one transaction of a repair changes."""
 
 STATEMENT_BYTES = 1 << 18
-"""Bytes of rows in one statement, if there are several."""
+"""Bytes of rows in one statement that has several."""
 
 REPAIR_SETTINGS = {
     "sql_mode": f"'{STRICT_MODE}'",
@@ -47,9 +47,9 @@ _ORDER = (b"DELETE", b"UPDATE", b"INSERT")
 def repair_statements(
     comparison: ComparisonPlan, differences: Sequence[RowDifference]
 ) -> Iterator[bytes]:
-    """Statements without their semicolons, in the order of `in_order`.
+    """Yield statements without their semicolons, in the order of `in_order`.
 
-    Columns that the target computes are not written, so a row that differs in these alone gets no
+    Columns that the target computes are not written. So a row that differs only in these gets no
     statement. Nor does a missing row whose shard has a column that is not compared: its value would
     be lost.
     """
@@ -58,9 +58,9 @@ def repair_statements(
 
 
 def in_order(statements: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
-    """The same statements: deletions first and insertions last, since keys may be in their way.
+    """Yield the statements, deletions first and insertions last: deleted rows may be in the way.
 
-    ``statements`` is asked for them three times.
+    ``statements`` is called three times.
     """
     for verb in _ORDER:
         yield from (statement for statement in statements() if statement.startswith(verb))
@@ -69,10 +69,10 @@ def in_order(statements: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
 def statements_together(
     comparison: ComparisonPlan, differences: Sequence[RowDifference]
 ) -> Iterator[bytes]:
-    """The same changes as `repair_statements`, with as many rows in a statement as possible.
+    """Yield the changes of `repair_statements` with as many rows in a statement as possible.
 
-    They hold only while no writer can change the rows: a row is changed also if it is no longer as
-    it was seen. An error may be that of any row of a statement.
+    The statements are valid only while no writer can change the rows: they also change a row that
+    is no longer as it was read. Any row of a statement may be the cause of its error.
     """
     changed = [found for found in differences if _may_be_together(comparison, found)]
     alone = [found for found in differences if not _may_be_together(comparison, found)]
@@ -83,7 +83,7 @@ def statements_together(
 
 
 def _may_be_together(comparison: ComparisonPlan, difference: RowDifference) -> bool:
-    """Whether INSERT … ON DUPLICATE KEY UPDATE changes this row and no other one."""
+    """Return whether INSERT … ON DUPLICATE KEY UPDATE changes this row and no other one."""
     if not comparison.key or comparison.own_columns or comparison.lossy:
         return False
     if difference.on_target is None or difference.in_shard is None:
@@ -122,7 +122,6 @@ def _changed_together(
 
 
 def _statements(comparison: ComparisonPlan, difference: RowDifference) -> Iterator[bytes]:
-    """The statements for one row."""
     table = comparison.target.name.quoted.encode()
     old, new = difference.on_target, difference.in_shard
     if old is not None and new is not None and not _is_in_the_way(comparison, difference):
@@ -138,9 +137,9 @@ def _statements(comparison: ComparisonPlan, difference: RowDifference) -> Iterat
 
 
 def _is_in_the_way(comparison: ComparisonPlan, difference: RowDifference) -> bool:
-    """Whether the row has a value that another one may need, or needs one that another may have.
+    """Return whether the row and another one may need each other's values of a unique key.
 
-    Such a row is deleted and inserted, unless columns of the target's own would be lost.
+    Such a row is deleted and inserted, unless this would lose values of the target's own columns.
     """
     if comparison.own_columns:
         return False
@@ -150,8 +149,10 @@ def _is_in_the_way(comparison: ComparisonPlan, difference: RowDifference) -> boo
 def _update(
     table: bytes, comparison: ComparisonPlan, difference: RowDifference, old: bytes, new: bytes
 ) -> Iterator[bytes]:
-    """Sets every column: the server would set one that is left out to the present time, if its
-    definition says ON UPDATE."""
+    """Yield the UPDATE of a row. It sets every column.
+
+    The server would set a column that is not named to the present time, if it is ON UPDATE.
+    """
     fields = new.split(b"\t")
     if not set(difference.columns) - set(comparison.computed):
         return
@@ -185,26 +186,28 @@ def _insert(table: bytes, comparison: ComparisonPlan, line: bytes, times: int) -
 
 
 def _where(comparison: ComparisonPlan, line: bytes) -> bytes:
-    """What is true of the row of the target alone, and only as long as it is as it was seen."""
+    """Return a condition that only this row of the target meets, and only while it is unchanged."""
     fields = line.split(b"\t")
     found = []
     for at in comparison.key:
-        # By the column's own comparison, so that the server finds the row by its index.
+        # The column's own comparison lets the server find the row by its index.
         name = identifier(comparison.columns[at].name)
         found.append(name + b"=" + key_predicate(comparison.columns[at], fields[at]))
     return b" AND ".join([*found, equal_to(comparison, line)])
 
 
 def equal_to(comparison: ComparisonPlan, line: bytes, *, but: Set[int] = frozenset()) -> bytes:
-    """What is true of the target's rows that are written as this one is, ``but`` for the columns
-    with these indexes."""
+    """Return a condition for the target's rows that have the same row line.
+
+    ``but``: indexes of columns that may differ.
+    """
     pairs = zip(comparison.columns, line.split(b"\t"), strict=True)
     found = [row_predicate(*pair) for at, pair in enumerate(pairs) if at not in but]
     return b" AND ".join(found) or b"TRUE"
 
 
 def literal(comparison: ComparisonPlan, at: int, field: bytes) -> bytes:
-    """A value as SQL in ASCII, which no client and no terminal changes."""
+    """Return a value as SQL in ASCII, which no client and no terminal changes."""
     column = comparison.columns[at]
     if field == NULL_FIELD:
         return b"NULL"
@@ -215,5 +218,5 @@ def literal(comparison: ComparisonPlan, at: int, field: bytes) -> bytes:
 
 def _in_hex(column: TargetColumn, field: bytes) -> bytes:
     value = b"x'%s'" % (field_value(field) or b"").hex().encode()
-    # TiDB takes no introducer before it where it becomes a JSON.
+    # TiDB accepts no introducer before a value that becomes a JSON.
     return b"CONVERT(%s USING utf8mb4)" % value if needs_introducer(column) else value
