@@ -1,7 +1,8 @@
-"""Comparing the targets of a task with their shards: planned, submitted to Spark, settled.
+"""Compare the targets of a task with their shards.
 
-It needs the task file alone. The task, where it runs here, or its meta tables tell how far it is: a
-row that differs while its source is ahead of the task is looked at again.
+This needs only the task file. The progress of the task comes from its status, if it runs on this
+host, or from its meta tables. A row that differs while its source is ahead of the task is read
+again.
 """
 
 from __future__ import annotations
@@ -64,28 +65,35 @@ from replicator.schema.structure.inspection import read_target
 from replicator.sharding.optimistic.fills import TargetFills, filled
 
 PLANS = 4
-"""How often a target is compared at most, where a schema change comes in between."""
+"""Most comparisons of a target, if schema changes happen meanwhile."""
 
 OWNERS_CHANGED = "its shards have changed while it was compared; compare it again"
 
 CHUNK_ROWS = 100_000
-"""Rows of the target that are compared at a time, unless the operator says otherwise."""
+"""Rows of the target that are compared at a time, unless the operator sets another number."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """What is asked for.
+    """The request of the operator.
 
     Attributes:
         tables: patterns of targets, as schema.table.
         targets: names of targets, if only these are compared.
-        columns: those that may differ in all rows.
-        queries: how many are made at once to each server; 0 for as many as the full copy makes.
+        columns: columns that may differ in all rows.
+        checksums: as for `look_at`.
+        where: the SQL condition of the rows to compare.
+        chunk_rows: rows of the target that are compared at a time.
+        queries: most simultaneous queries to each server; 0 for as many as in the full copy.
+        max_load: limits above which a server is busy, and the comparison pauses.
         repair: the file for the SQL that corrects the targets.
         repair_now: whether rows are corrected as they are found.
-        pairs_only: whether missing rows stay missing if they may be changed rows of the target,
-            which no key tells. Otherwise, a changed row that the target must keep is there twice.
+        pairs_only: whether missing rows stay missing if they may be changed rows of the target that
+            no key identifies. Otherwise, a changed row that the target must keep would be there
+            twice.
         strikes: as for `doubts.Evidence.suffices`.
+        resume: whether to continue a comparison that was interrupted.
+        exact_structure: whether every difference of structure counts.
     """
 
     tables: tuple[str, ...] = ()
@@ -105,7 +113,7 @@ class CompareOptions:
 
 
 class TargetComparer:
-    """Compares all targets of a task, once."""
+    """The comparison of all targets of a task, once."""
 
     def __init__(
         self,
@@ -116,11 +124,12 @@ class TargetComparer:
         progress: TaskProgress | None = None,
         keeper: ComparisonKeeper | None = None,
     ) -> None:
-        """
+        """Create the comparison.
+
         Args:
             spark: returns the Spark application when it is needed.
-            progress: how far the task is; by default, the task is asked.
-            keeper: keeps the comparison; by default, in a file.
+            progress: the progress of the task; by default, it is read from the task.
+            keeper: saves the comparison; by default, in a file.
         """
         self._task = task
         self._start_spark = spark
@@ -135,10 +144,10 @@ class TargetComparer:
         self._kept = KeptComparison("")
 
     async def run(self) -> list[TargetComparison]:
-        """What was found, by target.
+        """Compare the targets, and return a result for each.
 
         Raises RouteError, DatabaseUnavailableError, FatalError, OSError for files that can't be
-        written, and what Spark raises.
+        written, and Spark's errors.
         """
         found = await task_to_check(self._task)
         shards = await shards_of_targets(found, self._progress)
@@ -157,7 +166,7 @@ class TargetComparer:
                     await self._compare_one(found, name, members)
             await self._kept_in.remove()
             if file is not None and self._options.repair is not None:
-                # Behind the removal: what is kept is about the file as it was written.
+                # After the removal, since the kept comparison refers to the file as it was written.
                 file.finish(self._options.repair)
         return self._kept.finished
 
@@ -168,7 +177,7 @@ class TargetComparer:
             return
         if self._spark is None:
             self._spark = await self._start_spark()
-            # What a source bears at once is what its full copy takes.
+            # A source can serve as many queries at once as its full copy makes.
             instances = self._task.mysql_instances
             of_copy = max(self._task.mydumper_of(i).threads for i in instances)
             self._tasks = self._options.queries or of_copy
@@ -193,7 +202,7 @@ class TargetComparer:
             yield self._file
 
     def _is_there(self, size: int) -> bool:
-        """Whether the repair file still has so many bytes."""
+        """Return whether the repair file still has so many bytes."""
         path = self._options.repair
         return not size or (path is not None and path.exists() and path.stat().st_size >= size)
 
@@ -214,7 +223,7 @@ class TargetComparer:
         try:
             return await self._compare_as_planned(found, name, members)
         except DatabaseUnavailableError as error:
-            # The other targets may have all of their servers.
+            # The servers of the other targets may be available.
             kept = self._kept.current
             of_this = kept is not None and kept.result.target == name
             result = kept.result if kept is not None and of_this else TargetComparison(name)
@@ -255,7 +264,7 @@ class TargetComparer:
             doubtful = comparison.filled and result.differing
             if not (result.failure or result.structure or result.incomplete or doubtful):
                 break
-            # A schema change may be on its way, or have come meanwhile.
+            # A schema change may be about to be applied, or may have been applied meanwhile.
             ends = await binlog_ends_of(comparison, self._servers)
             await self._progress.applied([ends], name)
             await self._explain(comparison, result)
@@ -313,7 +322,7 @@ class TargetComparer:
         return result
 
     async def _explain(self, comparison: ComparisonPlan, result: TargetComparison) -> None:
-        """Tell how structures differ, unless a change that waits may explain it."""
+        """Add the differences of structure, unless a waiting schema change may be their cause."""
         if (await self._progress.held(result.target)).some:
             result.left_out = tuple(replace(out, harmless=True) for out in comparison.left_out)
             result.structure, result.notes = [], []
@@ -341,7 +350,7 @@ class TargetComparer:
             result.retired += await self._rows_of(result.target, where)
 
     async def _rows_of(self, name: TableName, where: Sequence[bytes] = ()) -> int:
-        """The number of rows of a target; 0 if it does not exist."""
+        """Return the number of rows of a target; 0 if it does not exist."""
         conditions = b" AND ".join(b"(%s)" % each for each in where).decode()
         query = f"SELECT COUNT(*) FROM {name.quoted}" + (f" WHERE {conditions}" if where else "")
         with closing(Connection(self._servers.target)) as connection:
@@ -357,7 +366,7 @@ class TargetComparer:
         return servers | {"the target": self._servers.target}
 
     async def _estimate(self, name: TableName) -> int:
-        """About how many rows a target has."""
+        """Return the approximate number of rows of a target."""
         with closing(Connection(self._servers.target)) as connection:
             rows = await connection.fetch(
                 "SELECT COALESCE(MAX(TABLE_ROWS), 0) FROM information_schema.TABLES"
@@ -367,7 +376,7 @@ class TargetComparer:
         return int(rows[0][0])
 
     def _begin(self, comparison: ComparisonPlan, name: TableName) -> UnfinishedTarget:
-        """What is kept of this target, if it is compared in the same way; else a new beginning."""
+        """Return the kept comparison of this target if its plan is the same, else a new one."""
         plan = digest_of(comparison)
         kept = self._kept.current
         of_this = kept is not None and kept.result.target == name
@@ -391,7 +400,7 @@ async def planned_comparison(
 ) -> ComparisonPlan | None:
     """Return how a target is compared; None if it does not exist.
 
-    ``where``: the condition of its rows, as SQL. Raises PlanError if it can't be compared,
+    ``where``: the SQL condition of its rows. Raises PlanError if it can't be compared,
     DatabaseUnavailableError and the server's error.
     """
     filters = {source.source_id: source.expression_filters for source in found.sources}
@@ -416,5 +425,5 @@ async def planned_comparison(
 
 
 def servers_of(found: TaskToCheck) -> CompareServers:
-    """How to reach the servers of a task."""
+    """Return the addresses of a task's servers."""
     return CompareServers(found.target.address, {s.source_id: s.address for s in found.sources})

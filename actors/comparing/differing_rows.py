@@ -1,4 +1,4 @@
-"""What becomes of rows that differ for certain: they are counted, shown and mended."""
+"""Count, show and correct rows that differ for certain."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UNPAIRED = (
     "missing rows are not inserted: no key tells which rows of the target they belong to, and rows"
     " that only the target has may be those of other shards, so none of them is deleted"
 )
-"""Why rows are left as they are."""
+"""The remark on rows that are left as they are."""
 
 _Row = TypeVar("_Row")
 
@@ -53,7 +53,7 @@ class RepairFile:
         self._file = file
 
     def begin(self, size: int = 0) -> None:
-        """Go on behind the first ``size`` bytes, where a comparison was broken off; 0: anew."""
+        """Continue after the first ``size`` bytes of an interrupted comparison; 0: begin again."""
         self._file.seek(size)
         self._file.truncate()
         if not size:
@@ -61,7 +61,7 @@ class RepairFile:
 
     @property
     def size(self) -> int:
-        """Bytes so far, all on disk."""
+        """Bytes written so far, all of them to the file."""
         self._file.flush()
         return self._file.tell()
 
@@ -70,10 +70,10 @@ class RepairFile:
         self._file.writelines(s + _END for s in repair_statements(comparison, differences))
 
     def finish(self, path: Path) -> None:
-        """Put all statements in order, in transactions, into the file itself. Raises OSError.
+        """Sort the statements of the file, and divide them into transactions. Raises OSError.
 
-        A row may be in the way of another that was found much earlier: their values of a unique key
-        are exchanged.
+        The order matters if two rows have exchanged their values of a unique key: a row may be in
+        the way of another row that was found much earlier.
         """
         self._file.flush()
         path = path.resolve()
@@ -91,28 +91,27 @@ class RepairFile:
 
 @define(eq=False)
 class DifferingRows:
-    """Takes the rows of one target that differ."""
+    """Takes the differing rows of one target."""
 
     _comparison: ComparisonPlan
     _result: TargetComparison
     _file: RepairFile | None
     _servers: CompareServers
     _scope: RepairScope | None
-    """What a repair must respect; None if rows are not to be made right at once."""
+    """What a repair must respect; None if rows are not to be corrected at once."""
     _confirm: Callable[[], Awaitable[None]]
     """Raises OwnersChangedError if the target may have rows of a shard that was not compared."""
     _splits: bool
-    """A row whose values differ is a missing one and one that only the target has."""
+    """Whether a changed row is found as a missing row and a row that only the target has."""
     _others: set[bytes] = field(factory=set, init=False)
     """The keys of rows that were corrected because they were in the way of others."""
 
     async def take(self, differences: Iterable[RowDifference]) -> int:
-        """Count rows, keep some as examples, and correct them; the number of rows that differ.
+        """Count rows, keep some as examples, and correct them; return how many differ.
 
-        Rows that are right when they are to be corrected do not differ.
-
-        A row that only the target has does not differ if a shard may own it that was not read.
-        Raises OwnersChangedError.
+        A row that is right by the time of its correction does not differ. A row that only the
+        target has does not differ if it may belong to a shard that was not read. Raises
+        OwnersChangedError.
         """
         differing = 0
         for some in _in_transactions(differences):
@@ -137,19 +136,20 @@ class DifferingRows:
         return differing
 
     def _touched(self, some: list[RowDifference]) -> list[RowDifference]:
-        """The rows that a repair may change."""
+        """Return the rows that a repair may change."""
         alone = self._comparison.alone
         touched = [found for found in some if found.kind not in alone.untouched]
         self._result.untouched += sum(d.times for d in some) - sum(d.times for d in touched)
         if not self._splits or not (alone.kept or "extra" in alone.untouched):
             return touched
-        # A changed row is one row too many and one too few: to insert alone would double it.
+        # A changed row appears as an extra row and a missing row. Inserting only the missing one
+        # would double it.
         if UNPAIRED not in self._result.remarks:
             self._result.remarks.append(UNPAIRED)
         return [found for found in touched if found.kind == "different"]
 
     async def _repair(self, some: list[RowDifference], scope: RepairScope) -> int:
-        """Correct rows; the number of those that were right by then, which count no more."""
+        """Correct rows; return how many were right by then, and so no longer count."""
         job = partial(repair_now, self._comparison, some, self._servers, scope)
         try:
             done = await anyio.to_thread.run_sync(job)

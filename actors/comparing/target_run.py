@@ -1,4 +1,4 @@
-"""Comparing one target: its ranges in turn, or all of it at once, and what is in doubt settled."""
+"""Compare one target, range by range or as a whole, and settle the rows in doubt."""
 
 from __future__ import annotations
 
@@ -38,39 +38,42 @@ from replicator.pipeline.copy.copy_plan import Bound
 from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
 
 LOOKS = 3 * STRIKES
-"""How often a row is looked at again at most."""
+"""Most further reads of a row."""
 
 UNAPPLIED_LOOKS = 2
-"""How often while the task does not apply what its sources have."""
+"""Further reads in a row while the task has not applied what its sources have."""
 
 RangeDoubt = tuple[int, Doubt]
-"""A doubt, and the number of the range that it is of."""
+"""The number of a range, and a doubt about it."""
 
 Take = Callable[[int, list[RowDifference]], Awaitable[None]]
 
 
 @define(eq=False)
 class Settling:
-    """Decides the doubts about one target."""
+    """Settles the doubts about one target."""
 
     _target: TableName
     _progress: TaskProgress
     _look: Callable[[Sequence[Doubt], bool, HeldShards], Awaitable[list[LookedAgain]]]
-    """Looks at doubts once more; told whether all is applied that was there at the look before, and
-    what waits."""
+    """Reads doubts once more.
+
+    Its arguments are the doubts, whether everything is applied that the sources had at the previous
+    read, and the held shards.
+    """
     _take: Take
-    """Gets the rows that differ for certain."""
+    """Takes the rows of a range that differ for certain."""
     held: dict[int, int] = field(factory=dict, init=False)
     """By range, rows that wait for a schema change, or for a blocked target."""
     reason: str = field(default="", init=False)
-    """What holds rows, if it is not only a schema change."""
+    """The reason, besides a schema change, why rows are held; empty if there is none."""
     events: int | None = field(default=None, init=False)
-    """How many row events locks held when rows were counted as held; None if that is not known."""
+    """Row events that locks held when rows were counted as held; None if that is not known."""
     unsettled: dict[int, int] = field(factory=dict, init=False)
-    """By range, rows that the task has not caught up with, or that change at every look."""
+    """By range, rows that the task has not caught up with, or that change at every read."""
 
     async def settle(self, doubts: Sequence[RangeDoubt]) -> None:
-        """Decide these. Raises RowsUnreadError, and what Spark raises."""
+        """Settle these doubts. Raises RowsUnreadError, and Spark's errors."""
         unapplied = looks = 0
         while doubts and looks < LOOKS and unapplied < UNAPPLIED_LOOKS:
             looks += 1
@@ -78,7 +81,8 @@ class Settling:
             applied, held = await self._progress.applied(ends, self._target)
             unapplied = 0 if applied else unapplied + 1
             doubts = await self._further_look(doubts, held, applied=applied)
-        # If the task has applied everything, a held row was counted as held at the first look.
+        # If the task has applied everything, a held row was counted as held at the first of these
+        # reads.
         for number, doubt in doubts:
             self.unsettled[number] = self.unsettled.get(number, 0) + doubt.rows
 
@@ -100,7 +104,7 @@ class Settling:
 
 
 async def held_events(progress: TaskProgress, target: TableName, before: HeldShards) -> int | None:
-    """How many row events locks have held around a look; ``before``: what was held before it."""
+    """Return how many row events locks held during a read; ``before``: what they held before."""
     after = await progress.held(target)
     if before.events is None or after.events is None:
         return None
@@ -108,50 +112,50 @@ async def held_events(progress: TaskProgress, target: TableName, before: HeldSha
 
 
 LOOKS_A_JOB = 2
-"""Ranges that one Spark task looks at, one after the other."""
+"""Ranges that one Spark task reads, one after the other."""
 
 DOUBTED_ROWS = 20_000
-"""Rows in doubt that are settled before more ranges are looked at: all are in memory."""
+"""Rows in doubt that are settled before more ranges are read: all of them are in memory."""
 
 SETTLE_SECONDS = 30.0
-"""How long doubts wait to be settled together; what is settled is kept to be resumed."""
+"""Seconds that doubts wait to be settled together. Settled ranges are saved for a later resume."""
 
 READINGS = 1 + 2 * STRIKES
-"""How often a target without ranges is read at most."""
+"""Most reads of a target without ranges."""
 
 
 class ComparisonView:
-    """Hears what a comparison does; here, nobody looks."""
+    """The callbacks of a comparison; this class ignores them."""
 
     def begun(self, target: TableName, rows_expected: int) -> None:
-        """A target is about to be compared."""
+        """The comparison of a target begins."""
 
     def went_on(self, result: TargetComparison, doubted: int) -> None:
-        """More was looked at; so many rows are in doubt."""
+        """More rows were read; ``doubted`` rows are in doubt."""
 
     def paused(self, why: str) -> None:
-        """It waits for a busy server; an empty text: it goes on."""
+        """The comparison waits for a busy server; it continues if ``why`` is empty."""
 
     def finished(self, result: TargetComparison) -> None:
-        """A target is done."""
+        """The comparison of a target has ended."""
 
 
 @define(eq=False)
 class CompareJobs:
-    """The Spark jobs about one target."""
+    """The Spark jobs of one target."""
 
     spark: SparkContext
     _comparison: ComparisonPlan
     servers: CompareServers
     gate: Callable[[], Awaitable[int]]
-    """Waits until the servers are calm; how many tasks may look at once then."""
+    """Waits until the servers are not busy; returns how many tasks may read at once."""
     _checksums: bool = field(kw_only=True)
     """As for `look_at`."""
     _strikes: int = field(kw_only=True)
     """As for `look_again`."""
 
     async def look(self, looks: Sequence[Look], tasks: int, most: int) -> list[Looked]:
-        """Look at ranges, as `look_at_ranges`."""
+        """Read ranges, as `look_at_ranges`."""
         job = partial(
             look_at_ranges,
             self.spark,
@@ -167,7 +171,7 @@ class CompareJobs:
     async def look_again(
         self, doubts: Sequence[Doubt], applied: bool, held: HeldShards
     ) -> list[LookedAgain]:
-        """Look at doubts, as `look_again_at`."""
+        """Read doubts once more, as `look_again_at`."""
         job = partial(
             look_again_at,
             self.spark,
@@ -184,7 +188,7 @@ class CompareJobs:
 
 @dataclass(frozen=True, slots=True)
 class CompareRun:
-    """What the comparison of a target works with. ``keep`` saves how far it is."""
+    """The tools and the results of the comparison of one target; ``keep`` saves its progress."""
 
     comparison: ComparisonPlan
     unfinished: UnfinishedTarget
@@ -196,17 +200,17 @@ class CompareRun:
 
     @property
     def result(self) -> TargetComparison:
-        """What is found."""
+        """The findings so far."""
         return self.unfinished.result
 
 
 def sources_of(comparison: ComparisonPlan) -> frozenset[str]:
-    """The sources that have shards of a target."""
+    """Return the sources that have shards of a target."""
     return frozenset(shard.source for shard in comparison.shards)
 
 
 async def compare_target(run: CompareRun, chunk_rows: int) -> None:
-    """Compare a target. Raises RowsUnreadError, and what Spark raises."""
+    """Compare a target. Raises RowsUnreadError, and Spark's errors."""
     if run.comparison.ranged:
         await _RangedComparison(run, chunk_rows).run()
     else:
@@ -216,7 +220,7 @@ async def compare_target(run: CompareRun, chunk_rows: int) -> None:
 
 @define(eq=False)
 class _RangedComparison:
-    """The ranges of one target, in the order of its key."""
+    """The comparison of one target by ranges, in the order of its key."""
 
     _run: CompareRun
     _chunk_rows: int
@@ -254,7 +258,7 @@ class _RangedComparison:
         return sum(doubt.rows for _, doubt in self._doubts)
 
     def _next_looks(self, stream: SourceStream, lower: Bound, most: int) -> list[Look]:
-        """The next ranges, so many at most."""
+        """Return the next ranges, at most ``most``."""
         target = self._run.comparison.target
         looks: list[Look] = []
         while len(looks) < most:
@@ -267,7 +271,7 @@ class _RangedComparison:
         return looks
 
     async def _look(self, looks: Sequence[Look]) -> None:
-        """Look at ranges, and at the parts of those that are too large."""
+        """Read ranges, and the parts of ranges that are too large."""
         waiting = list(looks)
         while waiting:
             tasks = await self._run.jobs.gate()
@@ -303,7 +307,7 @@ class _RangedComparison:
 
 
 async def _settle(run: CompareRun, doubts: Sequence[RangeDoubt]) -> None:
-    """Decide doubts, and count what was found."""
+    """Settle doubts, and count the results."""
     result = run.result
 
     async def take(number: int, differences: list[RowDifference]) -> None:
@@ -325,9 +329,9 @@ async def _settle(run: CompareRun, doubts: Sequence[RangeDoubt]) -> None:
 
 @define(eq=False)
 class _WholeComparison:
-    """A target that no key cuts into ranges: all of it is read until no row is in doubt.
+    """The comparison of a target that no key divides: it is read until no row is in doubt.
 
-    Where a key tells its rows apart, the last ones in doubt are looked up by it.
+    If a key identifies its rows, the last rows in doubt are read by it.
     """
 
     _run: CompareRun
@@ -370,7 +374,7 @@ class _WholeComparison:
         result.by_shard = dict(zip(names, of_shards, strict=True))
 
     async def _decide(self, strikes: int) -> int:
-        """Take the rows that have so many strikes; how many are in doubt."""
+        """Take the rows that have had this many mismatches; return how many rows are in doubt."""
         result, jobs = self._run.result, self._run.jobs
         job = partial(self._digests.decide, strikes)
         decided = await submit(jobs.spark, job, starving=lambda _: None)
@@ -390,7 +394,7 @@ class _WholeComparison:
 
 
 async def binlog_ends_of(comparison: ComparisonPlan, servers: CompareServers) -> BinlogEnds:
-    """Where the binlogs of a target's sources end now.
+    """Return the present ends of the binlogs of a target's sources.
 
     Raises DatabaseUnavailableError, the server's error.
     """

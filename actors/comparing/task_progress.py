@@ -1,4 +1,4 @@
-"""How far the compared task is, and what of it waits: asked, or read from its meta tables."""
+"""The progress of the compared task and the rows that wait, by its status or its meta tables."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ from replicator.sharding.optimistic.fills import TargetFills
 from replicator.status import BlockedPart, StatusFormatError, TaskStatus
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 4.0
-"""Seconds between two questions how far the task is."""
+"""The shortest and the longest pause between two requests for the progress, in seconds."""
 
 PATIENCE, IDLE_PATIENCE = 60.0, 10.0
-"""Seconds that the task has to apply what its sources had when a row was seen to differ; the second
-where it does not run: it may be about to start."""
+"""Seconds that the task has to apply what its sources had when a row was found to differ.
+
+The second number applies if the task does not run: it may be about to start.
+"""
 
 
 def _reason(part: BlockedPart) -> str:
@@ -52,15 +54,19 @@ def _blocked_sources(status: TaskStatus | None) -> frozenset[str]:
 
 
 class TaskProgress:
-    """Where the task is now."""
+    """The progress of a task."""
 
     def __init__(self, task: Task, own: Callable[[], TaskStatus] | None = None) -> None:
-        """``own``: returns the status if the task runs in this process; otherwise it is asked."""
+        """Create the object.
+
+        Args:
+            own: returns the status, if the task runs in this process; otherwise the task is asked.
+        """
         self._task = task
         self._own = own
 
     async def held(self, target: TableName) -> HeldShards:
-        """What waits of a target."""
+        """Return the shards of a target whose rows wait."""
         status = await self._status()
         return await self._held(target, status)
 
@@ -79,10 +85,10 @@ class TaskProgress:
         return HeldShards(events=0)
 
     async def blocked(self, target: TableName, sources: Collection[str], *, waiting: bool) -> str:
-        """Return what keeps the task from applying rows of a target; empty if nothing does.
+        """Return why the task does not apply rows of a target; empty if it does.
 
-        This is a fault of the target, of one of its ``sources`` or of the task; if rows of the
-        target are ``waiting``, also a pause by the operator.
+        The reason is a fault of the target, of one of its ``sources`` or of the task; if rows of
+        the target are ``waiting``, also a pause by the operator.
         """
         status = await self._status()
         reason = (await self.held(target)).reason
@@ -98,10 +104,10 @@ class TaskProgress:
     async def applied(
         self, ends: Iterable[BinlogEnds], target: TableName
     ) -> tuple[bool, HeldShards]:
-        """Wait until the task has applied its sources up to here, but for rows that wait.
+        """Wait until the task has applied its sources up to these ends, except for rows that wait.
 
-        Returns whether it has, and what waits of a target at that moment. It has not if it takes
-        longer than `PATIENCE`.
+        Returns whether it has, and which shards of the target are held at that moment. After
+        `PATIENCE`, the task counts as not having applied them.
         """
         places: dict[str, int] = {}
         for source, file, offset in (end for some in ends for end in some):
@@ -114,7 +120,8 @@ class TaskProgress:
             status = await self._status()
             at, runs = await self._places(status)
             late = {source for source, place in places.items() if at.get(source, place) < place}
-            # By the same status: rows that begin to flow now may still be read again.
+            # From the same status: rows that are no longer held now may still have to be read
+            # again.
             held = await self._held(target, status)
             if not late:
                 return True, held
@@ -125,19 +132,22 @@ class TaskProgress:
             pause = min(LONGEST_PAUSE, 2 * pause)
 
     async def _places(self, status: TaskStatus | None) -> tuple[dict[str, int], bool]:
-        """By source, up to where all is applied that does not wait; whether a process goes on."""
+        """Return the applied position (key) of each source, and whether a process runs the task.
+
+        Rows that wait may be before this position.
+        """
         if status is not None:
             known = [(s.source, s.applied_position or s.saved_position) for s in status.sources]
             runs = True
         else:
-            # In this order: a process that ends now saves before it gives the lease back.
+            # The order matters: a process that ends now saves before it releases the lease.
             runs = await self._runs()
             saved = await self.saved()
             known = [(s.source, s.applied or s.position) for s in saved.sources] if saved else []
         return {source: BinlogPosition.parse(at).key for source, at in known if at}, runs
 
     async def _runs(self) -> bool:
-        """Whether a process has the lease of the task."""
+        """Return whether a process has the lease of the task."""
         with closing(Connection(address_of(self._task.target_database))) as connection:
             lease = Lease(self._task.meta_schema, self._task.name, this_process())
             try:
@@ -148,7 +158,9 @@ class TaskProgress:
                 raise
 
     async def fills(self) -> Mapping[TableName, TargetFills]:
-        """As `ShardMode.fills`. Raises DatabaseUnavailableError or the server's error."""
+        """Return the result of `ShardMode.fills`. Raises DatabaseUnavailableError or the server's
+        error.
+        """
         with closing(Connection(address_of(self._task.target_database))) as connection:
             lease = Lease(self._task.meta_schema, self._task.name, this_process())
             meta = MetaStore(connection, self._task.meta_schema, self._task.name, lease)
@@ -160,17 +172,17 @@ class TaskProgress:
                 raise
 
     async def owners(self) -> Mapping[TableName, SavedOwners] | None:
-        """The shards that each target may have rows of; None if nothing is saved of the task."""
+        """Return the shards that may own rows of each target; None if nothing is saved."""
         with closing(Connection(address_of(self._task.target_database))) as connection:
             return await read_owners(connection, self._task.meta_schema, self._task.name)
 
     async def saved(self) -> SavedState | None:
-        """What the task has saved; None where nothing is."""
+        """Return the saved state of the task; None if nothing is saved."""
         with closing(Connection(address_of(self._task.target_database))) as connection:
             return await read_saved(connection, self._task.meta_schema, self._task.name)
 
     async def _status(self) -> TaskStatus | None:
-        """What the task says, if it runs here."""
+        """Return the status of the task, if it runs here."""
         try:
             status = self._own() if self._own else await status_of(self._task.name)
         except (NotRunningError, ControlError, StatusFormatError):
