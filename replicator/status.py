@@ -1,4 +1,4 @@
-"""What a running task tells about itself: the answer to `replicator status`, as data.
+"""The status of a task as data: the answer to `replicator status`.
 
 The JSON form (`TaskStatus.to_dict`) is a stable interface: fields are added, never renamed or
 removed. Times are UTC in ISO 8601, positions ``file:offset``, rates rows per second.
@@ -16,43 +16,44 @@ from replicator.status_values import ShapeError, plain, shaped
 TaskState = Literal[
     "starting", "standby", "running", "pausing", "paused", "stopping", "stopped", "killed"
 ]
-"""The life of a task; ``standby``: another process runs it, and this one waits to take over.
-``killed``: its process is gone without having ended in order. One with an
-error that needs the operator is ``paused``; where the error
-concerns a part of it, that is blocked, and the task is ``running`` with the rest."""
+"""``standby``: another process runs the task, and this one waits to take over. ``killed``: the
+process is gone without having stopped the task. ``paused``: also after a fault of the whole task
+that needs the operator. A fault of a part only blocks the part, and the task is ``running``.
+"""
 
 PartKind = Literal["target", "source"]
-"""What can be blocked while the rest of a task goes on."""
+"""A part that can be blocked while the rest of the task continues."""
 
 LockState = Literal["waiting", "conflict", "resolving"]
-"""``waiting`` for shards; ``conflict``: for the operator; ``resolving``: it is being executed."""
+"""``waiting`` for shards; ``conflict``: waiting for the operator; ``resolving``: being executed."""
 
 
 ReconcilingState = Literal["queued", "comparing", "waiting", "failed"]
-"""``waiting`` for something that needs nobody; ``failed``: it is tried again, and needs the
-operator."""
+"""``waiting`` for something that needs nobody; ``failed``: needs the operator, and is retried."""
 
 CopyState = Literal["copying", "finished", "deferred"]
-"""``finished``: all rows are on the target, and what has changed since is taken from the binlog.
-``deferred``: so it is but for some shards, which are copied once more when their targets have
-their statements."""
+"""``finished``: all rows are on the target, and later changes come from the binlog. ``deferred``:
+the same, except for some shards that are copied again when their targets have their statements.
+"""
 
 
 class StatusFormatError(Exception):
-    """A status that this version does not understand."""
+    """This version does not understand a status."""
 
 
 def now() -> datetime:
-    """The time to put into a ``since``: UTC, whole seconds."""
+    """Return the time for a ``since``: UTC, whole seconds."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that blocks a task, and the operator's remedies of it.
+    """A fault that blocks a task or a part of it.
 
-    ``event`` is the name under which it was logged; ``where`` names source, target and position
-    as far as known; ``remedies`` are sentences or commands, the one to try first in front.
+    Attributes:
+        event: the name of its log event.
+        where: the source, target and position, as far as known.
+        remedies: sentences or commands, the one to try first in front.
     """
 
     event: str
@@ -64,11 +65,12 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class BinlogDistance:
-    """How far a position is from both ends of its source's binlog.
+    """The distance of a position from both ends of its source's binlog.
 
-    ``files_behind``: binlog files begun after its own; ``bytes_behind``: up to the end.
-    ``files_left``: older files that the source still has; with 0, its own is the next one to be
-    purged.
+    Attributes:
+        files_behind: newer binlog files.
+        bytes_behind: bytes up to the end.
+        files_left: older files that the source still has; at 0, its own file is purged next.
     """
 
     files_behind: int
@@ -80,17 +82,20 @@ class BinlogDistance:
 class SourceStatus:
     """One source.
 
-    ``position`` and ``gtid``: read up to here; ``applied_position``: a transaction boundary up to
-    which everything is applied; ``saved_position``: one that is saved too, where a restart begins.
-    ``lag_seconds``: the age of the oldest row read that is not on the target, be it queued, held or
-    of a blocked part; else of the newest event read, 0 when all is read, None before the first
-    one; of a source that is not read for now, not more than the time since all of it was.
-    ``rows`` and ``bytes``: read since the process started. ``distance``: of the position that a
-    restart begins at; None while it is not known. ``prepared``: where the XA transactions stand
-    that are prepared, and neither committed nor rolled back as far as was read. ``transactions``:
-    of which rows were applied. ``complete_position``: a transaction boundary before which the
-    target has all rows, also those that locks and blocked targets hold; ``complete_gtid``: the
-    GTID set executed up to there; ``complete_until``: the same by the clock of the source.
+    Attributes:
+        position, gtid: the end of what the task has read.
+        applied_position: a transaction boundary; the rows before it are applied, except held ones.
+        saved_position: the same boundary as last saved, at which a restart begins.
+        lag_seconds: age of the oldest row read that is not on the target: queued, held or of a
+            blocked part. Without one, age of the newest event read; 0 if everything is read, None
+            before the first event. If the source is not read now, at most the time since everything
+            was.
+        rows, bytes: read since the process started.
+        distance: that of the position at which a restart begins; None if unknown.
+        prepared: positions of XA transactions that are neither committed nor rolled back so far.
+        transactions: transactions with applied rows.
+        complete_position: a transaction boundary; all rows before it are applied, none is held.
+        complete_gtid, complete_until: the same as a GTID set, and by the clock of the source.
     """
 
     source: str
@@ -113,13 +118,16 @@ class SourceStatus:
 
 @dataclass(frozen=True, slots=True)
 class TargetStatus:
-    """One downstream table, named ``schema.table``; the counts are since the process started.
+    """One downstream table, named ``schema.table``; the counts begin at the start of the process.
 
-    ``members``: its shard tables, of all sources; ``version``: DDL items executed on it.
-    ``overwritten``: rows replaced by a newer state; ``missing``: rows that an UPDATE or DELETE
-    did not find. ``ddl``: a schema change under way or waiting for shards, empty if there is none.
-    ``filtered``: changes of rows that expression filters left out. ``bytes``: of the row events
-    that were applied, ``transactions``: theirs.
+    Attributes:
+        members: its shards, of all sources.
+        version: items executed on it.
+        overwritten: rows replaced by a newer state.
+        missing: rows that an UPDATE or DELETE did not find.
+        ddl: a schema change that is executed or waits for shards; empty if there is none.
+        filtered: row changes that expression filters skipped.
+        bytes, transactions: size and transactions of the applied row events.
     """
 
     target: str
@@ -138,10 +146,11 @@ class TargetStatus:
 
 @dataclass(frozen=True, slots=True)
 class LockSource:
-    """One source of a lock: ``missing`` names its shards that have not brought the statement.
+    """One source of a lock.
 
-    ``saved_position`` is where the source would be read again from, ``distance`` how far that is
-    from both ends of its binlog.
+    Attributes:
+        missing: shards that have not made the statement.
+        saved_position: the source would be read again from here; ``distance`` belongs to it.
     """
 
     source: str
@@ -153,7 +162,7 @@ class LockSource:
 
 @dataclass(frozen=True, slots=True)
 class LockClaim:
-    """What one shard brought, from the disputed statement on."""
+    """The statements of one shard, from the disputed one on."""
 
     source: str
     member: str
@@ -162,7 +171,7 @@ class LockClaim:
 
 @dataclass(frozen=True, slots=True)
 class LockConflict:
-    """Two shards brought different statements as the item ``version`` of the target."""
+    """Two shards have different statements as the item ``version`` of the target."""
 
     version: int
     ours: LockClaim
@@ -173,14 +182,18 @@ class LockConflict:
 class LockStatus:
     """A schema change that waits for shards, or is being resolved.
 
-    ``id`` is what `replicator unlock-ddl-lock` takes. ``ddl`` is as it would be executed on
-    ``target``, as its item number ``version``. ``owner``: the first source of which all shards
-    have it, empty while there is none. ``since``: the earliest of these statements, by its
-    source's clock; None where that is not known. ``rows_held``: row events that are read again
-    when it is resolved. ``reason``: why it is open, where that is not only that shards lack it;
-    ``shard``: then, the one whose statement it is, and whose rows alone wait. ``holds``: whether
-    rows may wait for it. ``refused``: the target has refused the statement. ``others``: more
-    targets of which rows wait for it, as those that renamed shards come to.
+    Attributes:
+        id: the argument of `replicator unlock-ddl-lock`.
+        version: the number that its item has on the target.
+        ddl: the statement as the target would execute it.
+        owner: the first source whose shards all have it; empty if there is none.
+        since: the time of its first statement, by the source's clock; None if unknown.
+        rows_held: row events that are read again when it is resolved.
+        reason: why it is open, if not only because shards lack it.
+        shard: then, the shard whose statement it is; only its rows wait.
+        holds: whether rows may wait for it.
+        refused: whether the target has refused the statement.
+        others: more targets whose rows wait for it, such as the new targets of renamed shards.
     """
 
     id: str
@@ -203,10 +216,10 @@ class LockStatus:
 
 @dataclass(frozen=True, slots=True)
 class HeldTarget:
-    """A target whose rows may wait: those of all its shards, or of ``shards`` (source: table).
+    """A target whose rows may wait: rows of all its shards, or of ``shards`` (source: table).
 
-    ``reason``: what else than a schema change holds them; ``events``: how many row events are
-    held, None if that is not known.
+    ``reason``: what holds them besides a schema change; ``events``: row events held, None if
+    unknown.
     """
 
     target: str
@@ -218,7 +231,7 @@ class HeldTarget:
 
 @dataclass(frozen=True, slots=True)
 class DifferingShard:
-    """A shard of a source that is not as its target: ``differences``, each as a sentence."""
+    """A shard that differs from its target: ``differences``, each as a sentence."""
 
     source: str
     member: str
@@ -229,7 +242,7 @@ class DifferingShard:
 class DifferingTarget:
     """A target whose shards differ (`shard-mode: optimistic`); nothing waits for that.
 
-    ``notices``: in what shards disagree though no row can tell.
+    ``notices``: differences between shards that do not affect rows.
     """
 
     target: str
@@ -238,7 +251,7 @@ class DifferingTarget:
 
     @property
     def by_difference(self) -> Mapping[str, Sequence[str]]:
-        """The shards with their sources, by what they have otherwise."""
+        """The shards with their sources, by difference."""
         found: dict[str, list[str]] = {}
         for shard in self.shards:
             for text in shard.differences:
@@ -248,11 +261,7 @@ class DifferingTarget:
 
 @dataclass(frozen=True, slots=True)
 class HeldAtSource:
-    """What one source holds of a blocked target: ``rows_held`` row events, read again later.
-
-    ``saved_position`` is where they would be read again from, ``distance`` how far that is from
-    both ends of the source's binlog.
-    """
+    """Row events of a blocked target that one source reads again later, from ``saved_position``."""
 
     source: str
     rows_held: int
@@ -262,11 +271,11 @@ class HeldAtSource:
 
 @dataclass(frozen=True, slots=True)
 class BlockedPart:
-    """A target or a source that does not go on while the rest of the task does.
+    """A target or a source that is stopped while the rest of the task runs.
 
-    ``name``: that of the target as in `TargetStatus`, or of the source. ``error``: the fault that
-    blocks it; None where the operator has paused it, or where it waits for another target,
-    ``waits_for``, which a statement has tied it to. ``held``: by source, of a target.
+    Attributes:
+        error: its fault; None if the operator has paused it, or it waits for another target.
+        waits_for: the other target, which a statement has tied it to.
     """
 
     kind: PartKind
@@ -280,10 +289,10 @@ class BlockedPart:
 
 @dataclass(frozen=True, slots=True)
 class WriterStatus:
-    """The writer of the task: batches and rows since the process started.
+    """The writer of the task; the counts begin at the start of the process.
 
-    ``state`` is ``idle``, ``applying`` or what it waits for (``retrying: …``). ``queued_bytes``:
-    row events collected and not yet applied.
+    ``state``: ``idle``, ``applying``, or ``retrying: …`` with the cause. ``queued_bytes``: row
+    events read and not yet applied.
     """
 
     state: str = "idle"
@@ -297,18 +306,18 @@ class WriterStatus:
 
 @dataclass(frozen=True, slots=True)
 class CopyStatus:
-    """The full copy, of all sources together.
+    """The full copy of all sources. The rows of a failed attempt at a chunk are subtracted.
 
-    ``tables`` are shards, ``tables_done`` those of which every row is on the target.
-    ``rows_expected`` and ``bytes_expected`` are estimates, by what the servers say and what is
-    copied by then, 0 where there are none. ``rows``, ``bytes``
-    (of the rows as text) and ``chunks`` count also what former starts have copied, the rest this
-    process. ``rows`` and ``bytes`` include what was sent of chunks under way, unless tasks run on
-    a cluster; an attempt at a chunk that fails takes its rows out of them again. ``percent``: of
-    the rows and bytes expected, None where these are not known. ``seconds_left``: at the rate of
-    late, smoothed, None while it is not known. ``replaced`` and ``ignored``: rows whose key was on
-    the target already. ``waiting``: what the copy waits for, empty if for nothing. ``held``: the
-    targets that wait for it while all others are followed; empty where it is what all wait for.
+    Attributes:
+        tables, tables_done: shards, and shards that are completely on the target.
+        rows, bytes, chunks: copied, including former starts (bytes of the rows as text). Rows and
+            bytes include sent parts of chunks under way, unless tasks run on a cluster.
+        rows_expected, bytes_expected: estimates from the servers and the copied part; 0 if unknown.
+        seconds_left: at the smoothed recent rate; None if unknown.
+        replaced, ignored: rows whose key was on the target already.
+        waiting: the reason why the copy waits; empty if it does not.
+        held: the targets that wait for it while others are followed; empty if all wait.
+        percent: of the rows and bytes expected; None if unknown.
     """
 
     state: CopyState
@@ -332,7 +341,7 @@ class CopyStatus:
 class Trend:
     """The last minutes: a value for every ``interval_seconds``, the newest one last.
 
-    ``lag_seconds``: the largest of all sources; None where it was not known.
+    ``lag_seconds``: the largest of all sources; None if unknown.
     """
 
     interval_seconds: float = 0.0
@@ -342,13 +351,15 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class ValidationStatus:
-    """The validation of rows that were applied.
+    """The validation of applied rows; its counts begin at the start of the process.
 
-    ``checked``: keys that were looked at since the process started; ``waiting``: keys that wait for
-    their first look, the oldest for ``seconds_behind``; ``suspects``: rows that differ and are
-    looked at again. ``skipped``: keys that were left out. ``errors``: rows that stayed different;
-    ``ignored`` and ``resolved``: those of which the operator has said so. ``left_out``: targets
-    that can't be validated, each with the reason.
+    Attributes:
+        checked, skipped: keys that were validated, and keys that were left out.
+        waiting: keys that wait for validation, the oldest for ``seconds_behind``.
+        suspects: rows that differ and are read again.
+        errors: rows that stayed different, without the next two.
+        ignored, resolved: such rows that the operator has marked so.
+        left_out: targets that can't be validated, each with the reason.
     """
 
     checked: int = 0
@@ -364,14 +375,11 @@ class ValidationStatus:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableShard:
-    """A shard that the task follows, and that its account can't read.
+    """A shard that the task follows and its account can't read.
 
     Attributes:
-        source: the source.
-        shard: the schema and table.
-        reason: the server's error.
         remedy: the statement that gives the privilege; empty if none is missing.
-        targets: the targets that may lack rows that moved into this shard, before it can be read.
+        targets: the targets that may lack rows that moved into this shard, until it can be read.
     """
 
     source: str
@@ -396,14 +404,10 @@ class ShardStatus:
     """A shard that the task follows.
 
     Attributes:
-        source: its source.
-        table: its schema and table.
-        target: the target of its rows, as in `TargetStatus`.
         version: the version of the target that its rows are applied at now.
-        rows: row events read since the process started.
-        last_change: when the last of these was written, by the clock of the source.
-        lacks: the statements of open locks that it has not made, and with `shard-mode: optimistic`
-            also in what it differs from the target.
+        rows, last_change: row events read since the process started; the source's time of the last.
+        lacks: statements of open locks that it has not made; with `shard-mode: optimistic`, also
+            its differences from the target.
         unreadable: why the account of the task can't read it; empty if it can.
     """
 
@@ -419,19 +423,15 @@ class ShardStatus:
 
 @dataclass(frozen=True, slots=True)
 class Reconciling:
-    """A target whose rows are compared with those of its shards and corrected.
+    """A target whose rows are compared with its shards and corrected.
 
     Attributes:
-        target: its name, as in `TargetStatus`.
-        state: what is done with it.
-        since: when it was first asked for.
-        columns: the columns whose values only the shards know; empty if rows are compared for
-            another reason.
+        since: when it was first requested.
+        columns: the columns whose values only the shards know; empty if there is another reason.
         where: the condition of the rows, as SQL; empty for all.
         rows: rows of the target that the current pass has compared.
-        percent: of the rows that the target has about; None while that is not known.
-        corrected: rows corrected so far.
-        reason: what it waits for, or why it failed.
+        percent: of the target's approximate number of rows; None if unknown.
+        reason: why it waits or has failed.
     """
 
     target: str
@@ -458,15 +458,14 @@ class Reconciling:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedTarget:
-    """When all rows of a target were last compared with those of its shards.
+    """The last comparison of all rows of a target with its shards.
 
     Attributes:
-        target: its name, as in `TargetStatus`.
-        at: when the last comparison ended; None if none has ended.
-        rows: rows of the target that it compared.
-        differing: rows that differed, and were left as they were.
-        percent: how far the comparison is that is being made; None if none is.
-        reason: why it pauses or could not be made; else empty.
+        at: when it ended; None if none has ended.
+        rows, differing: rows of the target that it compared, and rows that differed, left as they
+            were.
+        percent: progress of the present comparison; None if there is none.
+        reason: why it pauses or failed; else empty.
     """
 
     target: str
@@ -491,17 +490,18 @@ class VerifiedTarget:
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
-    """One task, in the process ``pid``; ``since``: when it entered ``state``.
+    """One task.
 
-    ``standby_for``: the process that runs the task where this one stands by, else empty.
-    ``started``: when the process began; None if none runs.
-    ``reason``: why the task pauses, else empty. ``reconciling``: the targets whose rows are
-    compared and corrected; ``rows_corrected``: by that, since the process started. ``verified``:
-    when all rows of the targets were last compared, if rolling verification is on.
+    If ``pid`` is 0, no process was asked: the status has the values that the task saved, last at
+    ``since``. In a list of tasks, it only has ``since``: the end of the task, or of a killed one
+    its start.
 
-    With ``pid`` 0 no process was asked: it is what a task that does not run has saved, last at
-    ``since``, or in a list of tasks only that it has ended at ``since``. There, one that was
-    ``killed`` has begun at ``since``.
+    Attributes:
+        since: when it entered its state.
+        standby_for: the process that runs the task while this one waits; else empty.
+        started: when the process began; None if none runs.
+        reason: why the task pauses; else empty.
+        rows_corrected: rows that reconciliations corrected since the process started.
     """
 
     task: str
@@ -528,15 +528,15 @@ class TaskStatus:
     held: tuple[HeldTarget, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The status as the values that JSON knows."""
+        """Return the status as JSON values."""
         values: dict[str, Any] = plain(self)
         return values
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> TaskStatus:
-        """The status that `to_dict` described; fields that are not known are left out.
+        """Return the status of a `to_dict`; unknown fields are skipped.
 
-        Raises StatusFormatError when a field is missing or of another type.
+        Raises StatusFormatError if a field is missing or of another type.
         """
         try:
             return shaped(TaskStatus, values)
@@ -548,7 +548,7 @@ class TaskStatus:
 
 
 def condition(status: TaskStatus) -> str:
-    """``running``, ``retrying``, ``blocked (2 parts)``, ``waiting for a lock``, ``paused`` …"""
+    """Return ``running``, ``retrying``, ``blocked (2 parts)``, ``waiting for a lock`` …"""
     if status.state != "running":
         return status.state
     if status.blocked:
@@ -562,7 +562,7 @@ def condition(status: TaskStatus) -> str:
 
 
 def is_retrying(status: TaskStatus) -> bool:
-    """Whether the target, a source or Spark does not answer or get on, and the task tries again."""
+    """Return whether the task retries, because a server or Spark does not answer or proceed."""
     copy = status.copy
     return (
         status.writer.state.startswith("retrying")
@@ -572,13 +572,13 @@ def is_retrying(status: TaskStatus) -> bool:
 
 
 def largest_lag(status: TaskStatus) -> float | None:
-    """The largest lag of all sources; None where one is not known, or there is none."""
+    """Return the largest lag of all sources; None if one is unknown, or there is no source."""
     lags = [source.lag_seconds for source in status.sources if source.lag_seconds is not None]
     return max(lags) if lags and len(lags) == len(status.sources) else None
 
 
 def faults_of(status: TaskStatus) -> list[tuple[str, Fault]]:
-    """What blocks the task or parts of it: each fault once, with what it blocks."""
+    """Return each fault of the task and its parts once, with the name of the blocked part."""
     parts = [(f"{part.kind} {part.name}", part.error) for part in status.blocked]
     found = [(what, fault) for what, fault in parts if fault is not None]
     if status.error is not None and status.error not in [fault for _, fault in found]:
@@ -587,9 +587,9 @@ def faults_of(status: TaskStatus) -> list[tuple[str, Fault]]:
 
 
 def needs_operator(status: TaskStatus) -> bool:
-    """Whether the task, or a part of it, does not go on before the operator does something.
+    """Return whether the task or a part of it waits for the operator.
 
-    A lock that waits for shards, a server that is away and a target that waits for its copy need
+    A lock that waits for shards, an unavailable server and a target that waits for its copy need
     nobody; a task that was stopped is as its operator wants it.
     """
     return (

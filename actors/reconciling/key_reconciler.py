@@ -1,9 +1,9 @@
-"""Reconciles single rows while a task runs: those whose keys several shards may have.
+"""Reconcile the rows of tracked keys while a task runs: keys that several shards may have.
 
-Whoever applies or copies rows records such keys (`replicator.downstream.meta.tracked_keys`), in the
-same transaction. They are looked up in all shards: those that one shard has at most are forgotten
-(`replicator.pipeline.compare.key_survey`), and a row that the target lacks is put back as
-`actors.reconciling.reconciler` corrects rows.
+Writers and copies record such keys in the transaction that writes the rows
+(`replicator.downstream.meta.tracked_keys`). This module looks them up in all shards. Keys that at
+most one shard has are forgotten (`replicator.pipeline.compare.key_survey`), and a row that the
+target lacks is inserted as `actors.reconciling.reconciler` corrects rows.
 """
 
 from __future__ import annotations
@@ -79,22 +79,22 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.status import TaskStatus
 
 LOOK_SECONDS = 0.5
-"""Between two looks whether the overlap of copy and binlog is behind."""
+"""Seconds between two checks whether the overlap of copy and binlog is applied."""
 
 GRACE_SECONDS = 5.0
-"""How long after it the tracked keys are looked up: moves that were on their way have ended
-then.
-"""
+"""Seconds after the overlap until the tracked keys are looked up: rows may be moving until then."""
 
 SURVEY_SECONDS = 10.0
-"""Between two looks at the tracked keys; at least ten times as long as the last one took."""
+"""Seconds between two surveys of the tracked keys; at least ten times the last one's duration."""
 
 APPLIED_LOOKS, APPLIED_SECONDS = 50, 0.2
-"""How often, and at which distance, it is looked whether what was seen is applied; if it is not by
-then, the next look at the keys settles them."""
+"""Most checks whether the positions of a survey are applied, and the seconds between two.
+
+If they are not applied by then, the next survey settles the keys.
+"""
 
 TELL_SECONDS = 60.0
-"""Between two records of the log that say the same of a target."""
+"""Seconds until the same record about a target is logged again."""
 
 _PASSING = (
     MySQLError,
@@ -110,11 +110,11 @@ log = structlog.get_logger()
 
 
 class NotYetError(Exception):
-    """The keys of a target can't be looked up now; says why."""
+    """The keys of a target can't be looked up now; its text is the reason."""
 
 
 class UnreadableShardError(NotYetError):
-    """The account may not read a shard: rows may be missing until somebody grants it."""
+    """The account can't read a shard: rows may be missing until it gets the privilege."""
 
     def __init__(self, shard: UnreadShard) -> None:
         self.shard = shard
@@ -127,12 +127,12 @@ class UnreadableShardError(NotYetError):
 
 @dataclass(frozen=True, slots=True)
 class FollowedSources:
-    """The sources that are followed.
+    """The sources that the task follows.
 
     Attributes:
         servers: by source, the server whose binlog is followed.
         safe_until: by source, as in `replicator.pipeline.apply.batch.ApplySettings`.
-        read: returns the place up to which the binlog of a source is read.
+        read: returns the position (key) up to which the binlog of a source is read.
     """
 
     servers: Mapping[str, ServerIdentity]
@@ -142,7 +142,7 @@ class FollowedSources:
 
 @define(eq=False)
 class KeyReconciler:
-    """Works off the tracked keys of a task; `run` it beside the writer."""
+    """Settles the tracked keys of a task; `run` it beside the writer."""
 
     _task: Task
     _meta: MetaStore
@@ -154,10 +154,10 @@ class KeyReconciler:
     """Whether all deleted keys are tracked now."""
     _told: dict[TableName, tuple[object, float]] = field(factory=dict, init=False)
     _took: float = field(default=0.0, init=False)
-    """Seconds that the servers of the shards were asked during the last look."""
+    """Seconds that the queries of the last survey took on the servers of the shards."""
 
     async def run(self, status: Callable[[], TaskStatus]) -> None:
-        """Reconcile until cancelled; ``status``: returns what the task does now.
+        """Reconcile until cancelled; ``status``: returns the status of the task.
 
         Raises FatalError and FencedError.
         """
@@ -165,7 +165,7 @@ class KeyReconciler:
         always = EVERYTHING in self._sources.safe_until.values()
         many = was_behind = False
         next_survey = time.monotonic() + SURVEY_SECONDS
-        # When these shards are copied, or their targets reconciled, the task begins anew.
+        # After the copy of these shards, or the reconciliation of their targets, the task restarts.
         while UNTIL_COPIED not in self._sources.safe_until.values():
             if not self._tracks:
                 await jobs.late.wait()
@@ -191,7 +191,7 @@ class KeyReconciler:
                 continue
 
     async def _end(self) -> None:
-        """Track no more keys, unless one was tracked meanwhile."""
+        """Stop tracking keys, unless a key was tracked meanwhile."""
         self._writer.jobs.late = anyio.Event()
         self._track(tracks=False)
         await self._writer.flush()
@@ -204,7 +204,7 @@ class KeyReconciler:
         self._writer.jobs.track_keys(tracks=tracks)
 
     def _saved(self) -> dict[str, int]:
-        """By source, the place up to which all is applied, also what a lock or a fault holds."""
+        """Return, by source, the position (key) up to which nothing is queued or held."""
         found = {}
         for source in self._sources.servers:
             position = self._writer.tracker(source).resume.position
@@ -212,7 +212,7 @@ class KeyReconciler:
         return found
 
     async def _look(self, progress: TaskProgress, *, corrects: bool) -> int:
-        """Look all tracked keys up in the shards; return how many are tracked afterwards."""
+        """Look up all tracked keys in the shards; return how many are tracked afterwards."""
         table = self._meta.table(TRACKED_KEY_TABLE)
         with closing(Connection(address_of(self._task.target_database))) as connection:
             targets = await tracked_targets(connection, table)
@@ -264,7 +264,7 @@ class KeyReconciler:
         *,
         corrects: bool,
     ) -> None:
-        """Look the keys of a target up, put missing rows back, and forget what is settled."""
+        """Look up the keys of a target, insert missing rows, and forget settled keys."""
         if (await progress.held(target)).all_of:
             raise NotYetError("the target is blocked, or is being copied")
         roster = members.roster
@@ -284,7 +284,7 @@ class KeyReconciler:
         if comparison is None or not comparison.key:
             raise NotYetError("the target has no key, or is not there")
         servers = servers_of(found)
-        # Also the sources of shards that are gone: their last deletions may not be applied.
+        # Includes the sources of dropped shards: their last deletions may not be applied.
         owners = {owner.member.source for owner in members.saved.owners}
         followed = {
             source: FollowedSource(self._sources.servers[source], self._sources.read(source))
@@ -309,7 +309,7 @@ class KeyReconciler:
             await anyio.sleep(APPLIED_SECONDS)
 
     def _forget(self, comparison: ComparisonPlan, survey: KeySurvey, found: TaskToCheck) -> None:
-        """Blocks; for a thread."""
+        """Forget the settled keys. Blocks; runs in a thread."""
         table, fence = self._meta.table(TRACKED_KEY_TABLE), self._meta.lease.fence
         with closing(Session(found.target.address)) as session:
             forget_settled(session, table, fence, comparison, survey)
@@ -322,7 +322,7 @@ class KeyReconciler:
         scope: RepairScope,
         progress: TaskProgress,
     ) -> None:
-        """Put back the rows with these keys that the target lacks for certain."""
+        """Insert the rows with these keys that the target lacks for certain."""
         target = comparison.target.name
         job = partial(keys_as_written, comparison, missing, servers)
         keys = await anyio.to_thread.run_sync(job, abandon_on_cancel=True)
@@ -383,7 +383,7 @@ class KeyReconciler:
 
 
 def is_past(until: Mapping[str, int], applied: Mapping[str, int]) -> bool:
-    """Whether all sources are applied up to these places."""
+    """Return whether all sources are applied up to these positions."""
     return all(applied[source] >= place for source, place in until.items() if source in applied)
 
 

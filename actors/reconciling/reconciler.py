@@ -1,6 +1,6 @@
-"""Reconciles the targets in the queue while a task runs.
+"""Reconcile the queued targets while a task runs.
 
-A pass compares all rows of a target with its shards, corrects those that differ and reads them
+A pass compares all rows of a target with its shards, corrects the differing rows and reads them
 again, as `replicator compare --repair-now` does it (`actors.comparing`). Its Spark jobs run beside
 the pipeline. The entry of a target stays in the queue until a pass has found it equal to its
 shards. A start continues the pass of a killed process at the last saved range.
@@ -63,7 +63,7 @@ log = structlog.get_logger()
 
 @define(eq=False)
 class Reconciler:
-    """Works off the queue of a task; `run` it beside the writer."""
+    """Makes the passes for the queue of a task; `run` it beside the writer."""
 
     _task: Task
     _store: ReconciliationStore
@@ -72,13 +72,13 @@ class Reconciler:
     _counts: ReconciliationCounts
     _attempts: dict[tuple[str, ...], Attempts] = field(factory=dict, init=False)
     released: anyio.Event = field(factory=anyio.Event, init=False)
-    """Set when a source must not be in safe mode any more, which a start decides."""
+    """Set when a source must not be in safe mode any more; the next start ends its safe mode."""
 
     async def run(self, status: Callable[[], TaskStatus]) -> None:
-        """Reconcile until cancelled; ``status``: returns what the task does now.
+        """Reconcile until cancelled; ``status``: returns the status of the task.
 
         Raises FatalError, FencedError, LeaseLostError and the target's error if the queue can't be
-        saved, SparkFailedError if Spark is gone.
+        saved, SparkFailedError if Spark has failed.
         """
         progress = TaskProgress(self._task, status)
         while True:
@@ -114,7 +114,7 @@ class Reconciler:
         return entries
 
     async def _must_wait(self, entry: Reconciliation, progress: TaskProgress) -> bool:
-        """Whether the next pass is not due, or would find again that rows wait."""
+        """Return whether the next pass is not due, or would find again that rows wait."""
         attempts = self._attempts[entry.place]
         if attempts.due > time.monotonic():
             return True
@@ -151,7 +151,8 @@ class Reconciler:
         reach(Failpoint.RECONCILING_ENDED)
         self._counts.corrected += kept.newly_corrected(result)
         if verdict.outcome is not Outcome.UNREAD:
-            # The next pass begins at the first row; one that could not read on continues.
+            # The next pass begins at the first row; only a pass that could not read a server
+            # continues.
             await self._store.save(entry, "", kept.corrected(result))
         if verdict.outcome is Outcome.DONE:
             if await self._store.finish(entry, ends):
@@ -171,7 +172,7 @@ class Reconciler:
             raise _shared(entry, verdict)
 
     async def _ends(self, entry: Reconciliation) -> dict[str, tuple[str, int]]:
-        """By source that is in safe mode, the end of its binlog: no corrected row is newer."""
+        """Return the end of the binlog of each source in safe mode: no corrected row is newer."""
         ends: dict[str, tuple[str, int]] = {}
         for source in entry.safe_sources & {i.source_id for i in self._task.mysql_instances}:
             with closing(Connection(address_of(self._task.source(source).connection))) as upstream:
@@ -189,7 +190,7 @@ class Reconciler:
             max_load=MAX_LOAD,
             repair_now=True,
             pairs_only=True,
-            # A row that is right when it is to be corrected is left alone.
+            # The correction reads each row again, and leaves a row that is right by then.
             strikes=1,
             resume=True,
         )
@@ -204,7 +205,7 @@ class Reconciler:
             result = TargetComparison(entry.target, failure=text[:1000])
             return Verdict(Outcome.UNREAD, result.failure), result
         if not results:
-            # The task does not write the target any more.
+            # The task no longer writes the target.
             return Verdict(Outcome.DONE), TargetComparison(entry.target)
         return verdict_of(results[0], entry.columns, held=waiting_reason(held)), results[0]
 
@@ -220,7 +221,7 @@ class Reconciler:
     def show_progress(
         self, entry: Reconciliation, rows: int, expected: int, corrected: int, reason: str
     ) -> None:
-        """Show how far a pass is; ``reason``: why it pauses."""
+        """Show the progress of a pass; ``reason``: why it pauses."""
         self._show(entry, "comparing", reason)
         percent = round(min(100.0, 100 * rows / expected), 1) if expected else None
         self._counts.entries[entry.place] = replace(
@@ -254,7 +255,7 @@ class _PassView(ComparisonView):
 
 
 async def free_context(spark: SparkContext) -> SparkContext:
-    """Return a Spark application of which the jobs of a comparison may use what is free now."""
+    """Return the Spark application; a comparison's jobs may use its slots that are free now."""
     if not is_local(spark.master or ""):
         reserve_slots(spark, free_slots(spark))
     return spark
@@ -266,7 +267,7 @@ def waiting_reason(held: HeldShards) -> str:
 
 
 def _shared(entry: Reconciliation, verdict: Verdict) -> FatalError:
-    """The fault that a target with sources in safe mode has one of several rows only."""
+    """Return the fault of a target in safe mode that has one of several rows with the same key."""
     return FatalError(
         "rows.duplicate",
         f"several rows of shards have the same key: {verdict.reason}",

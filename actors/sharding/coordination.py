@@ -1,4 +1,4 @@
-"""What a task needs of a shard-mode: the mode itself, and the coordination that it makes."""
+"""The interface of a shard mode: the mode, and the coordination that it creates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from replicator.watermark import Place, Watermark
 
 
 class Unit(Protocol):
-    """What a coordination needs to know about a source of the task."""
+    """A source of the task, as a coordination needs it."""
 
     source: str
     epoch: int
@@ -52,7 +52,7 @@ class Unit(Protocol):
         """Whether a restart is requested and not finished."""
 
     def group(self, target: int) -> GroupActor:
-        """The group of a target; started on first use."""
+        """Return the group of a target; it is started on first use."""
 
     def restart(self) -> None:
         """Restart the source from its saved position."""
@@ -63,9 +63,15 @@ class Unit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LockRemedy:
-    """A remedy of a lock; ``text`` says what it does. ``action``: of `unlock-ddl-lock`, for the
-    ``shard`` of its ``owner``; empty where it is done elsewhere. ``position``: of the statement,
-    where `binlog replace` gives others for it."""
+    """A remedy of a lock.
+
+    Attributes:
+        text: what it does.
+        action: the action of `unlock-ddl-lock`; empty if another command is the remedy.
+        owner: the source that the action names.
+        shard: the shard of this source.
+        position: the position of the statement, if `binlog replace` gives other statements for it.
+    """
 
     text: str
     action: str = ""
@@ -78,13 +84,18 @@ class LockRemedy:
 class OpenLock:
     """A lock, for reports.
 
-    ``id`` is how the operator names it. ``since``: when the earliest of its statements was
-    executed, in seconds by the clock of its source; None while that is not known. ``holding``: the
-    same of each source that holds rows after it.
-    ``reason``: why it is open, if not only because shards lack it; ``ways``: the remedies in that
-    case. ``holds``: whether rows may wait for it. ``refused``: the target has refused the
-    statement, and rows wait for the operator's answer. ``others``: more targets of which rows wait
-    for it; then rows of all shards of these and of its own target may wait.
+    Attributes:
+        id: its name for the operator.
+        since: when its first statement was executed, in seconds by the clock of the source; None if
+            that is not known.
+        holding: the same time for each source that holds rows after its statement.
+        reason: why it is open, if not only because shards lack the statement.
+        ways: the remedies for this reason.
+        holds: whether rows may wait for it.
+        refused: whether the target has refused the statement, and rows wait for the operator's
+            answer.
+        others: more targets whose rows wait for it. Then rows of all shards of these and of its own
+            target may wait.
     """
 
     id: str
@@ -99,13 +110,13 @@ class OpenLock:
 
     @property
     def shard(self) -> str:
-        """Where it is open for a ``reason``, the shard whose statement it is; else empty."""
+        """The shard whose statement is open, if there is a ``reason``; else empty."""
         view = self.view
         return str(Member(view.owner, view.item.member)) if self.reason and view.owner else ""
 
     @property
     def held_reason(self) -> str:
-        """What else than a schema change holds rows, as in `HeldShards`."""
+        """The reason, besides a schema change, why rows are held; as in `HeldShards`."""
         return lock_reason(self.id, conflict=bool(self.view.conflict), refused=self.refused)
 
 
@@ -123,8 +134,10 @@ class Widening:
 
 
 class Coordination(ABC):
-    """Creates the groups, is notified when a source starts and stops, reports the locks, and forces
-    one on request. The defaults are those of a coordination that leaves nothing open."""
+    """Creates the groups of all sources, reports their locks, and forces a lock on request.
+
+    It is notified when a run of a source starts and ends. By default, nothing is open.
+    """
 
     async def run(self) -> None:
         """Do the work that is independent of the sources, until cancelled."""
@@ -132,16 +145,14 @@ class Coordination(ABC):
 
     @abstractmethod
     def make_group(self, unit: Unit, target: int) -> GroupActor:
-        """The group of a target in a run of a source."""
+        """Create the group of a target for a run of a source."""
 
     def began(self, unit: Unit) -> None:
-        """A run of a source starts; nothing has been read yet."""
+        """A run of a source begins; nothing has been read yet."""
         return
 
     async def before_restart(self) -> None:
-        """Wait a little for other locks that are about to make sources restart, so that one restart
-        serves all of them.
-        """
+        """Wait a little for other locks that will restart sources: one restart serves all."""
         return
 
     async def ended(self, unit: Unit) -> None:
@@ -149,63 +160,72 @@ class Coordination(ABC):
         return
 
     def open_items(self, source: str) -> Collection[Place]:
-        """The positions of open DDL items: the saved position stays before all of them."""
+        """Return the positions of open items; the saved position stays before all of them."""
         return ()
 
     def open_targets(self, source: str) -> Collection[int]:
-        """The targets (numbers) of the open items of a source."""
+        """Return the targets (numbers) of the open items of a source."""
         return ()
 
     def held(self) -> Mapping[TableName, HeldShards]:
-        """The shards whose rows may wait for schema changes, by target.
+        """Return, by target, the shards whose rows may wait for schema changes.
 
-        At the same moment, everything else up to the positions that are applied is on the targets.
+        At the same moment, all other rows before the applied positions are on the targets.
         """
         return {}
 
     def gives_way(self, target: TableName, member: Member) -> bool:
-        """Whether a shard of a target was dropped, and the target goes when the others are."""
+        """Return whether a shard was dropped, and its target is dropped when all its shards are."""
         return False
 
     async def paths(self, own: Table, target: TableName) -> Sequence[ColumnPath]:
-        """Return the paths by which columns of a table with this structure come to a target.
+        """Return the paths from columns of a table with this structure to columns of a target.
 
-        Empty if its rows can't; several if it is not known which one is right. Raises
+        Empty if the target can't have its rows; several if the right path is not known. Raises
         DatabaseUnavailableError.
         """
         return ((),)
 
     def widening(self, own: Table, target: Table) -> Widening | None:
-        """Return the change after which a target takes the rows of a table with this structure.
+        """Return the change after which a target accepts rows of a table with this structure.
 
-        None if it takes them already, or never.
+        None if it accepts them already, or never can.
         """
         return None
 
     def open_locks(self) -> Sequence[OpenLock]:
-        """What waits for shards, for the operator, or to be executed."""
+        """Return the locks that wait for shards or for the operator, or are being executed."""
         return ()
 
     def differences(self) -> Mapping[TableName, Differences[Member]]:
-        """The targets whose shards may differ, and do: in what."""
+        """Return the differences between the shards of each target whose shards may differ."""
         return {}
 
     @abstractmethod
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
-        """Force a lock, named by its id; returns when that is decided and saved.
+        """Force a lock; return when the decision is saved.
 
-        ``owner`` is the source whose statement is executed (empty: the lock's own owner), ``shard``
-        the one of its shards that has it (empty: any); with ``skip`` none is. Raises UnlockError
-        with a message for the operator, DisputedError where the operator has to choose whose
-        statement.
+        Args:
+            lock: its id.
+            owner: the source whose statement is executed; empty for the lock's own owner.
+            skip: whether no statement is executed.
+            shard: the shard of the owner that has the statement; empty for any.
+
+        Raises:
+            UnlockError: with a message for the operator.
+            DisputedError: the operator has to choose whose statement is executed.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinationTools:
-    """The environment of a coordination. ``setups`` are all sources, ``units`` those that are read,
-    complete when the first of them starts. ``blocked`` are the blocked targets, ``moved`` the
-    shards that a RENAME gives another target.
+    """The environment of a coordination.
+
+    Attributes:
+        setups: all sources.
+        units: the sources that are read; complete when the first of them starts.
+        blocked: the blocked targets.
+        moved: the shards that a RENAME gives another target.
     """
 
     setups: Mapping[str, SourceSetup]
@@ -218,7 +238,7 @@ class CoordinationTools:
 
     @property
     def registry(self) -> SchemaRegistry:
-        """The structures and the numbers of what is replicated."""
+        """The structures and numbers of the replicated tables."""
         return self.writer.registry
 
     @property
@@ -229,7 +249,7 @@ class CoordinationTools:
 
 @dataclass(frozen=True, slots=True)
 class WriterRules:
-    """The part of a shard-mode that the writer uses for statements and rows."""
+    """The rules of a shard mode that the writer uses for statements and rows."""
 
     statements: StatementRules
     columns: WritableColumns
@@ -237,9 +257,12 @@ class WriterRules:
 
 @dataclass(frozen=True, slots=True)
 class WriterTools:
-    """What the rules of the writer are made of. ``strict``: a schema change that would be left open
-    pauses the task. ``reconciles``: rows of which only the shards know the values are read from
-    them."""
+    """The environment of the writer's rules.
+
+    Attributes:
+        strict: whether a schema change that would stay open pauses the task instead.
+        reconciles: whether rows are read from the shards if only the shards know their values.
+    """
 
     registry: SchemaRegistry
     meta: MetaStore
@@ -251,51 +274,57 @@ class WriterTools:
 
 
 class ShardMode(ABC):
-    """One `shard-mode` of the task file: everything that depends on the mode."""
+    """A `shard-mode` of the task file: everything that depends on the mode."""
 
     equal_structures = False
-    """Whether a task requires at its start that all shards of a target have the same structure."""
+    """Whether a start requires that all shards of a target have the same structure."""
     joins_structures = False
-    """Whether a target has the least structure that takes the rows of all its shards."""
+    """Whether a target has the smallest structure that takes the rows of all its shards."""
     holds_rows = True
-    """Whether rows of one table may wait while those of another go on."""
+    """Whether rows of one table may wait while rows of another are applied."""
     lets_shards_leave = False
-    """Whether a shard that the task file leaves out may go while something is open."""
+    """Whether a shard that the task file no longer names may leave while something is open."""
     drops_targets = False
-    """Whether a target is dropped with its last shard, and a database with the last in it."""
+    """Whether a target is dropped with its last shard, and a database with its last target."""
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
-        """What was decided about the schema changes of targets; empty where nothing is."""
+        """Return the saved decisions about schema changes of targets; empty if there are none."""
         return ()
 
     def moved_entries(self, entries: Sequence[str], moves: MovedPlaces) -> Sequence[str]:
-        """The saved entries of a target (`entry` of its records), with the binlog positions that
-        another server has which has taken a source over. Raises what ``moves`` raises."""
+        """Return a target's saved entries (`entry` of its records) with a new server's positions.
+
+        The new server has taken the place of a source. Raises the errors of ``moves``.
+        """
         return entries
 
     async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
-        """By target, what rows of shards without a column get there, where that is saved; elsewhere
-        the target's defaults decide."""
+        """Return, by target, the saved values of columns in rows of shards that lack the columns.
+
+        Without a saved value, the target's default is the value.
+        """
         return {}
 
     async def leave(self, meta: MetaStore, target: TableName, members: Iterable[Member]) -> None:
-        """Save that the task file no longer routes these shards to a target, where more is saved of
-        them than in the checkpoint."""
+        """Save that the task file no longer routes these shards to a target.
+
+        A mode overrides this if it saves more about shards than the checkpoint has.
+        """
         return
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
     ) -> Mapping[TableName, GroupState[TableName]]:
-        """By target, the groups of a source that the task follows for the first time.
+        """Return, by target, the groups of a source that the task follows for the first time.
 
-        ``members``: its shards, each with its target. Empty where groups start without a state.
+        ``members``: its shards, each with its target. Empty if groups start without a state.
         """
         return {}
 
     @abstractmethod
     def writer_rules(self, tools: WriterTools) -> WriterRules:
-        """The rules that the writer uses before it executes a statement and plans rows."""
+        """Return the rules that the writer uses before it executes a statement and plans rows."""
 
     @abstractmethod
     async def coordination(self, tools: CoordinationTools) -> Coordination:
-        """The coordination of a run, from its saved state."""
+        """Create the coordination of a run from its saved state."""
