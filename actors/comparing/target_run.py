@@ -41,7 +41,7 @@ LOOKS = 3 * STRIKES
 """Most further reads of a row."""
 
 UNAPPLIED_LOOKS = 2
-"""Further reads in a row while the task has not applied what its sources have."""
+"""Further reads in a row at which the task has not applied everything that its sources have."""
 
 RangeDoubt = tuple[int, Doubt]
 """The number of a range, and a doubt about it."""

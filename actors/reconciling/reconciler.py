@@ -190,7 +190,8 @@ class Reconciler:
             max_load=MAX_LOAD,
             repair_now=True,
             pairs_only=True,
-            # The correction reads each row again, and leaves a row that is right by then.
+            # One mismatch is enough: the correction reads each row again, and leaves a row that is
+            # right by then.
             strikes=1,
             resume=True,
         )

@@ -402,7 +402,6 @@ def _parts(doubt: Doubt, large: _TooLargeError, sessions: Sessions) -> tuple[Dou
 def _cuts(
     table: ComparedTable, lower: Bound, upper: Bound, every: int, sessions: Sessions
 ) -> tuple[tuple[bytes, ...], ...]:
-    """Return the bounds that split a range of a table into parts of ``every`` rows."""
     return tuple(islice(bounds_in(table, lower, upper, every, sessions), MOST_CUTS))
 
 

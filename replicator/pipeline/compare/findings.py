@@ -53,8 +53,8 @@ class ComparedRange:
     Attributes:
         rows: rows of the target.
         differing: rows that differ.
-        held: rows that wait for a lock.
-        unsettled: rows whose source the task has not caught up with.
+        held: differing rows that wait for a lock.
+        unsettled: differing rows whose source the task has not caught up with.
     """
 
     rows: int

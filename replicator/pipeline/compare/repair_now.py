@@ -377,7 +377,7 @@ def _named(
 
 
 def _follows(difference: RowDifference, seen: bytes | None) -> bool:
-    """Return whether the task may still apply the changes of the shard since ``seen``."""
+    """Return whether the task may still apply a change that the shard has made since ``seen``."""
     if difference.kind == "missing":
         return difference.in_shard != seen
     return difference.kind == "extra" and seen is not None
