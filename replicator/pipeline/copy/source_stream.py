@@ -165,8 +165,8 @@ class SourceStream(BlockingSession):
         ``table`` is the quoted name. Raises the driver's error; ER_LOCK_WAIT_TIMEOUT if the
         transactions that have written to the table have not ended in time.
         """
-        # Before MySQL 8, only a lock of InnoDB's own waits for transactions to end. LOCK TABLES takes
-        # one without autocommit (its manual, "LOCK TABLES and UNLOCK TABLES Statements").
+        # Before MySQL 8, only a lock of InnoDB's own waits for transactions to end. LOCK TABLES
+        # takes one without autocommit (manual, "LOCK TABLES and UNLOCK TABLES Statements").
         self.run(
             b"SET SESSION autocommit=0,SESSION innodb_table_locks=1"
             b",SESSION lock_wait_timeout=%d,SESSION innodb_lock_wait_timeout=%d"
