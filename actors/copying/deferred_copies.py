@@ -74,12 +74,9 @@ async def deferred_copy(
 ) -> DeferredCopy | None:
     """Return the later copies of a source whose first copy is done; None if there are none.
 
-    Shards that can be copied now are recorded as begun. Raises FatalError, TransientError,
-    DatabaseUnavailableError.
-
-    Args:
-        applied: by target, the key of a position in the source's binlog up to which the target is
-            known to have everything.
+    Shards that can be copied now are recorded as begun. ``applied``: by target, the key of a
+    position in the source's binlog up to which it is known to have everything. Raises FatalError,
+    TransientError, DatabaseUnavailableError.
     """
     checkpoint = await meta.load(setup.source)
     if checkpoint is None or setup.source in blocked.sources:
