@@ -1,8 +1,8 @@
-"""The parts of tables that no row tells, on which all members agree or not. Pure.
+"""The parts of tables that do not show in rows, and on which all members agree or not. Pure.
 
-Defaults, comments, the order of columns and the like are no part of the join. The target takes the
-value of each such part when all members have it. This follows from the structures of the members
-alone, so it does not matter in which order their statements were made, or which one was the last.
+Defaults, comments, the order of columns and similar parts are not part of the join. If all members
+have the same value of such a part, the target gets it. This follows from the members' structures
+alone, so the order of their statements does not matter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from replicator.sharding.optimistic.standings import Standing
 
 
 class PartKind(StrEnum):
-    """What a part is."""
+    """The kind of a part."""
 
     DEFAULT = "default"
     COMMENT = "comment"
@@ -47,7 +47,7 @@ _GENERAL = {"latin1": "latin1_swedish_ci", "binary": "binary"}
 
 
 def described_part(part: Part) -> str:
-    """A part for a message."""
+    """Return the words for a part in a message."""
     kind, name = part
     if not name:
         return kind.value
@@ -56,7 +56,7 @@ def described_part(part: Part) -> str:
 
 @lru_cache(maxsize=4096)
 def values_of(table: Table) -> Mapping[Part, str]:
-    """The parts of a table, but for the order of its columns, in one form for all servers."""
+    """Return a table's parts except the order of its columns, in one form for all servers."""
     found: dict[Part, str] = {}
     for column in table.columns:
         name = folded(column.name)
@@ -93,7 +93,7 @@ def _expression(text: str) -> str:
 
 
 def update_clause(table: Table, column: str) -> Sequence[Token]:
-    """The words ON UPDATE … of a column; none where it has none."""
+    """Return the words ON UPDATE … of a column; empty if it has none."""
     words = outer(definition_of(table.create_sql, column))
     for place, token in enumerate(words):
         if token.keyword == "ON" and place + 2 < len(words):
@@ -104,7 +104,7 @@ def update_clause(table: Table, column: str) -> Sequence[Token]:
 
 
 def outer(words: Sequence[Token]) -> list[Token]:
-    """The words of a definition that are in no brackets."""
+    """Return the words of a definition that are outside brackets."""
     found, depth = [], 0
     for token in words:
         depth -= token.text == ")"
@@ -129,7 +129,7 @@ def _is_invisible(words: Sequence[Token]) -> bool:
 
 
 def same_name(collation: str) -> str:
-    """A collation by the name that newer servers have for it."""
+    """Return a collation by the name that newer servers have for it."""
     return re.sub(r"^utf8_", "utf8mb3_", collation.lower())
 
 
@@ -155,9 +155,9 @@ def _options(table: Table) -> dict[Part, str]:
 
 
 def agreed(standings: Iterable[Standing]) -> dict[Part, str | None]:
-    """`agreed_parts` of members; empty if the structure of a member is not known.
+    """Return `agreed_parts` of members; empty if the structure of a member is not known.
 
-    A column that a member has otherwise than the target, as the operator has said, does not count.
+    A column does not count if the operator has answered that the member may differ in it.
     """
     tables: list[tuple[Table, Set[str]]] = []
     for standing in standings:
@@ -168,7 +168,7 @@ def agreed(standings: Iterable[Standing]) -> dict[Part, str | None]:
 
 
 def agreed_parts(tables: Iterable[tuple[Table, Set[str]]]) -> dict[Part, str | None]:
-    """The parts of all tables with the values on which they agree; None where they do not.
+    """Return the parts of all tables with the values on which they agree, or None if they differ.
 
     Each table is given with the columns (folded names) that do not count.
     """
@@ -187,12 +187,12 @@ def agreed_parts(tables: Iterable[tuple[Table, Set[str]]]) -> dict[Part, str | N
 
 
 def order_of(text: str) -> list[str]:
-    """The columns of the value of `ORDER`."""
+    """Return the columns of the value of `ORDER`."""
     return text.split("\0")
 
 
 def _joint_order(orders: Sequence[Sequence[str]]) -> str | None:
-    """All columns in an order that all members have; None if members differ in it."""
+    """Return all columns in an order that fits all members; None if there is none."""
     found = list(orders[0])
     for order in orders[1:]:
         for place, name in enumerate(order):
@@ -209,11 +209,14 @@ def _joint_order(orders: Sequence[Sequence[str]]) -> str | None:
 def changed_parts(
     before: Mapping[Part, str | None], after: Mapping[Part, str | None], there: Set[str]
 ) -> frozenset[Part]:
-    """The parts whose values on the target may be others now.
+    """Return the parts whose values on the target may have to change.
 
-    `there`: the columns that the target had before. If a new one is among them, the statement that
-    adds it to a member has not given it its default and the like on the target. A new foreign key
-    may have come with a statement that the target has not executed as it was.
+    A new column is included if the target already had it: then the statement that adds it to a
+    member has not given it its default and other parts on the target. A new foreign key may have
+    come with a statement that was not executed unchanged on the target.
+
+    Args:
+        there: the columns that the target had before.
     """
     found = {part for part in before.keys() & after.keys() if before[part] != after[part]}
     one, other = before.get(ORDER), after.get(ORDER)

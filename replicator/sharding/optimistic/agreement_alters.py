@@ -1,7 +1,7 @@
 """The ALTER actions that give a target the parts on which all its members agree. Pure.
 
-A column is defined anew from the target's own text, in which only these parts change: everything
-else of it belongs to the join, or to the operator.
+A column is redefined by the target's own text, in which only these parts change: every other part
+of it belongs to the join, or to the operator.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ _OF_COLUMNS = frozenset(
 def differing_parts(
     target: Table, wanted: Mapping[Part, str | None], compared: Collection[str] = ()
 ) -> frozenset[Part]:
-    """The parts on which members agree, and that the target has otherwise.
+    """Return the parts on which members agree and in which the target differs.
 
-    `compared`: columns whose collations belong to the join, since a key compares them.
+    Args:
+        compared: the columns whose collations belong to the join, since a key compares them.
     """
     values = values_of(target)
     found = {
@@ -60,8 +61,11 @@ def differing_parts(
 
 
 def _has_charset_of(target: Table, name: str, collation: str) -> bool:
-    """Whether a collation is one of a column's charset. If the target has another charset for rows
-    of shards that have left, the step that ends this brings the collation along."""
+    """Return whether a collation belongs to a column's charset.
+
+    If the target has another charset for the rows of shards that have left, the step that ends this
+    changes the collation, too.
+    """
     column = target.column(name)
     return column is not None and charset(column) == charset_of(collation)
 
@@ -72,8 +76,10 @@ def agreement_actions(
     wanted: Mapping[Part, str | None],
     members: Sequence[Table],
 ) -> dict[tuple[Part, ...], str]:
-    """The actions of an ALTER TABLE that give the target these parts as all members have them, each
-    with its parts; without those for which the task knows no action."""
+    """Return the actions of an ALTER TABLE that give the target the values of these parts.
+
+    Each action has its parts as the key. A part is left out if the task knows no action for it.
+    """
     found: dict[tuple[Part, ...], str] = {}
     order = wanted.get(ORDER) if ORDER in parts else None
     moved = dict(_moves(_names(target), _ordered(target, order))) if order is not None else {}
@@ -105,7 +111,7 @@ def _names(table: Table) -> list[str]:
 
 
 def _ordered(target: Table, order: str) -> list[str]:
-    """The target's columns in the order of its members; others stay after their neighbours."""
+    """Return the target's columns in the members' order; others stay after their neighbours."""
     there = _names(target)
     found = [name for name in order_of(order) if name in there]
     for place, name in enumerate(there):
@@ -115,9 +121,9 @@ def _ordered(target: Table, order: str) -> list[str]:
 
 
 def _moves(present: Sequence[str], wanted: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The columns that have to move, in this order, with their new positions."""
+    """Yield the columns that have to move, in this order, with their new positions."""
     places = [present.index(name) for name in wanted]
-    # The longest part that is in order already stays where it is.
+    # The longest run of columns that is in order already stays unchanged.
     best: list[tuple[int, ...]] = []
     for place in places:
         runs = [(len(run), run) for run in best if run[-1] < place]
@@ -131,8 +137,10 @@ def _moves(present: Sequence[str], wanted: Sequence[str]) -> Iterator[tuple[str,
 def _redefined(
     target: Table, name: str, parts: Iterable[Part], members: Sequence[Table]
 ) -> str | None:
-    """The definition of a target's column with these parts as a member has them; None if the
-    definition has a part that the task would lose."""
+    """Return the definition of a target's column with these parts as a member has them.
+
+    None if the definition has a part that would be lost.
+    """
     column = target.column(name)
     origin = next((table for table in members if table.column(name) is not None), None)
     words = definition_of(target.create_sql, name)
@@ -178,14 +186,16 @@ _UNKNOWN = frozenset(
 
 
 def _of_tidb(target: Table, words: Sequence[Token]) -> bool:
-    """Whether TiDB writes a part of the definition as a comment of its own."""
+    """Return whether TiDB writes a part of the definition as a comment of its own."""
     return "/*T!" in target.create_sql[words[0].start : words[-1].end + 40].partition("\n")[0]
 
 
 def _named_keys(target: Table, wanted: str | None, part: Part, members: Iterable[Table]) -> str:
-    """The actions by which the target's unique keys over some columns get the names that those of
-    all members have, and become as many; empty if the target has no such key, or no member shows
-    one that is missing."""
+    """Return the actions that give the target's unique keys over some columns the members' names.
+
+    Afterwards the target has as many such keys as the members. Empty if the target has no such key,
+    or if no member shows a missing one.
+    """
     there, names = set(values_of(target).get(part, "").split()), set((wanted or "").split())
     old, new = sorted(there - names), sorted(names - there)
     renamed = min(len(old), len(new))

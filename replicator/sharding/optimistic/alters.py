@@ -1,8 +1,8 @@
 """The ALTER TABLE from one shape of a target to another. Pure.
 
-For changes that the member's own statement does not make. Texts come from SHOW CREATE TABLE: the
-type of the member that has it, NULL by the join, and of a column that stays the target's own
-default.
+For changes that the member's own statement does not make. The texts are from SHOW CREATE TABLE: a
+type is from a member that has it, NULL is from the join, and the default of a column that stays is
+the target's own.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from replicator.sharding.optimistic.shapes import (
 )
 
 _FURTHER = frozenset({"DEFAULT", "AUTO_INCREMENT", "ON", "COMMENT", "INVISIBLE"})
-"""What follows the type and NULL in a definition, as servers write it."""
+"""Words that come after the type and NULL in a definition, as servers write it."""
 _DROPS_CHECK = "DROP CONSTRAINT"
 
 
 STAND_IN = "replicator_key"
-"""The plain index that a target has in place of a key, by which its rows are found."""
+"""The plain index that a target has instead of a key, to find its rows."""
 
 
 class NoAlterError(Exception):
-    """No ALTER is known for the change; the text says why."""
+    """No ALTER is known for the change; the text is the reason."""
 
 
 def derived_alter(
@@ -57,11 +57,17 @@ def derived_alter(
     members: Sequence[Table],
     converted: frozenset[str] = frozenset(),
 ) -> Sequence[str]:
-    """The actions of an ALTER TABLE for the change from one shape to another, which may be none.
+    """Return the actions of an ALTER TABLE from one shape to another; empty if none are needed.
 
-    ``target`` is its structure now, which may have more than the shape: columns that are extracted,
-    keys with these. ``members`` are the structures from which definitions are taken; the one that
-    makes the change first. ``converted``: columns to be as it has them. Raises NoAlterError.
+    Args:
+        target: its present structure, which may have more than the shape: extracted columns, and
+            keys with these.
+        members: the structures from which definitions are taken; first the member that makes the
+            change.
+        converted: columns to define as that member has them.
+
+    Raises:
+        NoAlterError: no ALTER is known.
     """
     gone = before.checks - after.checks
     return [
@@ -76,11 +82,13 @@ def derived_alter(
 def stand_in_index(
     before: Shape | None, after: Shape, target: Table, members: Iterable[Table | None]
 ) -> list[str]:
-    """The action that gives a target a plain index in place of the key that it loses, or takes the
-    index away again: it is there while some members have a key and others have none.
+    """Return the action that adds or drops the plain index instead of a key.
 
-    ``members``: their structures behind the change. Without an index, each row that is changed
-    would be looked for in the whole table.
+    The target has this index while some members have a key and others have none. Without it, each
+    changed row would be searched for in the whole table.
+
+    Args:
+        members: their structures after the change.
     """
     if before is None or (before.keys and not target.keys):
         # The target has refused the key.
@@ -98,19 +106,21 @@ def stand_in_index(
 
 
 def _indexable(found: ShapeColumn) -> bool:
-    """Whether an index has a column as a whole."""
+    """Return whether an index can have the whole column."""
     return not found.column.base_type.endswith(("text", "blob"))
 
 
 def alter_table(name: TableName, actions: Iterable[str]) -> str:
-    """The ALTER TABLE with these actions; empty without any."""
+    """Return the ALTER TABLE with these actions; empty if there are none."""
     text = ", ".join(actions)
     return f"ALTER TABLE {name.quoted} {text}" if text else ""
 
 
 def tried_on_a_copy(actions: Iterable[str]) -> list[str]:
-    """The actions that an empty copy of the target can show: MySQL gives each table names of its
-    own for CHECK constraints."""
+    """Return the actions that can be rehearsed on an empty copy of the target.
+
+    An action that drops a CHECK can't: MySQL gives the CHECKs of each table names of its own.
+    """
     return [action for action in actions if not action.startswith(_DROPS_CHECK)]
 
 
@@ -150,13 +160,13 @@ def _columns(
         values = origin if name in converted else target
         _refuse_other_default(values, wanted)
         modified = column_definition(wanted, origin, values, way=found.way)
-        # Others on the target are the operator's own.
+        # Other CHECKs on the target are the operator's own.
         left = {check.form for check in _checks(target)} - (before.checks - after.checks)
         yield f"MODIFY COLUMN {modified}{check_of(target, left, name)}"
 
 
 def _refuse_other_default(table: Table, wanted: Column) -> None:
-    """Raises NoAlterError where the text of a default may be another value than the default."""
+    """Raise NoAlterError if the text of a default may not be the whole default."""
     column = table.column(wanted.name)
     if column is not None and (shown := fill_of(table, column)).shows_less:
         raise NoAlterError(
@@ -165,8 +175,8 @@ def _refuse_other_default(table: Table, wanted: Column) -> None:
 
 
 def _suits(there: Column, found: ShapeColumn, former: ShapeColumn | None) -> bool:
-    """Whether the target's column needs no change: it is equal, or was made wider than its
-    shards'."""
+    """Return whether the target's column needs no change: it is equal, or wider than the shards'
+    since before."""
     wanted = found.column
     if found.way and finest_way({collation_way(there), found.way}) != collation_way(there):
         return False
@@ -181,16 +191,16 @@ def _sense(column: Column) -> tuple[str, str, bool]:
 
 
 def in_order(names: Iterable[str], members: Sequence[Table]) -> list[str]:
-    """Names in the order of the first member that has them."""
+    """Return the names in the order of the first member that has them."""
     left = dict.fromkeys(sorted(names))
     order = [folded(c.name) for table in members for c in table.columns]
     return [*dict.fromkeys(n for n in order if n in left), *(n for n in left if n not in order)]
 
 
 def origin_of(wanted: Column, members: Sequence[Table]) -> Table:
-    """The member whose definition of a column is the wanted one, or has its type at least.
+    """Return the member whose definition of a column is the wanted one, or at least has its type.
 
-    Raises NoAlterError where none has.
+    Raises NoAlterError if there is none.
     """
     having = [t for t in members if (c := t.column(wanted.name)) and kind(c) == kind(wanted)]
     for table in having:
@@ -204,7 +214,7 @@ def origin_of(wanted: Column, members: Sequence[Table]) -> Table:
 
 
 def column_definition(wanted: Column, origin: Table, values: Table, *, way: str = "") -> str:
-    """A column's definition for CREATE and ALTER, with its name, without its CHECK.
+    """Return a column's definition for CREATE and ALTER, with its name, without its CHECK.
 
     Args:
         origin: the member that the type is from.
@@ -248,7 +258,7 @@ def _is_null(tokens: Sequence[Token]) -> bool:
 
 
 def _place(name: str, origin: Table, target: Table) -> str:
-    """The position after the neighbour that the column has in the shard, if the target has that."""
+    """Return the position after the column's neighbour in the shard, if the target has that."""
     names = [folded(column.name) for column in origin.columns]
     place = names.index(name)
     if place == len(names) - 1:
@@ -271,7 +281,7 @@ def _dropped_keys(
             yield "DROP PRIMARY KEY"
     gone = before.constraints - after.constraints
     if after.primary is not None and not any(_key(table, after.primary) for table in members):
-        # One that was made while some members could not have this primary key.
+        # A unique key that was created while some members could not have this primary key.
         gone |= {after.primary} - {before.primary}
     yield from (f"DROP INDEX {quote(key.name)}" for key in _keys_of(target, gone))
     there = index_texts(target)
@@ -312,7 +322,7 @@ def _added_keys(
 
 
 def _keys_of(table: Table, constraints: Collection[Key]) -> list[UniqueKey]:
-    """The unique keys of a table that are these constraints, but for its primary key."""
+    """Return the unique keys of a table with these constraints, except its primary key."""
     return [k for k in table.keys if k.name != "PRIMARY" and key_parts(table, k) in constraints]
 
 
@@ -326,11 +336,12 @@ def _partial_key_text(parts: Key, members: Sequence[Table], taken: Collection[st
 
 
 def remaining_keys(before: Shape, after: Shape, present: Table, outcome: Table) -> list[str]:
-    """The actions that drop the keys of a target which a shard's own statement has left there,
-    although rows of shards may break them.
+    """Return the actions that drop keys which a shard's own statement has left on the target.
+
+    Rows of other shards may break these keys.
 
     Args:
-        before: what the target's keys stand for before the statement.
+        before: the target's shape before the statement.
         after: the join after it.
         outcome: the target after the statement alone.
     """
@@ -346,7 +357,7 @@ def remaining_keys(before: Shape, after: Shape, present: Table, outcome: Table) 
 def _checks(
     table: Table, forms: Collection[str] | None = None, column: str | None = None
 ) -> Sequence[CheckConstraint]:
-    """The CHECK constraints of a table: with these forms, in the definition of this column."""
+    """Return a table's CHECK constraints with these forms, in the definition of this column."""
     return [
         check
         for check in check_constraints(table)
@@ -356,7 +367,7 @@ def _checks(
 
 
 def check_of(table: Table, forms: Collection[str], column: str) -> str:
-    """The CHECK in the definition of a column, if it has one of these forms."""
+    """Return the CHECK in the definition of a column, if it has one of these forms."""
     found = _checks(table, forms, column)
     return f" CHECK {found[0].expression}" if found else ""
 
@@ -367,7 +378,7 @@ def _added_checks(
     there = {check.form for check in _checks(target)}
     for name, found in after.columns.items():
         if target.column(name) is None:
-            # A new column brings along what stands in its definition.
+            # The definition of a new column includes its CHECK.
             there |= {c.form for c in _checks(origin_of(found.column, members), None, name)}
     for form in sorted(after.checks - before.checks - there):
         texts = (check.expression for table in members for check in _checks(table, (form,)))
@@ -380,7 +391,7 @@ def _key(table: Table, columns: Key, *, primary: bool = False) -> UniqueKey | No
 
 
 def unique_key_of(columns: Key, members: Sequence[Table]) -> UniqueKey:
-    """A unique key of these columns as a member has it. Raises NoAlterError where none has."""
+    """Return a member's unique key of these columns. Raises NoAlterError if none has one."""
     for table in members:
         if (key := _key(table, columns)) is not None:
             return key
@@ -391,7 +402,7 @@ def unique_key_of(columns: Key, members: Sequence[Table]) -> UniqueKey:
 
 
 def primary_columns(columns: Key, members: Sequence[Table]) -> list[str]:
-    """The columns of a primary key that joins several: in the order of the members' own."""
+    """Return the columns of a joined primary key, in the order of the members' own keys."""
     found: dict[str, str] = {}
     for table in members:
         for key in table.keys:

@@ -1,13 +1,14 @@
-"""The answer to a member's statement: taken, taken with a step of the target, or open. Pure.
+"""The answer to a member's statement: accepted, accepted with a step of the target, or open. Pure.
 
-Pessimistic mode asks when all members have a statement; here the question is whether the member's
-rows still fit together with those of the others. The target's structure follows the join of the
-*taken* structures of all members: the structures after the last statement of each that was taken. A
-statement that can't be taken is *open*: its member's rows behind it are held, all others flow.
+In pessimistic mode the question is when all members have a statement. Here it is whether the
+member's rows still fit the others' rows. The target's structure follows the join of the
+*accepted* structures of all members; a member's accepted structure is the one after its last
+accepted statement. If a statement can't be accepted, it is *open*: later rows of its member are
+held, and all other rows are applied.
 
-Each statement is answered once, when every row before it is applied and their watermarks are saved;
-the answer is saved before anything is executed and any row behind it is applied. So a row that is
-read again is below a watermark, or of a structure that the target takes: no step waits for others.
+Each statement is answered once, when every row before it is applied and the watermarks are saved.
+The answer is saved before anything is executed and before any row after it is applied. So a row
+that is read again is below a watermark, or fits the target's structure: no step waits for others.
 """
 
 from __future__ import annotations
@@ -72,14 +73,19 @@ class StatementAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JoinVerdict(Generic[Name]):
-    """An answer. ``before`` and ``after`` are the target's shapes by it, None where unknown.
+    """An answer.
 
-    ``own``: the member's own statement makes the target so; else an ALTER is to be derived.
-    ``standing``: the member's after it. ``fills``: those of all columns. ``granted``: members whose
-    open statement is the same one. ``ceding``: columns in which the others yield, by the operator's
-    answer. ``converted``: columns that the target is to get as this member has them. ``given``:
-    columns that the target has by two names, and by the new ones afterwards. ``reconciled``:
-    columns in which older rows get the values of their shards.
+    Attributes:
+        standing: the member's state after it.
+        before: the target's shape before it; None if unknown.
+        after: the target's shape after it; None if unknown.
+        own: the member's own statement changes the target so; else an ALTER is derived.
+        fills: of all columns.
+        granted: members whose open statement is the same one.
+        ceding: columns in which the other members yield, by the operator's answer.
+        converted: columns that the target gets as this member has them.
+        given: columns that the target has by two names before it, and by the new ones after it.
+        reconciled: columns in which older rows get the values of their shards.
     """
 
     answer: StatementAnswer
@@ -96,7 +102,7 @@ class JoinVerdict(Generic[Name]):
 
     @property
     def step(self) -> bool:
-        """Whether the target is altered."""
+        """The target is altered."""
         return self.answer is StatementAnswer.TAKEN and (
             self.own
             or bool(self.converted)
@@ -105,7 +111,7 @@ class JoinVerdict(Generic[Name]):
 
 
 def answer(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
-    """The answer to a member's statement, or the new answer to one that was open."""
+    """Return the answer to a member's statement, or the new answer to an open one."""
     standing = state.members.get(change.member, Standing(None))
     if standing.open is not None and standing.open.granted:
         now = state.joined()
@@ -121,7 +127,7 @@ def answer(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
 
 
 def takeable(state: TargetState[Name], change: Change[Name]) -> bool:
-    """Whether an open statement can be taken by now."""
+    """Return whether an open statement can be accepted now."""
     opened = state.open_of(change.member)
     if opened is None:
         return False
@@ -135,7 +141,7 @@ def takeable(state: TargetState[Name], change: Change[Name]) -> bool:
 
 
 def _former(state: TargetState[Name], change: Change[Name]) -> Standing:
-    """The member's standing before a statement."""
+    """Return the member's state before a statement."""
     former = replace(state.members.get(change.member, Standing(None)), open=None)
     return former if former.taken is not None else replace(former, taken=change.before)
 
@@ -143,8 +149,10 @@ def _former(state: TargetState[Name], change: Change[Name]) -> Standing:
 def _unfit(
     state: TargetState[Name], former: Standing, change: Change[Name], objection: Objection
 ) -> Mapping[Action, str]:
-    """The answers that can't resolve a statement, with the reason: another objection stays, or
-    values would be converted that a server may change without a word."""
+    """Return the operator's answers that can't resolve a statement, with the reasons.
+
+    Either another objection stays, or values would be converted that a server may change silently.
+    """
     others = [standing for name, standing in state.members.items() if name != change.member]
     own_former = {} if former.taken is None else {change.member: former.taken}
     target = joined_beside(others, {**state.left, **own_former}, state.fills)
@@ -177,7 +185,10 @@ def left_open(
     reason: str,
     unfit: Mapping[Action, str] | None = None,
 ) -> JoinVerdict[Name]:
-    """The answer to a statement that can't be taken. ``unfit``: answers that can't resolve it."""
+    """Return the answer to a statement that can't be accepted.
+
+    ``unfit``: the operator's answers that can't resolve it.
+    """
     former = state.members.get(change.member, Standing(None))
     opened = OpenStatement(
         change.at,
@@ -197,10 +208,10 @@ def left_open(
 
 
 def standing_at_start(state: TargetState[Name], structure: Table | None) -> Standing:
-    """The standing of a member that is there at the start.
+    """Return the state of a member that exists at the start.
 
-    A column without a join with those of the members before it is ignored: the target follows the
-    others, and converts its values if each of them either arrives or is refused.
+    If a column can't be joined with the columns of the members before it, it is ignored: the target
+    follows the others, and converts the member's values if each one arrives or is refused.
     """
     standing = Standing(structure)
     while True:
@@ -215,8 +226,9 @@ def standing_at_start(state: TargetState[Name], structure: Table | None) -> Stan
 
 
 def settled(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
-    """The answer where the operator has given a replacement for the statement. The target need not
-    follow the member where it differs from the others.
+    """Return the answer if the operator has given a replacement for the statement.
+
+    The target need not follow the member in columns in which it differs from the others.
     """
     verdict = answer(state, replace(change, action=Action.SKIP))
     if verdict.answer is StatementAnswer.TAKEN:
@@ -227,8 +239,8 @@ def settled(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]
 
 
 def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> JoinVerdict[Name]:
-    """The answer to a statement that can be taken. Raises ObjectionError."""
-    # Rows of all members have the target's default in a column that none of them has.
+    """Return the answer to a statement that can be accepted. Raises ObjectionError."""
+    # In a column that no member has, the rows of all members have the target's default.
     state = replace(state, fills={**change.there, **state.fills})
     if change.after is None:
         why = f": {change.doubt}" if change.doubt else ""
@@ -260,13 +272,13 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     except ObjectionError as error:
         if not rows or change.reconciles or error.objection is not Objection.TYPE:
             raise
-        # An answer of the operator settles both.
+        # One answer of the operator settles both.
         text = f"{error}. Also, {rows[0]}"
         raise ObjectionError(error.objection, text, error.columns) from error
 
 
 def _same(others: Mapping[Name, Standing], change: Change[Name]) -> tuple[Name, ...]:
-    """The other members whose open statement is the same change."""
+    """Return the other members whose open statement is the same change."""
     return tuple(
         name
         for name, s in others.items()
@@ -282,8 +294,8 @@ def _given(
     change: Change[Name],
     before: Shape | None,
 ) -> tuple[GivenName, ...]:
-    """The names that the statement gives columns which the members without it lack or have
-    already."""
+    """Return the names given by the statement to columns that the other members lack, or have
+    under the new name already."""
     assert change.after is not None
     if narrowed(change.before, change.after, strict=change.strict):
         return ()
@@ -313,9 +325,9 @@ def _executed(
     *,
     again: bool,
 ) -> JoinVerdict[Name]:
-    """The answer to a statement that all members have made, or all that have its column.
+    """Return the answer to a statement that all members have made, or all members with its column.
 
-    It is executed as it is, unless the target has the column by both names, or the statement
+    It is executed unchanged, unless the target has the column by both names, or the statement
     creates a member ``again``.
     """
     assert change.after is not None
@@ -358,9 +370,10 @@ def _executed(
 
 
 def _left(state: TargetState[Name], change: Change[Name]) -> dict[Name, Standing]:
-    """The members that have left, if a statement creates one of them again; else none.
+    """Return the members that have left, if a statement creates one of them again; else none.
 
-    The target still has what their rows need. What only this one has needed goes now.
+    The target still has the parts that their rows need. The statement removes the parts that only
+    this member has needed.
     """
     if change.before is not None or change.member not in state.left:
         return {}
@@ -370,7 +383,7 @@ def _left(state: TargetState[Name], change: Change[Name]) -> dict[Name, Standing
 def _target_before(
     members: Sequence[Standing], left: Sequence[Standing], state: TargetState[Name]
 ) -> Shape | None:
-    """The target's shape: the join of its members, and of those that have left if there is one."""
+    """Return the target's shape: the join of its members, and of former ones if that exists."""
     try:
         return joined([*members, *left], state.fills)
     except NoJoinError:
@@ -403,7 +416,7 @@ def _judged(
     rounded = rounded_apart(change.before, change.after, together, strict=change.strict)
     known, found_by = _found_by(change, before, together)
     keyed = together.identifies and change.found_by != frozenset()
-    # What the operator has accepted in the key is no objection to further statements.
+    # A column that the operator has accepted in the key is no objection to further statements.
     anew = stale - former.stale | rounded
     if unclear := _stale([*others.values(), standing]) & (found_by - known) | anew & found_by:
         raise without_key(unclear, keyed=keyed)
@@ -417,7 +430,7 @@ def _judged(
     kept_fills = _kept(fills, before, together)
     tables = [s.taken for s in (*others.values(), standing) if s.taken is not None]
     without_value = unfindable(together, found_by, tables, kept_fills) - state.unfindable(known)
-    # Rows of shards have had the target's default in a key that only the target has.
+    # In a key that only the target has, rows of shards have had the target's default.
     if without_value := without_value - (known - (before.columns.keys() if before else set())):
         raise without_fill(without_value, keyed=keyed)
     ceding = objections.types if change.action is Action.EXEC else frozenset()
@@ -442,7 +455,7 @@ def _beside(
     standing: Standing,
     objections: Objections[Name],
 ) -> tuple[Standing, Shape]:
-    """The member's standing and the join with the others, with the exceptions by the operator."""
+    """Return the member's state and the join with the others, with the operator's exceptions."""
     rest = list(others.values())
     left = {name: table for name, table in state.left.items() if name != member}
     ceding = objections.types
@@ -469,7 +482,7 @@ def _beside(
 def _found_by(
     change: Change[Name], before: Shape | None, together: Shape
 ) -> tuple[Set[str], Set[str]]:
-    """The columns by whose values rows are found on the target before a statement, and after."""
+    """Return the columns by whose values rows are found on the target, before and after."""
     if change.found_by == frozenset():
         return set() if before is None else before.columns.keys(), together.columns.keys()
     known = frozenset() if before is None else before.identifying
@@ -479,13 +492,12 @@ def _found_by(
 
 
 def _stale(standings: Iterable[Standing]) -> frozenset[str]:
-    """The columns in which the target has former values of older rows."""
+    """Return the columns in which older rows on the target have former values."""
     return frozenset().union(*(standing.stale for standing in standings))
 
 
 def _kept(fills: Mapping[str, Fill], before: Shape | None, after: Shape) -> Mapping[str, Fill]:
-    """The fills of the target's columns, including those of columns that only a former shard
-    had."""
+    """Return the fills of the target's columns, also of columns that only a former shard had."""
     dropped = () if before is None else before.columns.keys() - after.columns.keys()
     return {name: fill for name, fill in fills.items() if name not in dropped}
 
@@ -503,7 +515,7 @@ def _fills(state: TargetState[Name], change: Change[Name]) -> dict[str, Fill]:
 def _is_own(
     state: TargetState[Name], before: Shape | None, after: Shape, change: Change[Name]
 ) -> bool:
-    """Whether the member's own statement gives the target its new structure."""
+    """Return whether the member's own statement gives the target its new structure."""
     assert change.after is not None
     if change.before is None:
         return before is None
@@ -514,13 +526,13 @@ def _is_own(
     parted = gives_partitions(change.before, change.after, known)
     old, new = shape_of(change.before), shape_of(change.after)
     if parted is False or old.checks - new.checks:
-        # The target may have CHECKs by other names.
+        # The target may have the CHECKs by other names.
         return False
     if before is not None and before.sense != after.sense:
         return before.sense == old.sense and after.sense == new.sense
     if parted:
         return True
-    # Rows do not depend on it: the target gets it once all members are equal.
+    # Rows do not depend on this part: the target gets it when all members are equal.
     return old.sense == new.sense and all(
         taken is not None and definitions(taken) == definitions(change.after) for taken in others
     )

@@ -1,12 +1,12 @@
 """The order of columns: which one accepts every value of another, equal in value and meaning.
 
-The least column that accepts the values of several is a maximum, attribute by attribute: its type
-is that of one of them (with a type that no member has, large tables would be rewritten twice), its
-charset is the widest, and it may be NULL if one of them may. Pure.
+The least column that accepts the values of several is a maximum, attribute by attribute. Its type
+is the type of one of them (with a type that no member has, large tables would be rewritten twice),
+its charset is the widest, and it is nullable if one of them is. Pure.
 
-Narrower than `replicator.schema.structure.conversions`, which also lets values take another form (a
-number as text, a date with a time): what a shard shows and what its target shows must be the same
-here, since the target's column may become the shard's own again.
+This order is narrower than `replicator.schema.structure.conversions`, which also accepts values in
+another form (a number as text, a date with a time). Here, a shard and its target must show equal
+values, since the target's column may become the shard's own again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WIDER_CHARSETS = {
 
 
 def kind(column: Column) -> str:
-    """A column's type as all servers show it: without the width of display, which changes nothing.
+    """Return a column's type as all servers show it: without the display width.
 
     MySQL 8 shows no width of an integer (its manual, "Numeric Type Attributes").
     """
@@ -59,13 +59,14 @@ def _kind(text: str) -> str:
 
 
 def charset(column: Column) -> str:
-    """The charset of a column by the name that newer servers have for it."""
+    """Return the charset of a column by the name that newer servers have for it."""
     return _CHARSETS.get(column.charset.lower(), column.charset.lower())
 
 
 def takes(wide: Column, narrow: Column) -> bool:
-    """Whether the type and the charset of ``wide`` accept every value of ``narrow`` unchanged,
-    apart from NULL, generated columns and comparison.
+    """Return whether the type and charset of ``wide`` accept every value of ``narrow`` unchanged.
+
+    NULL, generated columns and comparison are not considered.
     """
     mine, its = charset(narrow), charset(wide)
     if mine != its and its not in _WIDER_CHARSETS.get(mine, frozenset()):
@@ -87,10 +88,11 @@ def takes(wide: Column, narrow: Column) -> bool:
 
 
 def joined_column(columns: Sequence[Column], compared: Sequence[Column] = ()) -> Column | None:
-    """The least column that accepts the values of all of these; None if there is none.
-    ``compared``: those that make rows unique, so that their collations count.
+    """Return the least column that accepts the values of all of these; None if there is none.
+
+    ``compared``: the columns that make rows unique, so that their collations count.
     """
-    # In a fixed order, so that the result does not depend on that of the members.
+    # In a fixed order, so that the result does not depend on the order of the members.
     order = sorted(columns, key=lambda c: (kind(c), charset(c), c.collation, c.type, c.name))
     wide = _widest_charset(order)
     if wide is None:
@@ -117,8 +119,7 @@ def _widest_charset(columns: Sequence[Column]) -> Column | None:
 
 
 def _collation(columns: Sequence[Column], wide: Column, compared: Sequence[Column]) -> str | None:
-    """The collation, of the widest charset, by which all values stay different that were
-    different."""
+    """Return the collation, of the widest charset, that keeps all different values different."""
     if not wide.charset:
         return ""
     own = [c.collation for c in columns if charset(c) == charset(wide)]
@@ -133,10 +134,10 @@ def _collation(columns: Sequence[Column], wide: Column, compared: Sequence[Colum
 
 
 def finest_way(ways: Set[str]) -> str | None:
-    """The collation, of several, by which all values stay different that were different.
+    """Return that one of several collations that keeps all different values different.
 
-    ``bin`` distinguishes all texts but those that differ in spaces at their ends, which a collation
-    without padding distinguishes, too.
+    ``bin`` distinguishes all texts except those that differ only in trailing spaces, which a
+    collation without padding distinguishes, too.
     """
     if len(ways) == 1:
         return min(ways)
@@ -154,12 +155,12 @@ def _distinguishes_spaces(way: str) -> bool:
 
 
 def collation_way(column: Column) -> str:
-    """A collation's name without its charset's."""
+    """Return a collation's name without the charset."""
     return column.collation.lower().partition("_")[2]
 
 
 def comparable(one: Column, other: Column) -> bool:
-    """Whether one of two columns accepts all values of the other unchanged."""
+    """Return whether one of two columns accepts all values of the other unchanged."""
     return takes(one, other) or takes(other, one)
 
 

@@ -1,4 +1,4 @@
-"""What members of one target have otherwise than it, and where they disagree. Pure."""
+"""How members of one target differ from it, and on which parts they disagree. Pure."""
 
 from __future__ import annotations
 
@@ -29,8 +29,13 @@ from replicator.sharding.optimistic.standings import (
 
 @dataclass(frozen=True, slots=True)
 class Differences(Generic[Name]):
-    """``members``: of those that are not as the target, in what. ``notices``: what no row can tell
-    and no statement waits for, but two members have otherwise."""
+    """How the members of a target differ from it.
+
+    Attributes:
+        members: the differences of each member that has any.
+        notices: differences between members that do not show in rows, and that no statement waits
+            for.
+    """
 
     members: Mapping[Name, tuple[str, ...]]
     notices: tuple[str, ...]
@@ -44,11 +49,11 @@ def differences_of(
     agreed: Mapping[Part, str | None] | None = None,
     changed: Collection[Part] = (),
 ) -> Differences[Name]:
-    """In what the members of a target differ by the structures that were taken.
+    """Return how the members of a target differ, by their accepted structures.
 
     Args:
-        agreed: the parts that no row tells, with the values on which all members agree.
-        changed: those of them that the target may have otherwise.
+        agreed: the parts that do not show in rows, with the values on which all members agree.
+        changed: the parts in which the target may differ.
     """
     shape = state.joined()
     if shape is None:
@@ -64,8 +69,11 @@ def differences_of(
 
 
 def against(state: TargetState[Name], member: Name, opened: OpenStatement) -> Sequence[Name]:
-    """The members because of which a member's statement is open: those that have not made it, or
-    have the column otherwise, or still have the one that it adds again."""
+    """Return the members that keep a member's statement from being accepted.
+
+    They have not made it, have another column by its name, or still have the column that it adds
+    again.
+    """
     own = state.members.get(member, Standing(None))
     others = [(name, s) for name, s in sorted(state.members.items()) if name != member]
     match opened.objection:
@@ -139,7 +147,7 @@ def _defaults(state: TargetState[Name], shape: Shape) -> Iterator[str]:
 
 
 def _parts(agreed: Mapping[Part, str | None], changed: Iterable[Part]) -> Iterator[str]:
-    """The parts in which members differ since a statement, but for defaults."""
+    """Yield the parts in which members differ since a statement, except defaults."""
     for part in sorted(changed):
         if agreed[part] is not None:
             yield f"the target does not have the {described_part(part)} of all its shards yet"

@@ -1,9 +1,9 @@
 """Fills: the value of a row in a column that its target has and its shard lacks. Pure.
 
-It is the value that the shard's own ADD COLUMN will give its rows, so it does not matter on which
-side of that statement a row is applied: the constant default, the default of the type where the
-column may not be NULL and has none, else NULL. It is saved when the target gets the column, since
-the target's default may change later.
+It is the value that the shard's own ADD COLUMN will give its rows, so it does not matter whether a
+row is applied before or after that statement: the constant default, else NULL, or the default of
+the type if the column is NOT NULL and has no default. It is saved when the target gets the column,
+since the target's default may change later.
 """
 
 from __future__ import annotations
@@ -22,42 +22,44 @@ NOT_CONSTANT = "?"
 """The fill of a column whose default differs at each execution or for each row."""
 
 _NO_ASCII = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
-"""The charsets in which texts of ASCII are other bytes."""
+"""The charsets that encode the characters of ASCII by other bytes."""
 _ALL_CHARACTERS = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"})
 """The charsets with characters that utf8mb3 lacks."""
 _READS_TEXT = frozenset({"special", "json"})
-"""The families of types that take a value from a text, but otherwise, or not, from bytes."""
+"""The families of types that accept a text, but not its bytes, or with another meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """The value as an SQL literal (``sql``), and in a normalised form (``text``), to compare."""
+    """A value, as an SQL literal (``sql``) and in a normalised form for comparison (``text``)."""
 
     sql: str
     text: str
 
     @property
     def constant(self) -> bool:
-        """Whether all rows get the same."""
+        """All rows get the same value."""
         return self.sql != NOT_CONSTANT
 
     @property
     def shows_less(self) -> bool:
-        """Whether it is a constant that the server may show otherwise than it stores it."""
+        """The value is a constant that the server may display differently from its stored value."""
         return not self.constant and self.text != NOT_CONSTANT
 
     @property
     def null(self) -> bool:
-        """Whether it is NULL."""
+        """The value is NULL."""
         return self.sql == "NULL"
 
 
 @dataclass(frozen=True, slots=True)
 class TargetFills:
-    """What rows of shards without a column of a target get there, by its folded name.
+    """The values of rows in columns of a target that their shard lacks.
 
-    ``stale``: columns that some shards have dropped: their older rows have what they had.
-    ``taken``: the structures of the rows on the target, of shards with an open statement.
+    Attributes:
+        fills: by the column's folded name.
+        stale: columns that some shards have dropped; their older rows keep their former values.
+        taken: for shards with an open statement, the structure of their rows on the target.
     """
 
     fills: Mapping[str, Fill]
@@ -66,12 +68,14 @@ class TargetFills:
 
     @property
     def certain(self) -> Mapping[str, Fill]:
-        """Those that all rows have."""
+        """The fills that all rows without the column have."""
         return {name: fill for name, fill in self.fills.items() if name not in self.stale}
 
     def changed(self, shard: Member, now: Table) -> frozenset[str]:
-        """The columns (folded names) that a shard with an open statement has now otherwise than in
-        its rows on the target; all, where these are not known."""
+        """Return the columns that a shard with an open statement has changed since its rows.
+
+        The names are folded. If the structure of its rows on the target is not known, returns all.
+        """
         taken = self.taken.get(shard)
         tables = [now] if taken is None else [taken, now]
         names = {folded(column.name) for table in tables for column in table.columns}
@@ -85,7 +89,7 @@ _NULL = Fill("NULL", "NULL")
 
 
 def fill_of(table: Table, column: Column) -> Fill:
-    """The value that existing rows get when this column is added (MySQL's manual, "Data Type
+    """Return the value that existing rows get when this column is added (MySQL's manual, "Data Type
     Defaults")."""
     if column.generated or column.auto_increment:
         return _NOTHING
@@ -105,7 +109,7 @@ def fill_of(table: Table, column: Column) -> Fill:
     if column.base_type == "float":
         sql = repr(as_float(sql.strip("'")))
     elif column.base_type == "char" and tokens[0].kind is TokenKind.STRING:
-        # TiDB shows the spaces that the column does not store.
+        # TiDB displays the trailing spaces that the column does not store.
         sql = f"{sql[:-1].rstrip(' ')}'"
     return _fill(column, sql, text)
 
@@ -116,10 +120,10 @@ def _fill(column: Column, literal: str, text: str) -> Fill:
 
 
 def _shows_less(column: Column, text: str) -> bool:
-    """Whether a server may show a default otherwise than the column stores it.
+    """Return whether a server may display a default differently from the stored value.
 
-    Servers show six digits of a FLOAT. Those that keep the texts of defaults in utf8mb3 show a
-    question mark for each other character.
+    Servers display six digits of a FLOAT. Servers that keep the texts of defaults in utf8mb3
+    display a question mark for each other character.
     """
     if column.base_type == "float":
         digits = text.partition("e")[0].replace(".", "").strip("-+0")
@@ -128,7 +132,7 @@ def _shows_less(column: Column, text: str) -> bool:
 
 
 def _written(column: Column, literal: str) -> str:
-    """A literal that means the same in a session of any charset, such as of bytes."""
+    """Return a literal with the same meaning in a session of any charset."""
     bare = column.charset.lower() not in _NO_ASCII and column.sql_type.family not in _READS_TEXT
     if literal[:1] != "'" or (literal.isascii() and bare):
         return literal
@@ -138,8 +142,9 @@ def _written(column: Column, literal: str) -> str:
 def beside(
     target: Table | None, change: MemberChange, fills: Mapping[str, Fill]
 ) -> Mapping[str, Fill]:
-    """The values of all rows on the target in columns that a statement adds to a shard, and that
-    the target has beside those of its shards. ``fills``: those of its shards' columns.
+    """Return the values of existing rows in columns that a statement adds and the target has.
+
+    No shard has these columns yet; ``fills`` has the fills of the shards' columns.
     """
     if target is None or change.after is None:
         return {}
@@ -153,7 +158,7 @@ def beside(
 
 
 def without_formulas(target: Table, shard: Table, ceded: Set[str]) -> Table:
-    """The target without those of these columns (folded names) that both compute."""
+    """Mark the columns (folded names) that both compute as withheld from the target."""
     computed = ceded & {folded(column.name) for column in shard.columns if column.generated}
     if not computed:
         return target
@@ -165,7 +170,7 @@ def without_formulas(target: Table, shard: Table, ceded: Set[str]) -> Table:
 
 
 def filled(target: Table, fills: Mapping[str, Fill]) -> Table:
-    """The target's table whose columns say what rows without them get, by their folded names."""
+    """Return the target's table with the fills in its columns, given by their folded names."""
     wanted = {name: fill.sql for name, fill in fills.items() if fill.constant}
     if not any(folded(c.name) in wanted and not c.generated for c in target.columns):
         return target
@@ -177,7 +182,7 @@ def filled(target: Table, fills: Mapping[str, Fill]) -> Table:
 
 
 def _implicit(column: Column) -> Fill:
-    """The default of a NOT NULL column that has none: of an ENUM, its first label."""
+    """Return the default of a NOT NULL column without one: for an ENUM, its first label."""
     if column.base_type == "enum":
         label = labels_of(column)[0]
         quoted = label.replace("\\", "\\\\").replace("'", "''")

@@ -1,7 +1,7 @@
-"""The foreign keys on which all members agree, as parts of tables that no row tells. Pure.
+"""The foreign keys on which all members agree, as parts of tables that do not show in rows. Pure.
 
 The task writes without checks of foreign keys, and makes the changes of ON DELETE and ON UPDATE by
-statements, so rows do not depend on the keys of the target.
+statements, so rows do not depend on the target's foreign keys.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _THERE = "there"
 _GONE = ""
 _BY_DEFAULT = ("", "RESTRICT", "NO ACTION")
 _MADE = re.compile(r"_ibfk_\d+$", re.IGNORECASE)
-"""The end of a name that a server has made."""
+"""The end of a name that a server has generated."""
 DROPS_KEY = "DROP FOREIGN KEY"
 
 
 def part_of(key: ForeignKeyDefinition) -> Part:
-    """Return the part that a foreign key is: its columns and actions.
+    """Return the part for a foreign key: its columns and actions.
 
-    Its name and its parent are left out: each shard has its own.
+    Its name and its parent are left out, since they differ from shard to shard.
     """
     words = [", ".join(map(folded, key.columns))]
     for when, action in (("delete", key.on_delete), ("update", key.on_update)):
@@ -38,7 +38,7 @@ def part_of(key: ForeignKeyDefinition) -> Part:
 
 
 def agreed_keys(standings: Iterable[Standing], former: Iterable[Part]) -> Mapping[Part, str | None]:
-    """Return the foreign keys of members, with None for those that only some of them have.
+    """Return the foreign keys of members, with None for a key that only some of them have.
 
     Args:
         standings: the members.
@@ -66,7 +66,7 @@ def key_actions(
 
     Args:
         target: its structure now.
-        parts: which foreign keys; other parts are left out.
+        parts: the parts to change; parts other than foreign keys are ignored.
         wanted: the parts with the values on which members agree.
         members: the foreign keys of each member whose parents are targets, with these parents.
     """
@@ -87,7 +87,7 @@ def key_actions(
 def _key_of_all(
     part: Part, members: Sequence[Sequence[ForeignKeyDefinition]]
 ) -> ForeignKeyDefinition | None:
-    """The foreign key that all members have, unless its parent is not the same target."""
+    """Return the foreign key that all members have; None if their parents are different targets."""
     keys = [next((key for key in own if part_of(key) == part), None) for own in members]
     found = [key for key in keys if key is not None]
     forms = {replace(key, name="", index="") for key in found}
@@ -95,7 +95,7 @@ def _key_of_all(
         return None
     names = {key.name for key in found}
     name = names.pop() if len(names) == 1 else ""
-    # Servers name the index of a key by a name that was given.
+    # Servers also give the index of a key a name that was given to the key.
     return replace(forms.pop(), name="" if _MADE.search(name) else name)
 
 

@@ -1,9 +1,9 @@
 """A column that some members rename while the others lack it, or have it by the new name. Pure.
 
-A member may be created before others rename a column, or after that with the new name already. Then
-the target has both columns. In rows of members with the one, the other has its fill. If both fills
-are the same value, the rows themselves tell which of the two columns has a row's value. If they
-differ, this is unclear for rows that have both fills: only the shards know the values of these.
+A member may be created before others rename a column, or afterwards with the new name already. Then
+the target has both columns, and a row has its value in one of them and a fill in the other. If both
+fills are the same value, the row shows which column has its value. If they differ, this is unclear
+for rows that have both fills: only the shards know their values.
 
 A statement may also make the column narrower: the target changes the values as the shard did.
 
@@ -40,12 +40,12 @@ class GivenName:
 
     Attributes:
         fill: the value of the new column in rows of members without it, if the target has both.
-        kept: the fill of the old column, if rows with it may be those of other members, which keep
+        kept: the fill of the old column, if rows with it may be rows of other members, which keep
             the value that they have in the new one.
-        widens: whether the new column does not take the values of the renaming members yet.
+        widens: the new column does not accept the values of the renaming members yet.
         former: the new column as members that have left need it, if no member has it.
-        adds: whether the target gets the new column before its values, since the statement does
-            more than rename.
+        adds: the target gets the new column before its values, since the statement does more than
+            rename.
         narrower: the new column in the members, if their servers have changed values for it.
     """
 
@@ -60,19 +60,19 @@ class GivenName:
 
     @property
     def moves(self) -> bool:
-        """Whether the target has both columns at some moment, so that values move."""
+        """The target has both columns at some moment, so that values move."""
         return self.adds or self.fill is not None
 
     @property
     def alike(self) -> bool:
-        """Whether rows of members with neither column have one value in both."""
+        """Rows of members with neither column have one value in both."""
         if self.fill is None:
             return True
         return self.kept is not None and self.kept.text == self.fill.text
 
     @property
     def unclear(self) -> bool:
-        """Whether rows with both fills may be those of any member."""
+        """Rows with both fills may be rows of any member."""
         return self.kept is not None and not self.alike
 
 
@@ -87,8 +87,9 @@ def given_names(
     strict: bool = False,
     answered: bool = False,
 ) -> tuple[GivenName, ...]:
-    """Return the names that a statement gives columns of the target; none if it gives no names, or
-    some of them depend on other members.
+    """Return the names that a statement gives columns of the target.
+
+    Empty if it gives no names, or if some of them depend on other members.
 
     Args:
         touched: the parts that the statement touches.
@@ -97,9 +98,9 @@ def given_names(
         others: all other members.
         before: the target before it.
         state: the target's state, with the fills of its columns and the members that have left.
-        strict: whether the session of the statement refuses values that do not fit, as the target
-            then does when it moves them.
-        answered: whether the operator has said that the other members won't make the statement.
+        strict: the session of the statement refuses values that do not fit; then the target does
+            so, too, when it moves them.
+        answered: the operator has answered that the other members won't make the statement.
     """
     gone = {name_of_column(part) for part in touched.renamed | touched.dropped}
     # Columns may exchange their names.
@@ -119,7 +120,7 @@ def given_names(
             return ()
         if not moves and new in fills:
             there = _former(new, state)
-        # A statement that only renames is executed as it is.
+        # A statement that only renames is executed unchanged.
         converts = plain and there is None
         if not all(
             _may_rename(s, column, old, new, strict=strict, converts=converts) for s in renaming
@@ -137,7 +138,7 @@ def given_names(
     if plain and not any(one.moves for one in given):
         return given
     if any(one.narrower is not None and _has_left(one.old, state) for one in given):
-        # The UPDATE would shorten the values of rows that no shard has any more, and not tell.
+        # The UPDATE would shorten the values of rows that no shard has any more, without an error.
         return ()
     return _added(given, before, after, strict=strict)
 
@@ -149,7 +150,7 @@ def _has_left(column: str, state: TargetState[Name]) -> bool:
 def _added(
     given: Iterable[GivenName], before: Shape, after: Table, *, strict: bool
 ) -> tuple[GivenName, ...]:
-    """The names of a statement that the target does not execute as it is."""
+    """Return the names of a statement that the target does not execute unchanged."""
     found = []
     for one in given:
         column = after.column(one.new)
@@ -169,7 +170,7 @@ def _renamed(
     *,
     answered: bool,
 ) -> GivenName | None:
-    """The new name of a column of which no other member has either name."""
+    """Return the new name of a column if no other member has either name."""
     mine, fill = before.columns[old].column, fills.get(old)
     if new in fills or not (answered or _is_exact(old, new, before, fills)):
         return None
@@ -180,14 +181,14 @@ def _renamed(
 
 
 def _stays(fill: Fill, old: Column, new: Column) -> bool:
-    """Whether the fill of a column is the same value in another one."""
+    """Return whether the fill of a column is the same value in another one."""
     if fill.null:
         return new.nullable
     return fill.constant and converts_unchanged(fill.sql, old, new)
 
 
 def _former(name: str, state: TargetState[Name]) -> ShapeColumn | None:
-    """A column as the members that have left need it; None if none has it, or they have no join."""
+    """Return a column as former members need it; None if none has it, or they have no join."""
     having = (table for table in state.left.values() if table.column(name) is not None)
     try:
         shape = joined(map(Standing, having), state.fills)
@@ -206,9 +207,9 @@ def _moved(
     *,
     strict: bool,
 ) -> GivenName | None:
-    """The new name of a column that the target has by it already.
+    """Return the new name of a column if the target already has a column by that name.
 
-    ``column``: as the statement makes it; ``found``: as the target has it.
+    ``column``: as the statement defines it; ``found``: as the target has it.
     """
     mine, there, fill = before.columns[old].column, found.column, fills.get(new)
     wide = joined_column([there, column])
@@ -225,9 +226,9 @@ def _moved(
 
 
 def _known_values(one: GivenName, *, alone: bool) -> GivenName | None:
-    """A name of a column that the target has twice; None if rows do not tell their values.
+    """Return the name of a column that the target has twice; None if rows do not show their values.
 
-    ``alone``: whether all members make the statement.
+    ``alone``: all members make the statement.
     """
     if alone and not one.alike:
         return replace(one, kept=None)
@@ -235,7 +236,7 @@ def _known_values(one: GivenName, *, alone: bool) -> GivenName | None:
 
 
 def with_former(shape: Shape, given: Iterable[GivenName]) -> Shape:
-    """A shape with the columns that get a name in it which only members that have left have had."""
+    """Return a shape with the columns that get a name which only former members have had."""
     columns = dict(shape.columns)
     for one in given:
         if one.former is None:
@@ -247,7 +248,7 @@ def with_former(shape: Shape, given: Iterable[GivenName]) -> Shape:
 
 
 def widened(before: Shape, after: Shape, given: Iterable[GivenName]) -> Shape:
-    """The shape of a target before its values move: its columns take them."""
+    """Return the shape of a target that accepts the values which will move to its columns."""
     wide = {
         one.new: replace(
             before.columns.get(one.new, after.columns[one.new]),
@@ -260,7 +261,7 @@ def widened(before: Shape, after: Shape, given: Iterable[GivenName]) -> Shape:
 
 
 def _is_exact(old: str, new: str, before: Shape, fills: Mapping[str, Fill]) -> bool:
-    """Whether rows tell if they have a value of their own in the old column, or its fill."""
+    """Return whether a row shows if it has its own value in the old column, or the fill."""
     # Another member may add the old column and rename it later.
     fill = fills.get(old)
     found = fill is not None and _compares(before.columns[old].column, fill)
@@ -268,8 +269,10 @@ def _is_exact(old: str, new: str, before: Shape, fills: Mapping[str, Fill]) -> b
 
 
 def _fits(old: Column, new: Column, *, strict: bool) -> bool:
-    """Whether the values of one column are the same in another one, or SQL tells how a strict
-    server changes them, or the server refuses them."""
+    """Return whether the values of one column are known after a conversion to another one.
+
+    They are equal, or SQL can compute how a strict server changes them, or the server refuses them.
+    """
     if takes(new, old):
         return True
     alike = old.sql_type.family == new.sql_type.family
@@ -282,9 +285,9 @@ def _narrower(old: Column, new: Column) -> Column | None:
 
 
 def _narrowed(column: Column, value: str) -> str | None:
-    """A value that a strict server accepts in a narrower column of its family, as it is there.
+    """Return SQL for a value as a strict server stores it in a narrower column of its family.
 
-    The server drops spaces at the end, and rounds. None if that is not known.
+    The server drops trailing spaces, and rounds. None if the result is not known.
     """
     match column.base_type:
         case "varchar" | "char":
@@ -297,8 +300,10 @@ def _narrowed(column: Column, value: str) -> str | None:
 def _may_rename(
     standing: Standing, column: Column, old: str, new: str, *, strict: bool, converts: bool
 ) -> bool:
-    """Whether rows of a member have their values in the old column alone, and keep them, or the
-    target ``converts`` them by the statement."""
+    """Return whether rows of a member have their values only in the old column, and keep them.
+
+    The target may also ``convert`` them by the statement.
+    """
     former = standing.taken.column(old) if standing.taken is not None else None
     if former is None or former.generated or column.generated:
         return False
@@ -312,7 +317,7 @@ def _may_rename(
 
 
 def _known(standing: Standing) -> frozenset[str]:
-    """The columns in which rows of a member may have values of their own."""
+    """Return the columns in which rows of a member may have values of their own."""
     columns = standing.taken.columns if standing.taken is not None else ()
     return standing.stale | standing.ceded | {folded(column.name) for column in columns}
 
@@ -327,8 +332,9 @@ def _compares(column: Column, fill: Fill) -> bool:
 
 
 def moved_values(target: TableName, given: GivenName, present: Table) -> str:
-    """Return the statement that gives the new column the values of the old one, in rows that have
-    theirs there. It may be executed again.
+    """Return the statement that gives the new column the values of the old one.
+
+    It changes only rows that have their value in the old one, so it may be executed again.
 
     Args:
         target: the table's name.
@@ -337,7 +343,7 @@ def moved_values(target: TableName, given: GivenName, present: Table) -> str:
     """
     old, new = quote(given.old), quote(given.new)
     columns = {folded(column.name): column for column in present.columns}
-    # The times of the rows' last changes stay as they are.
+    # The columns with the times of the rows' last changes must keep their values.
     timed = [
         quote(column.name)
         for column in present.columns
@@ -354,13 +360,13 @@ def moved_values(target: TableName, given: GivenName, present: Table) -> str:
 
 
 def _is_fill(column: Column, name: str, fill: Fill) -> str:
-    """Whether a column of a row has exactly this value, as SQL."""
+    """Return the SQL condition that a column of a row has exactly this value."""
     if fill.null:
         return f"{name} IS NULL"
     literal = fill.sql
     match column.sql_type.family:
         case "text":
-            # Collations find texts equal that differ.
+            # Collations may compare different texts as equal.
             return f"BINARY {name} <=> BINARY CONVERT({literal} USING {column.charset})"
         case "bit":
             return f"{name} + 0 <=> {literal} + 0"
