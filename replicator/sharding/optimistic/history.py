@@ -1,8 +1,8 @@
 """The saved answers about a target: the entries, and the state that follows from them.
 
 Everything that the next run needs follows from the entries alone, in their order: the members with
-their taken structures, fills, open statements, releases. They are never derived from the structures
-at the saved positions, which are older and would restore dropped columns. Pure.
+their accepted structures, fills, open statements, releases. This state is never derived from the
+structures at the saved positions, which are older and would restore dropped columns. Pure.
 """
 
 from __future__ import annotations
@@ -36,9 +36,12 @@ Target = TypeVar("Target")
 
 @dataclass(frozen=True, slots=True)
 class Release(Generic[Name]):
-    """Held rows of a source may be applied: its number is the version of its rows. It is saved when
-    no rows of the source are in flight. ``at``: up to there, rows of members that were not held are
-    applied. ``members``: those that were held, each from its open statement.
+    """Permission to apply held rows of a source. Saved when no rows of the source are in flight.
+
+    Attributes:
+        number: the version of the source's rows from then on.
+        at: rows of members that were not held are applied up to this position.
+        members: the members that were held, each with the position of its open statement.
     """
 
     number: int
@@ -50,9 +53,9 @@ class EntryKind(StrEnum):
     """The kind of an entry."""
 
     MEMBER = "member"
-    """A table is a member with this standing, without an event."""
+    """A table is a member with this state; there was no event."""
     TAKEN = "taken"
-    """A statement of the member was taken; ``run`` is executed for it."""
+    """A statement of the member was accepted; ``run`` is executed for it."""
     OPEN = "open"
     """A statement of the member is open."""
     LEFT = "left"
@@ -60,33 +63,42 @@ class EntryKind(StrEnum):
     RENAMED = "renamed"
     """Members were renamed."""
     FOLLOWED = "followed"
-    """The target has got or lost its name, with its members by their former names (`standings`)."""
+    """The target got or lost its name, with its members by their former names (`standings`)."""
     REFUSED = "refused"
     """The target has refused a step of the member again."""
     STEPPED = "stepped"
-    """A refused step of the member was tried again with success: ``run`` is executed for it."""
+    """A refused step of the member was retried with success: ``run`` is executed for it."""
     AGREED = "agreed"
     """The target has these parts as all members have them: ``run`` is executed for it."""
     SAID = "said"
-    """The operator has answered the member's open statement, or a step that was refused."""
+    """The operator has answered the member's open statement, or a refused step."""
     RELEASED = "released"
     """Held rows of a source may be applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry(Generic[Name]):
-    """One entry. ``standing`` and ``fills`` are those after it, where it changes them.
+    """One entry.
 
-    ``granted``, ``ceding``: as in `JoinVerdict`; of a release, whose statements are answered again.
-    ``gone``: the members that have left; where some are renamed, by their new names. ``refusal``: a
-    step without which the target stays wider than it could be; ``at``: the statement of the refused
-    step that an entry is about. ``timestamp`` and ``context``: what ``run`` is executed with.
-    ``source``: that of a release. ``parts``: of the structure, which the target has as all members
-    have them, or, if it has got another name, may have otherwise. ``number``: of the renaming that
-    the target has followed, ``standings`` and ``begins`` its members and the places from which on
-    the rows of those that moved were not read before. ``dropped``: the target was dropped with its
-    last member, perhaps to be created anew. ``shard_only`` and ``safe_sources``: as in
-    `DdlExecution`.
+    Attributes:
+        standing: the member's state after it; None if unchanged.
+        fills: the fills after it; None if unchanged.
+        granted: as in `JoinVerdict`; for a release, the members whose statements are evaluated
+            again.
+        gone: the members that have left; if members are renamed, by their new names.
+        ceding: as in `JoinVerdict`.
+        run: the statements to execute.
+        refusal: a step without which the target stays wider than it could be.
+        at: the statement of the refused step that the entry is about.
+        timestamp, context: those with which ``run`` is executed.
+        source: the source of a release.
+        parts: parts of the structure. The target has them as all members have them; if it has got
+            another name, it may differ in them.
+        dropped: the target was dropped with its last member, and may be created again.
+        number: the number of the renaming that the target has followed.
+        standings: the members of the target after that renaming.
+        begins: for each moved member, the position from which on its rows were not read before.
+        shard_only, safe_sources: as in `DdlExecution`.
     """
 
     kind: EntryKind
@@ -122,10 +134,10 @@ def followed_entries(
     """Return the entry of each target that a renaming gives a name, or takes its name from.
 
     Args:
-        number: of the renaming.
+        number: the number of the renaming.
         moves: the members that move, by their former names, each with the former name of its
-            target, the new one, and the place of its statement.
-        histories: before the renaming.
+            target, the new one, and the position of its statement.
+        histories: the histories before the renaming.
     """
     found: dict[Target, HistoryEntry[Name]] = {}
     moved = [*moves]
@@ -135,7 +147,7 @@ def followed_entries(
     for target in dict.fromkeys(target for _, _, target, _ in moved):
         coming = [(name, former, place) for name, former, to, place in moved if to == target]
         begins = {name: place for name, _, place in coming}
-        # A target that its own shards have left is under another name now.
+        # If the target's own shards have left it, the table of that name has another name now.
         there = histories.get(target, TargetHistory()) if target not in left else TargetHistory()
         formers = dict.fromkeys(former for _, former, _ in coming)
         past = [histories.get(former, TargetHistory()) for former in formers]
@@ -156,7 +168,7 @@ def followed_entries(
 
 
 def entry_of(member: Name, verdict: JoinVerdict[Name], run: tuple[str, ...]) -> HistoryEntry[Name]:
-    """An answer as it is saved."""
+    """Return the entry that saves an answer."""
     taken = verdict.answer is StatementAnswer.TAKEN
     return HistoryEntry(
         EntryKind.TAKEN if taken else EntryKind.OPEN,
@@ -171,21 +183,21 @@ def entry_of(member: Name, verdict: JoinVerdict[Name], run: tuple[str, ...]) -> 
 
 
 class TargetHistory(Generic[Name]):
-    """The entries of one target, applied one after the other."""
+    """The state of one target after its entries, applied one after the other."""
 
     def __init__(self, entries: Iterable[HistoryEntry[Name]] = ()) -> None:
         self.state: TargetState[Name] = TargetState()
         self.refused_steps: tuple[RefusedStep[Name], ...] = ()
-        """What the target is wider than its members for."""
+        """The reasons why the target is wider than its members."""
         self._releases: dict[str, Release[Name]] = {}
         self._refused: set[Name] = set()
         self.agreed: Mapping[Part, str | None] = {}
-        """The parts that no row tells, as all members have them (`agreement.agreed`)."""
+        """The parts that do not show in rows, as all members have them (`agreement.agreed`)."""
         self.changed: frozenset[Part] = frozenset()
-        """Those of them that the target may have otherwise, since members have changed them."""
+        """The parts in which the target may differ, since members have changed them."""
         self.entries = 0
         self.followed = 0
-        """The last renaming by which the target has got or lost its name."""
+        """The number of the last renaming by which the target got or lost its name."""
         for entry in entries:
             self.take(entry)
 
@@ -219,7 +231,7 @@ class TargetHistory(Generic[Name]):
                     replace(s, member=names.get(s.member, s.member)) for s in self.refused_steps
                 )
             case EntryKind.FOLLOWED:
-                # What was here before is under another name now.
+                # The table that had this name before has another name now.
                 members, left, self.followed = dict(entry.standings), {}, entry.number
                 for source, release in self._releases.items():
                     begins = dict(release.members) | dict(entry.begins)
@@ -247,7 +259,7 @@ class TargetHistory(Generic[Name]):
         former = self.state
         self.state = TargetState(members, fills, left)
         if entry.kind is EntryKind.TAKEN and entry.refusal is None:
-            # Where a member has only left, the target keeps what its rows need.
+            # If a member has only left, the target keeps the columns that its rows need.
             self._follow(former)
         if entry.refusal is not None:
             self.refused_steps += (entry.refusal,)
@@ -259,7 +271,7 @@ class TargetHistory(Generic[Name]):
             )
 
     def _note_changes(self, entry: HistoryEntry[Name], former: TargetState[Name]) -> None:
-        """Record which parts the target may have otherwise than its members from now on."""
+        """Record the parts in which the target may differ from its members from now on."""
         self.entries += 1
         if entry.kind is EntryKind.AGREED:
             return
@@ -267,9 +279,9 @@ class TargetHistory(Generic[Name]):
         self.agreed = {**agreed(standings), **agreed_keys(standings, before)}
         if entry.kind is EntryKind.FOLLOWED:
             before, self.changed = self.agreed, frozenset(entry.parts)
-        # A target differs from the shards of its beginning as somebody has made it.
+        # At first, a target differs from its shards only as the operator has created it.
         if entry.kind is not EntryKind.MEMBER:
-            # A statement gives a new column of the target what it gives its shard.
+            # A statement gives a new column of the target the same parts as in its shard.
             there = former.fills if entry.run else self.state.fills
             self.changed |= changed_parts(before, self.agreed, there.keys())
         self.changed = frozenset(part for part in self.changed if part in self.agreed)
@@ -280,7 +292,7 @@ class TargetHistory(Generic[Name]):
         return frozenset(part for part in self.changed if self.agreed[part] is not None)
 
     def _about_refused(self, entry: HistoryEntry[Name]) -> RefusedStep[Name] | None:
-        """Take an entry about a refused step: the operator's answer, or what became of it."""
+        """Apply an entry about a refused step: the operator's answer, or the step's result."""
         found = next(
             (s for s in self.refused_steps if (s.member, s.at) == (entry.member, entry.at)), None
         )
@@ -292,13 +304,13 @@ class TargetHistory(Generic[Name]):
     def _stepped(
         self, members: Mapping[Name, Standing], parts: Collection[str]
     ) -> dict[Name, Standing]:
-        """The members once the target has these parts: older rows have no other values there."""
+        """Return the members after the target got these parts: older rows equal the shards'."""
         shape = self.state.joined()
         done = frozenset() if shape is None else columns_among(shape, parts)
         return {name: replace(s, stale=s.stale - done) for name, s in members.items()}
 
     def _follow(self, former: TargetState[Name]) -> None:
-        """Forget which columns of members are stale, as far as the target has dropped them now."""
+        """Forget the stale columns of members that the target has dropped now."""
         members = self.state.members
         if not any(standing.stale for standing in members.values()):
             return
@@ -310,8 +322,10 @@ class TargetHistory(Generic[Name]):
         self.state = replace(self.state, members=found)
 
     def _note_refusal(self, entry: HistoryEntry[Name]) -> None:
-        """Record whose change the target, in its present state, has refused: the rule would give
-        the same answer again."""
+        """Record the member whose change the target refuses in its present structure.
+
+        Until the target changes, the rule would give the same answer again.
+        """
         if entry.run or entry.kind is EntryKind.LEFT:
             self._refused.clear()
         opened = entry.standing.open if entry.standing is not None else None
@@ -321,20 +335,22 @@ class TargetHistory(Generic[Name]):
             self._refused.discard(entry.member)
 
     def release(self, source: str) -> Release[Name] | None:
-        """The newest release of a source's rows."""
+        """Return the newest release of a source's rows."""
         return self._releases.get(source)
 
     def version(self, source: str) -> int:
-        """The version of the rows of a source that are applied now."""
+        """Return the version of a source's rows that are applied now."""
         release = self._releases.get(source)
         return 0 if release is None else release.number
 
     def due(
         self, members: Iterable[Name], changes: Mapping[Name, Change[Name]]
     ) -> dict[Name, Place]:
-        """Those of these members whose open statements have another answer by now. ``changes``:
-        their statements as input of the rule, as far as they are known: one that was not read in
-        this run is decided when it has been read.
+        """Return the given members whose open statements would get another answer now.
+
+        Args:
+            changes: the known statements, as input of the rule. A statement that was not read in
+                this run is decided after it has been read.
         """
         found = {}
         for member in members:
@@ -350,10 +366,11 @@ class TargetHistory(Generic[Name]):
     def next_release(
         self, source: str, released: Mapping[Name, Place], applied: tuple[int, Place] | None
     ) -> Release[Name]:
-        """The release of these members' rows, each from its open statement on.
+        """Return the release of these members' rows, each from its open statement on.
 
-        ``applied``: the version and the position of the source's last row on the target; every row
-        of that version up to it must be there, and no rows may be in flight.
+        Args:
+            applied: the version and the position of the source's last row on the target. Every row
+                of that version up to the position must be there, and no rows may be in flight.
         """
         former = self._releases.get(source) or Release(0, _BEFORE_ALL, ())
         reached = _BEFORE_ALL
@@ -363,7 +380,7 @@ class TargetHistory(Generic[Name]):
             if version == former.number:
                 reached = place
         at = max(former.at, reached)
-        # A row behind the former release that was not applied yet belongs to this one.
+        # A row after the former release that is not applied yet belongs to this one.
         members = {name: max(begin, reached) for name, begin in former.members}
         members |= released
         left = ((name, begin) for name, begin in members.items() if begin != at)
@@ -375,10 +392,12 @@ _BEFORE_ALL = Place(-1, 0)
 
 @dataclass(frozen=True, slots=True)
 class MovedPlaces:
-    """Where another server that has taken over ``source`` has what stands at a place.
+    """The positions on a server that has taken over ``source``, for positions on the former one.
 
-    ``exact``: the same event; ``near``: it, or the last statement before it that is known.
-    ``applied``: up to where all rows of the source are on the target, None where that is not known.
+    Attributes:
+        exact: returns the position of the same event.
+        near: returns that position, or the one of the last known statement before it.
+        applied: all rows of the source up to here are on the target; None if that is not known.
     """
 
     source: str
@@ -387,8 +406,8 @@ class MovedPlaces:
     applied: Watermark | None
 
     def has_passed(self, release: Release[Name]) -> bool:
-        """Whether all rows are applied that are of this release or an earlier one by their places
-        alone: each later row is behind ``near`` places, too."""
+        """Return whether all rows are applied that by their positions alone belong to this release
+        or an earlier one: each later row is after the ``near`` positions, too."""
         places = (release.at, *(place for _, place in release.members))
         return self.applied is not None and self.applied >= (release.number, *max(places))
 
@@ -396,11 +415,14 @@ class MovedPlaces:
 def moved_entries(
     entries: Sequence[HistoryEntry[Name]], own: Callable[[Name], bool], moves: MovedPlaces
 ) -> Sequence[HistoryEntry[Name]]:
-    """The entries of a target with the places that another server has. ``own``: whether a member is
-    one of the source that it has taken over.
+    """Return the entries of a target with the positions of another server.
 
-    Exact are those of statements that are open, and of the newest release until it has been passed;
-    no others decide about a row any more. Raises what `MovedPlaces.exact` raises.
+    The positions of open statements are exact, and so are the newest release's until it has been
+    passed. No other positions decide about a row any more. Raises the errors of
+    `MovedPlaces.exact`.
+
+    Args:
+        own: returns whether a member belongs to the source that the server has taken over.
     """
     history = TargetHistory(entries)
     standings = history.state.members.values()
@@ -440,15 +462,17 @@ def _begun(place: Place, move: Callable[[Place], Place]) -> Place:
 
 
 def begin_of(release: Release[Name] | None, member: Name) -> Place:
-    """Behind which place a member's rows are of a release's version; those before are applied."""
+    """Return the position after which a member's rows have a release's version."""
     if release is None:
         return _BEFORE_ALL
     return dict(release.members).get(member, release.at)
 
 
 def renamed_release(release: Release[Name], renamed: Sequence[tuple[Name, Name]]) -> Release[Name]:
-    """A release whose members have got other names: their rows by these begin where they did by the
-    former ones."""
+    """Return a release whose members have other names now.
+
+    Rows by the new names begin at the same positions as by the former ones.
+    """
     begins = dict(release.members)
     begins |= {new: begins[old] for old, new in renamed if old in begins}
     return replace(release, members=tuple(sorted(begins.items())))

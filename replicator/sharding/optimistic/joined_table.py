@@ -1,4 +1,4 @@
-"""The table that takes the rows of several shards, as one of them has it or as it is made. Pure."""
+"""The table that accepts the rows of several shards, as one of them has it or derived. Pure."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from replicator.sharding.optimistic.shapes import Key, Shape, index_texts, join,
 
 
 def joined_table(members: Sequence[Table]) -> Table:
-    """The structure of a target that is made for these members: the first's, as wide as all need.
+    """Return the structure for a target of these members: the first's, as wide as all need.
 
-    Raises NoJoinError where no type takes the values of all.
+    Raises NoJoinError if no type accepts the values of all.
     """
     first = members[0]
     shape = join([shape_of(table) for table in members])
@@ -52,7 +52,7 @@ def joined_table(members: Sequence[Table]) -> Table:
 
 
 def _foreign_keys(members: Sequence[Table]) -> list[ForeignKeyDefinition]:
-    """The foreign keys that all members have, as the first one has them."""
+    """Return the foreign keys that all members have, as the first one has them."""
 
     def forms(table: Table) -> list[tuple[object, ...]]:
         return [
@@ -70,7 +70,7 @@ def _foreign_keys(members: Sequence[Table]) -> list[ForeignKeyDefinition]:
 
 
 def widening(target: Table, members: Sequence[Table]) -> str:
-    """The ALTER TABLE after which a target takes the rows of all members; empty: it does already.
+    """Return the ALTER TABLE after which a target accepts all members' rows; empty if it does.
 
     Its other indexes stay. Raises NoJoinError, NoAlterError.
     """
@@ -81,7 +81,7 @@ def widening(target: Table, members: Sequence[Table]) -> str:
 
 
 def _columns(first: Table, members: Sequence[Table], shape: Shape) -> list[tuple[Column, str]]:
-    """Its columns with their definitions; one that the first lacks stands where it stands there."""
+    """Return the columns with definitions; one that the first lacks follows its neighbour."""
     texts = {
         folded(item[0].name): without_check(first.create_sql, item)
         for item in items_of(first.create_sql)
@@ -112,7 +112,7 @@ def _place(found: Sequence[tuple[Column, str]], name: str, origin: Table) -> int
 def _keys(
     first: Table, members: Sequence[Table], shape: Shape
 ) -> list[tuple[UniqueKey | None, str]]:
-    """Its keys, indexes and constraints with their texts; for an index that is no key None."""
+    """Return keys, indexes and constraints with their texts; the key is None for a plain index."""
     found: list[tuple[UniqueKey | None, str]] = []
     if shape.primary is not None:
         columns = primary_columns(shape.primary, members)
@@ -130,7 +130,7 @@ def _keys(
 
 
 def _partial_key(parts: Key, members: Sequence[Table]) -> tuple[UniqueKey, str]:
-    """A key over parts of columns as a member has it."""
+    """Return a key over parts of columns as a member has it."""
     return next(
         (key, index_texts(table)[folded(key.name)])
         for table in members

@@ -1,4 +1,4 @@
-"""A member's statement, and the objections to it: why its rows don't fit those of others. Pure."""
+"""A member's statement, and the reasons why its rows don't fit the others' rows. Pure."""
 
 from __future__ import annotations
 
@@ -18,17 +18,21 @@ from replicator.watermark import Place
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[Name]):
-    """A member's statement as input of the rule. ``text`` and ``form``: what it is compared by with
-    those of other members (`compared_text`, `renaming_form`).
+    """A member's statement as input of the rule.
 
-    ``before`` is None for a CREATE. ``found_by``: the columns of the target's key that tells its
-    rows apart, folded; empty without a key, None where it is that of the shards. ``there``: the
-    fills of columns that it adds, and that the target has, but no member. ``strict``: its server
-    refuses values that do not fit. ``settings``: those of its session on which its result depends.
-    ``removes``: which rows it deletes (`removed_rows`); None: none. ``action``: the operator's
-    answer, if it was open before. ``leaves_out``: it may have left out rows, which break a key, a
-    CHECK or its partitions. ``doubt``: why ``after`` is None. ``reconciles``: values that only the
-    shards know are read from them.
+    Attributes:
+        text, form: compared with other members' (`compared_text`, `renaming_form`).
+        before: the member's structure before it; None for a CREATE.
+        after: the structure after it; None if unknown, for the reason in ``doubt``.
+        found_by: the columns (folded) of the target's key that identifies rows; empty without a
+            key, None if it is the shards' key.
+        there: the fills of columns that it adds and that the target has, but no member.
+        strict: its server refuses values that do not fit.
+        settings: the settings of its session on which its result depends.
+        removes: the rows that it deletes (`removed_rows`); None for none.
+        leaves_out: it may have left out rows, which break a key, a CHECK or its partitions.
+        action: the operator's answer, if it was open before.
+        reconciles: values that only the shards know are read from them.
     """
 
     member: Name
@@ -52,7 +56,7 @@ class Change(Generic[Name]):
 
 
 class ObjectionError(Exception):
-    """The statement can't be taken; the text says why."""
+    """The statement can't be accepted; the text is the reason."""
 
     def __init__(self, objection: Objection, why: str, columns: Iterable[str] = ()) -> None:
         super().__init__(why)
@@ -61,8 +65,10 @@ class ObjectionError(Exception):
 
 
 class Objections(Generic[Name]):
-    """The objections to a statement, and those that are settled: by the operator's answer, or by
-    reading the values from the shards."""
+    """The objections to a statement, and the settled ones.
+
+    An objection is settled by the operator's answer, or by reading the values from the shards.
+    """
 
     def __init__(self, change: Change[Name]) -> None:
         self.action = change.action
@@ -72,7 +78,7 @@ class Objections(Generic[Name]):
         self._reconciled: dict[str, ObjectionError | None] = {}
 
     def look(self, *objections: ObjectionError | None) -> None:
-        """Raises ObjectionError where nothing settles one of them."""
+        """Raise ObjectionError if one of these objections is not settled."""
         for found in objections:
             if found is not None:
                 self._settle(found)
@@ -112,7 +118,7 @@ RECONCILED = frozenset({Objection.FILL, Objection.STALE, Objection.ROUNDED})
 
 
 def left_out(change: Change[Name]) -> ObjectionError | None:
-    """Whether rows of the shard may be gone that stay on the target."""
+    """Return an objection if the target may have rows that the shard has lost."""
     if not change.leaves_out:
         return None
     return ObjectionError(
@@ -125,7 +131,7 @@ def left_out(change: Change[Name]) -> ObjectionError | None:
 def other_values(
     former: Standing, change: Change[Name], others: Iterable[Table]
 ) -> ObjectionError | None:
-    """Whether values change, or move, in a way that those of ``others`` do not."""
+    """Return an objection if values change, or move, differently from those of ``others``."""
     assert change.after is not None
     touched = change.touched
     if touched.renamed:
@@ -151,7 +157,7 @@ def other_values(
         if old.generated != column.generated:
             why = f"it makes {column.name} a generated column, or no longer one"
             return ObjectionError(Objection.ROWS, why)
-        # What it has ceded was converted on the target already, to what others have.
+        # The target has already converted a ceded column to the type of the others.
         if folded(column.name) not in former.ceded and not comparable(old, column):
             return ObjectionError(
                 Objection.TYPE,
@@ -165,7 +171,7 @@ def other_values(
 def other_rows(
     state: TargetState[Name], former: Standing, change: Change[Name]
 ) -> Iterator[ObjectionError]:
-    """The columns in which existing rows get another value than on the target."""
+    """Yield an objection for each column in which existing rows differ from the target."""
     assert change.after is not None
     if change.before is None:
         return
@@ -179,8 +185,10 @@ def other_rows(
 
 
 def former_values(former: Standing, change: Change[Name]) -> Iterator[ObjectionError]:
-    """The columns that the member has again, in which its older rows have former values on the
-    target."""
+    """Yield an objection for each column that the member adds again.
+
+    On the target, its older rows have former values there.
+    """
     assert change.after is not None
     for column in () if change.before is None else change.after.columns:
         assert change.before is not None
@@ -190,7 +198,7 @@ def former_values(former: Standing, change: Change[Name]) -> Iterator[ObjectionE
 
 
 def narrower(columns: Collection[str]) -> ObjectionError:
-    """The objection to columns whose values a narrower type may change in one member alone."""
+    """Return the objection to columns whose values a narrower type may change in one member."""
     return ObjectionError(
         Objection.ROUNDED,
         f"it makes {', '.join(sorted(columns))} narrower, which may have changed values of the"
@@ -200,7 +208,7 @@ def narrower(columns: Collection[str]) -> ObjectionError:
 
 
 def comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
-    """Whether it adds a column that the target has from a former shard, whose rows stay."""
+    """Return whether it adds a column that the target has from a former shard, whose rows stay."""
     return change.before is not None and any(
         folded(column.name) in state.fills and change.before.column(column.name) is None
         for column in (() if change.after is None else change.after.columns)
@@ -255,8 +263,10 @@ _FORMER = "Older rows of shards have other values there on the target than in th
 
 
 def without_key(columns: Iterable[str], *, keyed: bool) -> ObjectionError:
-    """The objection that rows can't be found by their values in these columns, which are in the
-    target's key (``keyed``), or identify its rows with all others."""
+    """Return the objection that rows can't be found by their values in these columns.
+
+    The columns are in the target's key (``keyed``), or identify its rows with all others.
+    """
     return ObjectionError(
         Objection.ROWS,
         f"{_found_by(columns, keyed=keyed)}. {_FORMER}",
@@ -264,8 +274,10 @@ def without_key(columns: Iterable[str], *, keyed: bool) -> ObjectionError:
 
 
 def found_by_former(columns: Iterable[str], *, keyed: bool) -> ObjectionError:
-    """The objection that all shards are to be found by columns whose values some have changed;
-    ``keyed`` as in `without_key`."""
+    """Return the objection that rows would be found by columns whose values some shards changed.
+
+    ``keyed`` as in `without_key`.
+    """
     found = frozenset(columns)
     return ObjectionError(
         Objection.ROUNDED,
@@ -275,8 +287,10 @@ def found_by_former(columns: Iterable[str], *, keyed: bool) -> ObjectionError:
 
 
 def without_fill(columns: Iterable[str], *, keyed: bool) -> ObjectionError:
-    """The objection to a column by whose values rows of other shards can't be found; ``keyed`` as
-    in `without_key`."""
+    """Return the objection to a column by whose values rows of other shards can't be found.
+
+    ``keyed`` as in `without_key`.
+    """
     return ObjectionError(
         Objection.ROWS,
         f"{_found_by(columns, keyed=keyed)}. For rows of shards without the column, the task does"

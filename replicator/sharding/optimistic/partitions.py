@@ -1,4 +1,4 @@
-"""Partitions of tables whose shards may differ: one more range at the end takes more rows. Pure."""
+"""Partitions of tables, which may differ between shards if one has a further range. Pure."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from replicator.schema.structure.structure import Table
 
 
 def partitions(table: Table) -> Partitions:
-    """The partitions of a table that decide which rows it takes."""
+    """Return the partitions of a table that decide which rows it accepts."""
     return () if keeps_history(table) else all_partitions(table)
 
 
 def repartitioned(
     before: Table | None, after: Table, others: Iterable[Table], *, discards_rows: bool
 ) -> str:
-    """Why rows of others may have no place in the partitions of a shard's new structure.
+    """Return the reason why other members' rows may not fit the partitions of a new structure.
 
-    Empty: the partitions stay, or get one more range at the end, where others have no other range;
-    or the shard had none, and the target has none either until all shards have them.
-    ``discards_rows``: the statement deletes rows.
+    Empty if the partitions stay, or get one more range at the end and the others have no different
+    range. Also empty if the shard had none: then the target has none either until all shards have
+    them. ``discards_rows``: the statement deletes rows.
     """
     if discards_rows:
         return "it deletes rows: those of other shards would go with them"
@@ -36,10 +36,9 @@ def repartitioned(
 
 
 def gives_partitions(before: Table, after: Table, others: Iterable[Table]) -> bool | None:
-    """Whether a statement gives the target the partitions that it gives its shard; None where it
-    changes none.
+    """Return whether a statement gives the target its shard's partitions; None if it changes none.
 
-    A target without partitions takes the rows of all shards, so it gets them at the last one.
+    A target without partitions accepts the rows of all shards, so it gets them with the last shard.
     """
     old, new = partitions(before), partitions(after)
     if old == new:
@@ -54,6 +53,6 @@ def gives_partitions(before: Table, after: Table, others: Iterable[Table]) -> bo
 
 
 def begins_alike(one: Partitions, other: Partitions) -> bool:
-    """Whether one of two lists of ranges is the beginning of the other, or takes all rows."""
+    """Return whether one of two lists of ranges begins the other, or accepts all rows."""
     shorter = min(len(one), len(other))
     return shorter == 0 or (one[:shorter] == other[:shorter] and "range" in one[0])

@@ -1,7 +1,7 @@
-"""What open statements of several members are compared by: whether all have made one change. Pure.
+"""Comparison of open statements of several members: whether they make the same change. Pure.
 
-Their text decides, without the position of a column. Statements that rename columns may also differ
-in their words: CHANGE and RENAME COLUMN are the same where no row can tell them apart.
+Their texts are compared without the positions of columns. Statements that rename columns may also
+differ in their words: CHANGE and RENAME COLUMN are equal if no row shows a difference.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from replicator.sharding.optimistic.shapes import shape_of
 
 
 def without_positions(statement: ParsedStatement) -> ParsedStatement:
-    """A statement without the positions of its columns, to be compared."""
+    """Return a statement without the positions of its columns, for comparison."""
     return _without(statement, _positions(statement))
 
 
 def renaming_form(
     statement: ParsedStatement, change: MemberChange, context: StatementContext
 ) -> str:
-    """A statement that renames columns, with what the columns are before and after in place of the
-    words that say so. Empty for others, and where the structures are unknown.
+    """Return a form of a statement that renames columns, for comparison.
 
-    Defaults and comments are left out: no row depends on them.
+    It has the columns before and after the statement instead of the words for them. Empty for other
+    statements, and if the structures are unknown. Defaults and comments are left out, since no row
+    depends on them.
     """
     before, after = change.before, change.after
     if statement.kind is not StatementKind.ALTER_TABLE or before is None or after is None:
@@ -55,7 +56,7 @@ def renaming_form(
 
 
 def _names(action: Sequence[Token]) -> tuple[str, str] | None:
-    """The folded names, before and after, of the column that an action renames or defines anew."""
+    """Return the folded names, before and after, of a column that is renamed or redefined."""
     word = action[0].keyword
     names = [folded(token.name) for token in action[1:] if token.keyword not in _WORDS]
     if word == "CHANGE" or (word == "RENAME" and action[1].keyword == "COLUMN"):
@@ -72,7 +73,7 @@ def _sense(table: Table, name: str) -> str:
 
 
 def _positions(statement: ParsedStatement) -> Iterator[Span]:
-    """The FIRST or AFTER of each column that is added or defined anew."""
+    """Yield the FIRST or AFTER of each column that is added or redefined."""
     if statement.kind is not StatementKind.ALTER_TABLE:
         return
     for action in alter_actions(statement):

@@ -1,9 +1,9 @@
-"""The shape of a table, as far as rows can tell it, and the least shape that takes several. Pure.
+"""The shape of a table, as far as its rows depend on it, and the least shape for several. Pure.
 
-Every row of a member fits into the join of all members' shapes: a column that one of them has is
-there; a key binds only where each of them has one that is at least as strict, a CHECK where all
-have the same. What no row can tell (order, defaults, comments, plain indexes) is no part of a
-shape; plain indexes are on the target where all members have the same.
+Every row of a member fits into the join of all members' shapes. The join has each column that one
+of them has. It has a key only if each of them has one that is at least as strict, and a CHECK only
+if all have the same. Order, defaults, comments and plain indexes are no part of what rows depend
+on; a shape still has the plain indexes, and the target gets an index if all members have the same.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.partitions import partitions
 
 Key = frozenset[str]
-"""The columns of a unique key, folded; their order makes no row unique. Of a key that covers only a
-part of a column, or an expression, the text of this part (`` `v`(10)``)."""
+"""The columns of a unique key, folded; their order makes no row unique. For a key over a part of a
+column, or over an expression, the text of this part (`` `v`(10)``)."""
 
 
 class NoJoinError(Exception):
-    """There is no shape that takes the rows of all members. ``column``: because of this one."""
+    """No shape accepts the rows of all members. ``column``: the column that prevents it."""
 
     def __init__(self, column: str, one: Column, other: Column, why: str) -> None:
         super().__init__(why)
@@ -61,7 +61,7 @@ class ShapeColumn:
 
     @cached_property
     def sense(self) -> tuple[object, ...]:
-        """All of it that a row can tell, the same for all servers."""
+        """Everything in it that rows depend on, the same for all servers."""
         column = self.column
         return kind(column), charset(column), column.nullable, column.generated, self.formula
 
@@ -73,11 +73,17 @@ class ShapeColumn:
 
 @dataclass(frozen=True)
 class Shape:
-    """``columns`` by their folded names; ``primary`` is the primary key, ``unique`` are the others.
+    """The shape of a table.
 
-    ``partial``: unique keys over parts of columns. A key is the same whatever its name is, and two
-    over the same columns are one. ``indexes``: the other indexes, with their definitions.
-    ``checks``: CHECK constraints, by what they are compared by.
+    A key is the same whatever its name is, and two keys over the same columns are one.
+
+    Attributes:
+        columns: by their folded names.
+        primary: the primary key.
+        unique: the other unique keys over whole columns.
+        partial: the unique keys over parts of columns.
+        indexes: the other indexes, with their definitions.
+        checks: the CHECK constraints, in a form for comparison.
     """
 
     columns: Mapping[str, ShapeColumn]
@@ -89,13 +95,13 @@ class Shape:
 
     @cached_property
     def sense(self) -> tuple[object, ...]:
-        """What two shapes are compared by."""
+        """The value by which two shapes are compared."""
         columns = tuple(sorted((name, found.whole) for name, found in self.columns.items()))
         return columns, self.primary, self.unique, self.indexes, self.checks, self.partial
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """What it consists of, each as a text that is the same for all servers."""
+        """Its parts, each as a text that is the same for all servers."""
         keys = [_key_part("unique", key) for key in self.unique | self.partial]
         if self.primary is not None:
             keys.append(_key_part("primary", self.primary))
@@ -115,7 +121,7 @@ class Shape:
 
     @property
     def identifies(self) -> bool:
-        """Whether a key tells its rows apart."""
+        """A key identifies its rows."""
         return any(
             all(not self.columns[name].column.nullable for name in key if name in self.columns)
             for key in self.keys
@@ -123,7 +129,7 @@ class Shape:
 
     @property
     def identifying(self) -> frozenset[str]:
-        """The columns by whose values its rows are found: all of them where no key does it."""
+        """The columns by whose values its rows are found: all of them if no key identifies rows."""
         if not self.identifies:
             return frozenset(self.columns)
         keys = self.unique if self.primary is None else {self.primary}
@@ -132,7 +138,7 @@ class Shape:
 
 @lru_cache(maxsize=4096)
 def shape_of(table: Table) -> Shape:
-    """The shape of a table."""
+    """Return the shape of a table."""
     columns = {
         folded(column.name): ShapeColumn(
             column, formula_form(table, column.name) if column.generated else ""
@@ -155,14 +161,14 @@ def shape_of(table: Table) -> Shape:
 
 
 def with_ways(shape: Shape) -> Shape:
-    """A shape whose columns say how its keys compare them."""
+    """Return a shape whose columns have the way in which its keys compare them."""
     compared = {n: c for n, c in shape.columns.items() if _compares(shape, n, shape)}
     ways = {n: replace(c, way=collation_way(c.column)) for n, c in compared.items()}
     return replace(shape, columns={**shape.columns, **ways})
 
 
 def key_parts(table: Table, key: UniqueKey) -> Key:
-    """What a unique key of a table makes unique, without its name."""
+    """Return the columns or parts that a unique key of a table makes unique, without its name."""
     text = index_texts(table).get(folded(key.name), "")
     if not key.prefix or not text:
         return frozenset(map(folded, key.columns))
@@ -186,13 +192,15 @@ _PREFIX = re.compile(r"`(.*)` \( (\d+) \)", re.DOTALL)
 
 
 def implies(own: Key, key: Key) -> bool:
-    """Whether rows that keep the unique key ``own`` also keep ``key``: each of its parts is in
-    ``key``, or a longer part of the same column is."""
+    """Return whether rows that satisfy the unique key ``own`` also satisfy ``key``.
+
+    They do if each part of ``own`` is in ``key``, or a longer part of the same column is.
+    """
     return all(part in key or any(_begins(part, other) for other in key) for part in own)
 
 
 def _begins(part: str, longer: str) -> bool:
-    """Whether two texts that differ in a part of a column also differ in a longer one."""
+    """Return whether two texts that differ in a part of a column also differ in a longer one."""
     one, other = _PREFIX.fullmatch(part), _PREFIX.fullmatch(longer)
     if one is None:
         return False
@@ -202,13 +210,13 @@ def _begins(part: str, longer: str) -> bool:
 
 
 def _columns_of(key: Key) -> frozenset[str]:
-    """The columns that are compared by a key, as far as they are known."""
+    """Return the columns that a key compares, as far as they are known."""
     matches = {part: _PREFIX.fullmatch(part) for part in key}
     return frozenset(part if match is None else match[1] for part, match in matches.items())
 
 
 def _compares(shape: Shape, name: str, joint: Shape) -> bool:
-    """Whether rows of a shape may differ in nothing but this column in a key of ``joint``."""
+    """Return whether rows of a shape may differ only in this column within a key of ``joint``."""
     return any(
         name in _columns_of(key)
         and all(name in _columns_of(own) for own in shape.constraints if implies(own, key))
@@ -217,7 +225,7 @@ def _compares(shape: Shape, name: str, joint: Shape) -> bool:
 
 
 def may_exclude_rows(before: Table | None, after: Table | None) -> bool:
-    """Whether rows of one structure may break a unique key, a CHECK or the partitions of another.
+    """Return whether rows of one structure may break a unique key, CHECK or partitions of another.
 
     ALTER IGNORE removes such rows, and tools that copy with INSERT IGNORE leave them out.
     """
@@ -234,7 +242,7 @@ def may_exclude_rows(before: Table | None, after: Table | None) -> bool:
 
 
 def join(shapes: Sequence[Shape], without_values: Collection[str] = ()) -> Shape:
-    """The least shape that takes the rows of all of these. Raises NoJoinError.
+    """Return the least shape that accepts the rows of all of these. Raises NoJoinError.
 
     ``without_values``: columns that are NULL in rows of shapes that lack them.
     """
@@ -246,7 +254,7 @@ def join(shapes: Sequence[Shape], without_values: Collection[str] = ()) -> Shape
     columns: dict[str, ShapeColumn] = {}
     for name in sorted({name for shape in shapes for name in shape.columns}):
         having = [shape for shape in shapes if name in shape.columns]
-        # What a member's keys never compare by a column, a join of it does not either.
+        # If no key of a member compares a column, its collation does not matter for the join.
         ways = [s for s in having if s.columns[name].way]
         compared = [s.columns[name].column for s in ways if _compares(s, name, keys)]
         columns[name] = _joined(name, [s.columns[name] for s in having], compared)
@@ -260,9 +268,9 @@ def join(shapes: Sequence[Shape], without_values: Collection[str] = ()) -> Shape
 
 
 def _keeps(shape: Shape, check: str, shapes: Sequence[Shape]) -> bool:
-    """Whether all rows of a shape pass a CHECK.
+    """Return whether all rows of a shape pass a CHECK.
 
-    Rows without a column of MariaDB's JSON have NULL in it, which is valid.
+    Rows without a column of MariaDB's JSON type have NULL in it, which is valid.
     """
     if check in shape.checks:
         return True
@@ -272,18 +280,18 @@ def _keeps(shape: Shape, check: str, shapes: Sequence[Shape]) -> bool:
 
 
 def joined_names(tables: Iterable[Table | None]) -> frozenset[str]:
-    """The folded names of all columns of these tables."""
+    """Return the folded names of all columns of these tables."""
     return frozenset(folded(c.name) for table in tables if table is not None for c in table.columns)
 
 
 def parts_of_step(before: Shape, after: Shape) -> frozenset[str]:
-    """What a step from one shape to another gives the target, as texts."""
+    """Return the parts that a step from one shape to another gives the target, as texts."""
     gone = before.columns.keys() - after.columns.keys()
     return frozenset((after.parts - before.parts) | {f"{_NO_COLUMN}{name}" for name in gone})
 
 
 def wanted_parts(shape: Shape, parts: Iterable[str]) -> frozenset[str]:
-    """Those of a step's parts that a shape has."""
+    """Return the parts of a step that a shape has."""
     return frozenset(
         part
         for part in parts
@@ -293,14 +301,14 @@ def wanted_parts(shape: Shape, parts: Iterable[str]) -> frozenset[str]:
 
 
 def columns_among(shape: Shape, parts: Collection[str]) -> frozenset[str]:
-    """The folded names of the columns that these parts of a step are about."""
+    """Return the folded names of the columns that these parts of a step are about."""
     gone = (part.removeprefix(_NO_COLUMN) for part in parts if part.startswith(_NO_COLUMN))
     has = (n for n, column in shape.columns.items() if _column_part(n, column) in parts)
     return frozenset((*gone, *has))
 
 
 def without_parts(shape: Shape, parts: Collection[str], present: Shape) -> Shape:
-    """A shape as it is on a target, of the shape ``present``, that lacks these parts of it."""
+    """Return a shape as a target of the shape ``present`` has it if it lacks these parts."""
     primary, about = shape.primary, columns_among(shape, parts)
     if primary is not None and _key_part("primary", primary) in parts:
         primary = present.primary
@@ -336,10 +344,10 @@ def _check_part(check: str) -> str:
 def unfit_column(
     before: Shape, after: Shape, members: Sequence[Table], fills: Mapping[str, Fill]
 ) -> str:
-    """Why rows of a member without a column would not keep their value there, after a step to a
-    narrower structure; empty if they do.
+    """Return why rows of a member without a column would lose their value by a narrowing step.
 
-    A server rounds the values, or refuses them, and the member may still add the wider column.
+    Empty if they keep it. A server rounds the values, or refuses them, and the member may still add
+    the wider column.
     """
     having = [shape_of(member).columns.keys() for member in members]
     for name, found in after.columns.items():
@@ -362,8 +370,11 @@ def unfit_column(
 def unfindable(
     shape: Shape, found_by: Collection[str], members: Sequence[Table], fills: Mapping[str, Fill]
 ) -> frozenset[str]:
-    """The columns that some members lack, and by whose values their rows can't be found: what the
-    target's server shows of them is not known. ``found_by``: those that identify rows."""
+    """Return the columns that some members lack and by whose values their rows can't be found.
+
+    The value that the target's server returns for them is not known. ``found_by``: the columns that
+    identify rows.
+    """
     having = [shape_of(member).columns.keys() for member in members]
     return frozenset(
         name
@@ -377,7 +388,7 @@ def unfindable(
 
 
 def fits(narrow: Shape, wide: Shape) -> bool:
-    """Whether every row of one shape fits into another."""
+    """Return whether every row of one shape fits into another."""
     try:
         return join([narrow, wide]).sense == wide.sense
     except NoJoinError:
@@ -414,7 +425,7 @@ def _joined(name: str, having: Sequence[ShapeColumn], compared: Sequence[Column]
 
 
 def _apart(columns: Sequence[Column], compared: Sequence[Column]) -> tuple[Column, Column]:
-    """Two columns without a join, with their collations if these are ``compared``."""
+    """Return two columns without a join, with their collations if these are ``compared``."""
     for place, one in enumerate(columns):
         for other in columns[place + 1 :]:
             pair = [one, other]
@@ -424,14 +435,13 @@ def _apart(columns: Sequence[Column], compared: Sequence[Column]) -> tuple[Colum
 
 
 def described(column: Column) -> str:
-    """A column's type for a message."""
+    """Return a column's type for a message."""
     text = f" CHARACTER SET {column.charset}" if column.charset else ""
     return f"{column.type}{text}"
 
 
 def described_apart(table: Table, column: Column) -> str:
-    """A column for a message about tables that have it otherwise: with its collation and its
-    formula."""
+    """Return a column, with collation and formula, for a message about tables that differ in it."""
     collation = f" COLLATE {column.collation}" if column.collation else ""
     text = formula(table, column.name)
     computed = f" AS {text}" if text else ""
@@ -453,7 +463,7 @@ def _primary(shapes: Sequence[Shape], empty: Collection[str]) -> Key | None:
 
 
 def _unique(shapes: Sequence[Shape], primary: Key | None) -> frozenset[Key]:
-    """The keys that each member's rows keep: it has one whose columns are among theirs."""
+    """Return the keys that each member's rows satisfy, since it has a key over their columns."""
     candidates = {key for shape in shapes for key in shape.keys}
     kept = {key for key in candidates if all(any(own <= key for own in s.keys) for s in shapes)} - {
         primary
@@ -468,7 +478,7 @@ def _unique(shapes: Sequence[Shape], primary: Key | None) -> frozenset[Key]:
 
 
 def _partial(shapes: Sequence[Shape]) -> frozenset[Key]:
-    """The keys over parts of columns that each member's rows keep."""
+    """Return the keys over parts of columns that each member's rows satisfy."""
     candidates = {key for shape in shapes for key in shape.partial}
     return frozenset(
         key
@@ -478,7 +488,7 @@ def _partial(shapes: Sequence[Shape]) -> frozenset[Key]:
 
 
 def _one_way(text: str) -> str:
-    """The definition of an index as all servers write it."""
+    """Return the definition of an index in a form that is the same for all servers."""
     words = [token.name.lower() for token in tokenise(text)]
     return " ".join(words).replace(" using btree", "")
 
@@ -487,7 +497,7 @@ _INDEX_WORDS = frozenset({"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPAT
 
 
 def index_texts(table: Table) -> dict[str, str]:
-    """The definitions of a table's indexes, unique ones included, by their folded names."""
+    """Return the definitions of a table's indexes, including unique ones, by their folded names."""
     found = {}
     for item in items_of(table.create_sql):
         text = text_of(table.create_sql, item)
@@ -503,15 +513,17 @@ def index_texts(table: Table) -> dict[str, str]:
 
 
 def definitions(table: Table) -> Sequence[tuple[str, ...]]:
-    """A table's definitions in one way of writing, as two compare that one server wrote."""
+    """Return a table's definitions in a normal form, for tables that one server has written."""
     return [tuple(token.name for token in item) for item in items_of(table.create_sql)]
 
 
 def rounded_apart(
     before: Table | None, after: Table, shape: Shape, *, strict: bool
 ) -> frozenset[str]:
-    """The columns that a statement makes narrower, perhaps with other values, and that the target,
-    of this shape, has wider."""
+    """Return the columns that a statement makes narrower while the target of this shape is wider.
+
+    The values of these columns in the shard may have changed.
+    """
     return frozenset(
         name
         for name in narrowed(before, after, strict=strict)

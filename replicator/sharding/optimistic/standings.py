@@ -1,4 +1,4 @@
-"""Members: their taken structures, what is special about them, and the join of all. Pure."""
+"""The states of members: their accepted structures, their exceptions, and their join. Pure."""
 
 from __future__ import annotations
 
@@ -30,18 +30,24 @@ class Action(StrEnum):
     EXEC = "exec"
     """It counts, and changes the target."""
     SKIP = "skip"
-    """The target stays as it is; its member goes on."""
+    """The target is not changed; rows of the member are applied again."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenStatement:
-    """A member's statement that was not taken. ``at`` is its position, ``reason`` says why.
+    """A member's statement that was not accepted.
 
-    ``text`` and ``form`` are compared with those of other members; ``sql`` is what the operator
-    sees, executed at ``timestamp`` by its source's clock. ``structure``: the member's after it.
-    ``granted``: all members have made the statement, and the target has it. ``action``: the
-    operator's answer. ``released``: its rows may flow, and it is answered anew when it is read
-    again. ``unfit``: answers that can't resolve it, with the reason.
+    Attributes:
+        at: its position.
+        text, form: compared with other members' statements.
+        sql: the text displayed to the operator.
+        reason: why it is open.
+        structure: the member's structure after it.
+        timestamp: when it was executed, by its source's clock.
+        granted: all members have made the statement, and the target has it.
+        action: the operator's answer.
+        released: its rows are applied, and the statement is evaluated again when it is read again.
+        unfit: answers that can't resolve it, with the reasons.
     """
 
     at: Place
@@ -58,23 +64,26 @@ class OpenStatement:
     form: str = ""
 
     def same(self, text: str, form: str) -> bool:
-        """Whether a statement of another member, compared by these, is the same change."""
+        """Return whether a statement of another member, with these, is the same change."""
         return self.text == text or self.form == form != ""
 
     @property
     def answered(self) -> bool:
-        """Whether what becomes of it is decided: it is answered anew when it is read again."""
+        """It is decided, and evaluated again when it is read again."""
         return self.granted or self.released or self.action is not None
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedStep(Generic[Name]):
-    """A step to a narrower structure, for a statement that was taken, which the target has refused
-    for its rows: it stays wider.
+    """A step to a narrower structure that the target has refused because of its rows.
 
-    ``parts``: what it lacks (`Shape.parts`); once the join lacks all of it, too, nothing is left to
-    do. ``at``, ``sql``, ``timestamp``, ``context``: the statement. ``action``: the operator's
-    answer: the step is tried again.
+    The statement was accepted; the target stays wider.
+
+    Attributes:
+        at, sql, timestamp, context: the statement.
+        parts: the parts that it removes (`Shape.parts`); once the join has none of them, either,
+            nothing is left to do.
+        action: the operator's answer: the step is retried.
     """
 
     member: Name
@@ -89,10 +98,13 @@ class RefusedStep(Generic[Name]):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A member: its taken structure (None where it is unknown), and exceptions.
+    """The state of a member: its accepted structure, and exceptions.
 
-    ``stale``: columns that it has dropped while others have them; its older rows keep their values.
-    ``ceded``: columns that it has otherwise than the target, as the operator has said.
+    Attributes:
+        taken: the accepted structure; None if unknown.
+        stale: columns that it has dropped while others have them; its older rows keep their values.
+        ceded: columns in which it differs from the target, by the operator's answer.
+        open: its open statement, if any.
     """
 
     taken: Table | None
@@ -102,21 +114,21 @@ class Standing:
 
 
 class Objection(StrEnum):
-    """Why a statement is open; this decides which answers the operator has."""
+    """The reason why a statement is open, which decides the operator's possible answers."""
 
     NAME = "name"
     """It renames a column, or drops and adds it: its rows would have no column."""
     TYPE = "type"
-    """Its column and that of others have no type in common, or their values are converted."""
+    """Its column and the others' have no type in common, or their values are converted."""
     FILL = "fill"
-    """Its rows get another value in a new column than those on the target."""
+    """Its rows get another value in a new column than its rows on the target."""
     STALE = "stale"
-    """It adds a column again, of which the target still has the shard's former values."""
+    """It adds a column again in which the target still has the shard's former values."""
     ROUNDED = "rounded"
     """A narrower type may have changed a shard's values, and the target has the former ones; or
-    rows are to be found by a column in which it has former ones."""
+    rows would be found by a column in which the target has former values."""
     ROWS = "rows"
-    """Its rows could not be distinguished from those of others, or its effect is unknown."""
+    """Its rows could not be distinguished from other members' rows, or its effect is unknown."""
     LEFT_OUT = "left out"
     """It may have left out rows of the shard, which the target keeps (ALTER IGNORE)."""
     REFUSED = "refused"
@@ -136,22 +148,24 @@ class TargetState(Generic[Name]):
     left: Mapping[Name, Table] = field(default_factory=dict)
 
     def joined(self) -> Shape | None:
-        """The join of the members' taken structures; None where none is known."""
+        """Return the join of the members' accepted structures; None if none is known."""
         return joined_beside(self.members.values(), self.left, self.fills)
 
     def without(self, gone: Collection[Name]) -> TargetState[Name]:
-        """The state when these members have left."""
+        """Return the state after these members have left."""
         taken = {n: s.taken for n, s in self.members.items() if n in gone and s.taken is not None}
         staying = {n: s for n, s in self.members.items() if n not in gone}
         return TargetState(staying, self.fills, {**self.left, **taken})
 
     def unfit_fill(self, before: Shape, after: Shape) -> str:
-        """Why rows without a column would not keep their value there after a step to a narrower
-        structure, behind which this is the state; empty if they do."""
+        """Return why rows without a column would lose their value there by a narrowing step.
+
+        This is the state after the step. Empty if the rows keep it.
+        """
         return unfit_column(before, after, self._tables(), self.fills)
 
     def unfindable(self, found_by: Collection[str]) -> frozenset[str]:
-        """Those of some columns by which rows of members that lack them can't be found."""
+        """Return the columns by which rows of members that lack them can't be found."""
         shape = self.joined()
         if shape is None:
             return frozenset()
@@ -161,23 +175,25 @@ class TargetState(Generic[Name]):
         return [s.taken for s in self.members.values() if s.taken is not None]
 
     def open_of(self, member: Name) -> OpenStatement | None:
-        """The open statement of a member, if it has one."""
+        """Return the open statement of a member, if it has one."""
         standing = self.members.get(member)
         return None if standing is None else standing.open
 
 
 def joined(standings: Iterable[Standing], fills: Mapping[str, Fill]) -> Shape | None:
-    """The join of taken structures; None where none is known. ``fills``: those of the target's
-    columns. Raises NoJoinError."""
+    """Return the join of accepted structures; None if none is known.
+
+    ``fills``: by column of the target. Raises NoJoinError.
+    """
     return _joined(with_holders([*standings]), fills)
 
 
 def joined_beside(
     standings: Iterable[Standing], left: Mapping[Name, Table], fills: Mapping[str, Fill]
 ) -> Shape | None:
-    """The join of taken structures; if there is none, also with those of members that have left.
+    """Return the join of accepted structures; if there is none, also with those of former members.
 
-    A member without a unique key keeps the key from the target. When it leaves, the others may
+    If a member has no unique key, the target has none. When that member leaves, the others may
     compare the key's columns by collations that have no join: the target stays as it is.
     """
     members = [*standings]
@@ -202,10 +218,10 @@ def _joined(standings: Iterable[Standing], fills: Mapping[str, Fill]) -> Shape |
 
 
 def with_holders(standings: Sequence[Standing]) -> Sequence[Standing]:
-    """Standings that have ceded a column only where another member has it as the target does.
+    """Return the states with columns ceded only if another member has the target's column.
 
-    Where that one has dropped it or left, the column is that of those that still have it, as far as
-    there is a join of theirs.
+    If that member has dropped the column or left, the column becomes that of the members that still
+    have it, as far as these have a join.
     """
     given = frozenset().union(*(standing.ceded for standing in standings))
     if not given:
@@ -231,13 +247,13 @@ def _columns(standing: Standing) -> Mapping[str, ShapeColumn]:
 
 
 def behind_open(standing: Standing) -> Standing:
-    """A member after its open statement, which the target has executed for all."""
+    """Return a member's state after its open statement, which the target has executed for all."""
     assert standing.open is not None
     structure = standing.open.structure
     return Standing(structure) if structure is None else marked(standing, structure)
 
 
 def marked(former: Standing, after: Table) -> Standing:
-    """A member with another structure, whose older rows on the target are as they were."""
+    """Return a member's state with another structure; its older rows are unchanged."""
     own = shape_of(after).columns.keys()
     return Standing(after, former.stale.difference(own))
