@@ -1,1 +1,1 @@
-"""Making targets and executing schema changes on them, exactly once."""
+"""Creating targets and executing schema changes on them, exactly once."""

@@ -1,4 +1,4 @@
-"""Making the database and the table that shards are merged into, like one of the shards."""
+"""Creating the database and the table that shards are merged into, like one of the shards."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from replicator.schema.structure.inspection import (
 )
 
 CREATE_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES"
-"""The ``sql_mode`` that tables are made in: with another one, a server would shorten keys, widen
-types and choose engines of its own, with a warning only. ALLOW_INVALID_DATES is for defaults."""
+"""The ``sql_mode`` in which tables are created: in another one, a server would shorten keys, widen
+types and choose its own engines, with only a warning. ALLOW_INVALID_DATES allows such defaults."""
 
 _KEY_COLLATIONS = """
 SELECT DISTINCT c.COLLATION_NAME FROM information_schema.STATISTICS s
@@ -42,12 +42,14 @@ WHERE s.TABLE_SCHEMA = %s AND s.TABLE_NAME = %s AND s.NON_UNIQUE = 0
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What a target is made like: a shard's table, its database, and its server's collations.
+    """The model of a target: a shard's table, its database, and its server's collations.
 
-    ``create_sql`` is what SHOW CREATE TABLE says in a session with an empty ``sql_mode``.
-    ``collation`` is the database's default, ``default_collations`` are those of each charset of
-    the server, ``key_collations`` those of the columns of unique keys. ``parents``: the targets
-    that its foreign keys refer to.
+    Attributes:
+        create_sql: the result of SHOW CREATE TABLE in a session with an empty ``sql_mode``.
+        collation: the default of the database.
+        default_collations: the default of each charset of the server.
+        key_collations: the collations of the columns of unique keys.
+        parents: the targets that its foreign keys refer to.
     """
 
     name: TableName
@@ -60,14 +62,17 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTarget:
-    """What was made; the fields below ``created`` are empty for a table that was there already.
+    """A created target; the fields below ``created`` are empty if the table existed.
 
-    ``foreign_keys`` were left out; ``refused`` says why the target did not take others.
-    ``auto_increment`` is a column that counts up in the target, too: rows written there by others
-    would take values that shards give to theirs. ``engine`` is the shard's storage engine where one
-    that can roll back took its place. ``collations`` are pairs: one of the shard's that the target
-    lacks, and the binary one that took its place. ``warnings`` are the server's own, such as TiDB's
-    of indexes and checks that it leaves out.
+    Attributes:
+        foreign_keys: the keys that were left out.
+        refused: the reason why the target has refused others.
+        auto_increment: a column that counts up in the target, too: rows written there by others
+            would get values that shards give to their own rows.
+        engine: the shard's storage engine, if one that can roll back has replaced it.
+        collations: pairs of a shard's collation that the target lacks, and the binary collation
+            that has replaced it.
+        warnings: the server's own, such as TiDB's about indexes and checks that it leaves out.
     """
 
     created: bool
@@ -80,9 +85,9 @@ class CreatedTarget:
 
 
 class TargetNotCreatedError(Exception):
-    """The target does not take the statement, or there is none; ``remedies`` are sentences.
+    """The target refuses the statement, or there is none; ``remedies`` are sentences.
 
-    ``code`` is the server's error number, 0 where it was not asked.
+    ``code`` is the server's error number, 0 if nothing was executed.
     """
 
     def __init__(self, message: str, *remedies: str, code: int, statement: str):
@@ -94,7 +99,7 @@ class TargetNotCreatedError(Exception):
 
 
 async def read_pattern(source: Connection, name: TableName) -> Pattern:
-    """Read what a target like this table needs to know.
+    """Read a table as the model of a target.
 
     Raises DatabaseUnavailableError, or the server's own error, such as ER_NO_SUCH_TABLE.
     """
@@ -114,10 +119,10 @@ async def read_pattern(source: Connection, name: TableName) -> Pattern:
 
 
 async def create_target(target: Connection, name: TableName, pattern: Pattern) -> CreatedTarget:
-    """Make the database and the table ``name``, each if it is missing.
+    """Create the database and the table ``name``, each if it is missing.
 
     May be called again after a failure at any point. Raises TargetNotCreatedError, or
-    DatabaseUnavailableError (then it may be tried again).
+    DatabaseUnavailableError (then it may be retried).
     """
     there = await listed(target, name)
     if there is not None and there.view:
@@ -151,7 +156,7 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
         warnings = await target.fetch("SHOW WARNINGS")
         await set_options(target, name, made.options, if_empty=True)
     finally:
-        # A fresh session for whoever comes next: cheaper than putting sql_mode back.
+        # A fresh session for the next user is cheaper than restoring sql_mode.
         target.close()
     return CreatedTarget(
         created=True,
@@ -167,7 +172,7 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
 async def creation_statements(
     target: Connection, name: TableName, pattern: Pattern
 ) -> tuple[tuple[str, ...], CreateTarget]:
-    """The statements that make the table ``name``, and its database where that is missing.
+    """Return the statements that create the table ``name``, and its database if that is missing.
 
     Raises TargetNotCreatedError, DatabaseUnavailableError.
     """
@@ -184,7 +189,7 @@ async def creation_statements(
             statement=pattern.create_sql,
         ) from error
     _check_keys(name, pattern, made)
-    # Asked first: whoever may not create databases may not say IF NOT EXISTS either.
+    # Checked first: an account that may not create databases may not use IF NOT EXISTS either.
     if await database_collation(target, name.schema) is not None:
         return (made.sql,), made
     collation = collations.stand_in(pattern.collation)

@@ -1,4 +1,4 @@
-"""Dropping a database of the target without what is not the task's in it."""
+"""Dropping a database of the target unless it has objects that are not the task's."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _CONTENTS = {
     "EVENTS": ("'event'", "EVENT_NAME", "EVENT_SCHEMA"),
     "LIBRARIES": ("'library'", "LIBRARY_NAME", "LIBRARY_SCHEMA"),
 }
-"""Tables of information_schema that list what is in a database; not each server has each."""
+"""Tables of information_schema that list the objects of a database; some servers lack some."""
 
 _HIDDEN = {"routines": "EXECUTE", "events of the scheduler": "EVENT"}
-"""What an account sees by these rights only, and DROP DATABASE takes along without them."""
+"""Objects that an account sees only with these privileges; DROP DATABASE does not need them."""
 
 _REFERRING = f"""
 SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.KEY_COLUMN_USAGE
@@ -31,10 +31,10 @@ WHERE {_SAME.format("REFERENCED_TABLE_SCHEMA")}
 
 
 async def drop_database(session: Connection, schema: str, own: Iterable[TableName]) -> None:
-    """Drop the tables ``own`` of a database, then the database where nothing is left in it.
+    """Drop the tables ``own`` of a database, then the database if nothing is left in it.
 
-    May be called again after a failure at any point. The session has no default database. Raises
-    DatabaseUnavailableError, or the server's own error.
+    May be called again after a failure at any point. The session must have no default database.
+    Raises DatabaseUnavailableError, or the server's own error.
     """
     tables = sorted(own)
     if tables:
@@ -55,13 +55,13 @@ async def drop_database(session: Connection, schema: str, own: Iterable[TableNam
 async def _drop_tables(session: Connection, schema: str, tables: list[TableName]) -> None:
     referring = await session.fetch(_REFERRING, (schema, schema))
     if {TableName(*row).folded for row in referring} <= {table.folded for table in tables}:
-        # They refer to one another: whichever goes first is referred to.
+        # The tables refer to one another, so none of them could be dropped first.
         await session.execute("SET SESSION foreign_key_checks = 0")
     await session.execute(f"DROP TABLE IF EXISTS {', '.join(t.quoted for t in tables)}")
 
 
 async def _left(session: Connection, schema: str) -> list[str]:
-    """What is in a database, or may be there without being seen."""
+    """Return the objects in a database, and the kinds that may be there without being visible."""
     known = await session.fetch(
         "SELECT UPPER(TABLE_NAME) FROM information_schema.TABLES"
         " WHERE LOWER(TABLE_SCHEMA) = 'information_schema'"
@@ -77,7 +77,7 @@ async def _left(session: Connection, schema: str) -> list[str]:
             found += [f"{what} {called}" for what, called in rows]
     ((version,),) = await session.fetch("SELECT VERSION()")
     if "TiDB" in str(version):
-        # It has neither.
+        # TiDB has neither routines nor events.
         return found
     rights = await held_privileges(session, schema)
     unseen = [f"{what}, if any ({right})" for what, right in _HIDDEN.items() if right not in rights]

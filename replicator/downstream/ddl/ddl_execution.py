@@ -1,15 +1,15 @@
 """Executing a DDL on the target exactly once, under a write-ahead record.
 
-The record is saved before the statement runs, with the table's fingerprint. After a crash that
-tells whether the statement took effect: DDL is atomic on a single table, and only the task changes
-the structure of its targets. A statement that leaves it may run twice, which changes nothing. A
-RENAME that lets tables change places would undo itself: it renames a table of ours, too, the
-marker, which tells whether it ran.
+The record is saved before the statement runs, with the table's fingerprint. After a crash, the
+fingerprint shows whether the statement took effect: DDL is atomic on a single table, and only the
+task changes the structure of its targets. A statement that does not change the fingerprint may run
+twice, without further effect. Only a RENAME that exchanges tables would undo itself: it also
+renames a table of ours, the marker, whose name shows whether it ran.
 
-What a target refuses as one statement whatever its rows, and takes as single changes (TiDB:
-`replicator.ddl.rewrite.single_changes`), is executed as these, each with the fingerprint before it
-in the record. Where one of them is refused, because of the rows, the record keeps what was
-executed.
+TiDB refuses some statements as one, whatever the rows, but accepts their single changes
+(`replicator.ddl.rewrite.single_changes`). Then these are executed, each with the fingerprint before
+it in the record. If one of them is refused because of the rows, the record keeps the number of the
+executed ones.
 """
 
 from __future__ import annotations
@@ -98,36 +98,41 @@ ALREADY_DONE = frozenset(
         ER.NONUNIQ_TABLE,
     }
 )
-"""Errors which may say that the target is already as the statement would have it: something exists
-or is gone; and a table was to be made like itself (ER_NONUNIQ_TABLE), which is what ``CREATE TABLE
-… LIKE`` another shard comes to. Whether it is so is looked at."""
+"""Errors that may mean that the target already is as the statement would make it: something exists
+or is gone; or a table would be created like itself (ER_NONUNIQ_TABLE), as ``CREATE TABLE … LIKE``
+another shard becomes that. The target is checked before the error is accepted."""
 
 _NO_DATABASE = frozenset({ER.BAD_DB_ERROR, ER.DBACCESS_DENIED_ERROR})
-"""Errors that say that there is no such database, or none that the account may know of."""
+"""Errors for a database that does not exist, or that the account may not know of."""
 
 _RECORD = "target_schema = %s AND target_table = %s AND version = %s"
-"""The record of one statement, by its key."""
+"""The condition for the record of one statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class DdlExecution:
     """One statement to execute on a target.
 
-    ``member`` and ``transaction`` identify the DDL event. ``change`` is what the statement did to
-    the member, and None where it is executed for all: several members may bring the same change
-    in optimistic mode, so the errors of `ALREADY_DONE` are accepted where the target has
-    it. One that is not ``recorded`` does no harm when it runs again. ``timestamp`` is the source's
-    clock (seconds), which gives defaults such as now() the value that they had there; ``context``
-    is what else the statement ran with. ``instead``: what the operator wants to be run in place of
-    ``sql``, nothing where it is empty. ``own``: what DROP DATABASE may drop of a database.
-    ``entry``: what the event is in the history of the target, as text; its record keeps it.
-    ``before``: the member before it, where that is known. ``lock_seconds``: how long it may wait
-    for sessions that use the target; None: as long as the server lets it. ``unused``: the targets
-    without members. ``record``: what its write-ahead record says, None if it has none, provided
-    that it was ``looked_up`` (`DdlExecutor.with_record`). ``shard_only``: the columns in which only
-    the shard knows the values of existing rows; the record queues them to be reconciled.
-    ``safe_sources``: the sources that are in safe mode until this is done. ``strict``: whether
-    values that do not fit are an error whatever the source made of them."""
+    Attributes:
+        member, transaction: identify the DDL event.
+        change: the statement's effect on the member; None if it is executed for all. In optimistic
+            mode several members may make the same change, so the errors of `ALREADY_DONE` are
+            accepted if the target has it.
+        recorded: False if it does no harm when it runs again.
+        timestamp: seconds by the source's clock, so that defaults such as now() are equal there.
+        context: the other conditions with which the statement ran.
+        instead: the operator's replacement for ``sql``; empty for no statement.
+        own: tables that DROP DATABASE may drop.
+        entry: text of the event in the target's history; kept in the record.
+        before: the member before it, if known.
+        lock_seconds: wait for sessions that use the target; None for the server's limit.
+        unused: the targets without members.
+        record: its write-ahead record, if any; valid if ``looked_up`` (`DdlExecutor.with_record`).
+        shard_only: columns in which only the shard knows the values of existing rows; the record
+            queues them to be reconciled.
+        safe_sources: the sources that are in safe mode until this is done.
+        strict: values that do not fit are an error, whatever the source made of them.
+    """
 
     target: TableName
     member: Member
@@ -151,7 +156,7 @@ class DdlExecution:
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """What is run, one after the other."""
+        """The statements to run, one after the other."""
         return (self.sql,) if self.instead is None else self.instead
 
 
@@ -170,7 +175,7 @@ class DdlExecutor:
         self._log = structlog.get_logger()
 
     async def set_options(self, effect: Effect) -> None:
-        """Give a target what an effect says about how it is stored, each value once in this run.
+        """Give a target an effect's storage options, each value once in this run.
 
         Raises DatabaseUnavailableError and LeaseLostError.
         """
@@ -187,10 +192,10 @@ class DdlExecutor:
         self._set |= {(effect.target, option) for option in new}
 
     async def execute(self, ddl: DdlExecution) -> bool:
-        """Execute a statement unless its record says that it was; whether it ran just now.
+        """Execute a statement unless its record says that it was; return whether it ran just now.
 
-        Raises DdlRefusedError, DatabaseUnavailableError (then it may be tried again),
-        LeaseLostError and FencedError.
+        Raises DdlRefusedError, DatabaseUnavailableError (then it may be retried), LeaseLostError
+        and FencedError.
         """
         try:
             return await self._execute(ddl)
@@ -200,7 +205,7 @@ class DdlExecutor:
         return await self._execute(replace(ddl, looked_up=False))
 
     async def _frees_parent(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
-        """Whether a target has lost foreign keys of tables that no shard has any more."""
+        """Return whether a target has lost foreign keys of tables that no shard has any more."""
         if error.code not in FOREIGN_KEY or isinstance(error, HalfExecutedError):
             return False
         return await drop_unused_keys(self._connection, self._meta, ddl.target, ddl.unused)
@@ -212,7 +217,7 @@ class DdlExecutor:
                     await self._run(ddl, sql)
                 except DdlRefusedError as error:
                     await self._tolerate(ddl, error)
-            # If nothing is queued, nothing but its number, so that its loss would be noticed.
+            # Without queued columns this saves only the queue's number, so that a loss is noticed.
             async with self._meta.saving() as transaction:
                 await self._queue_rows(transaction, ddl)
             return True
@@ -229,7 +234,7 @@ class DdlExecutor:
             return False
         progress = read_progress(record.state)
         if progress.single and ddl.instead is not None:
-            # The operator has decided since: of that nothing has run.
+            # The operator has decided since then, and nothing of that decision has run.
             progress = Progress()
         former = record.fingerprint if progress.begun else ""
         if former and await self._fingerprint(ddl) != former:
@@ -241,8 +246,8 @@ class DdlExecutor:
     async def _carry_out(
         self, ddl: DdlExecution, version: int, progress: Progress, former: str
     ) -> None:
-        """Run what is left of a record. ``former``: the fingerprint before the first statement of
-        it, where an earlier process may have run that; else empty."""
+        """Run the rest of a record's statements. ``former``: the fingerprint before the first of
+        them if an earlier process may have run it, else empty."""
         statements = _statements(ddl, progress)
         for number in range(progress.number, len(statements)):
             step = Progress(number, progress.single, begun=True)
@@ -254,7 +259,7 @@ class DdlExecutor:
                 await self._run(ddl, statements[number], again=bool(former))
             except DdlRefusedError as error:
                 if former and await self._fingerprint(ddl) != former:
-                    # Its former run had lost its client, and has come to its end meanwhile.
+                    # Its former run lost its client, and has ended in the meantime.
                     continue
                 if not progress.single and await self._stands_apart(ddl, error):
                     single = Progress(single=True)
@@ -270,8 +275,8 @@ class DdlExecutor:
         return None
 
     async def _stands_apart(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
-        """Whether the target refuses a statement as one whatever its rows, and takes its single
-        changes."""
+        """Return whether the target refuses a statement as one, whatever its rows, but accepts its
+        single changes."""
         if ddl.instead is not None or isinstance(error, TargetLockedError):
             return False
         whole = _recognised(ddl, ddl.sql)
@@ -291,7 +296,7 @@ class DdlExecutor:
         return True
 
     async def _lacks_indexes(self, ddl: DdlExecution, sql: str, error: DdlRefusedError) -> bool:
-        """Whether a statement is executed but for indexes that the target's server does not know.
+        """Return whether a statement is executed without the indexes that the server does not know.
 
         Raises DdlRefusedError if the rows do not allow the rest.
         """
@@ -306,8 +311,8 @@ class DdlExecutor:
     async def _not_rebuilt(
         self, ddl: DdlExecution, sql: str, error: DdlRefusedError
     ) -> DdlRefusedError | None:
-        """Create a target anew as a statement makes it that its server refuses; None if that is
-        done, otherwise what refuses the statement."""
+        """Create a target again as a statement would make it that its server refuses; return None
+        if that is done, else the refusal of the statement."""
         if error.code not in REFUSED_BY_TIDB:
             return error
         actions = typed_actions(_recognised(ddl, sql))
@@ -327,15 +332,15 @@ class DdlExecutor:
     async def _settle(
         self, ddl: DdlExecution, version: int, step: Progress, error: DdlRefusedError
     ) -> None:
-        """Accept an error that says that all is done already; otherwise note the refusal and raise
-        it."""
+        """Accept an error that means that everything is done already; otherwise record the refusal
+        and raise it."""
         try:
             await self._tolerate(ddl, error)
         except DdlRefusedError as final:
             if step.single and step.number:
                 await self._begin(ddl, version, Progress(step.number, single=True))
                 raise HalfExecutedError(final, _statements(ddl, step), step.number) from error
-            # The operator may now change the table by hand: that must not look like success.
+            # The operator may now change the table by hand, which must not count as a success.
             await self._take_back(ddl, version)
             raise
 
@@ -402,7 +407,7 @@ class DdlExecutor:
             )
 
     async def _begin(self, ddl: DdlExecution, version: int, progress: Progress) -> None:
-        """Record that a statement is about to run, or is refused behind others."""
+        """Record that a statement is about to run, or is refused after others."""
         fingerprint = await self._fingerprint(ddl)
         await self._meta.write(
             f"UPDATE {self._meta.table(DDL_TABLE)} SET state = %s, fingerprint = %s"
@@ -436,7 +441,7 @@ class DdlExecutor:
     async def _run(self, ddl: DdlExecution, sql: str, *, again: bool = False) -> None:
         """Run a statement. ``again``: an earlier process may have begun it."""
         try:
-            # A session of its own: several targets have their statements executed at once.
+            # A session of its own, since statements of several targets are executed at once.
             with self._sessions.session() as session:
                 limit = lock_limit(session, ddl.lock_seconds, again=again)
                 at, strict = ddl.timestamp, ddl.strict
@@ -448,7 +453,7 @@ class DdlExecutor:
             raise DdlRefusedError(ER.WRONG_VALUE_FOR_VAR, str(error)) from error
         except pymysql.err.MySQLError as error:
             if error_code(error) in LOGIN_REFUSED:
-                raise  # It says nothing about the statement, which has not run.
+                raise  # The error is not about the statement, which has not run.
             if error_code(error) in (ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK):
                 raise TargetLockedError(error_code(error), str(error.args[-1])) from error
             raise DdlRefusedError(error_code(error), str(error.args[-1])) from error
@@ -473,7 +478,7 @@ class DdlExecutor:
         return None
 
     async def _only_history(self, ddl: DdlExecution, sql: str) -> bool:
-        """Whether a statement removes only history, which the target does not keep. Raises
+        """Return whether a statement removes only history, which the target does not keep. Raises
         DdlRefusedError if it would remove other rows of the target than of its shard."""
         statement = _recognised(ddl, sql)
         removed = removed_rows(statement, ddl.before)
@@ -491,9 +496,9 @@ class DdlExecutor:
         )
 
     async def _with_present_keys(self, ddl: DdlExecution, sql: str) -> str:
-        """Return a statement with the names that foreign keys have on the target, and without those
-        that the shard's engine ignores; empty if nothing is left, as if it only drops keys that the
-        target does not have."""
+        """Return a statement with the target's names of foreign keys, without the keys that the
+        shard's engine ignores; empty if nothing is left, for example since it only drops keys that
+        the target does not have."""
         words = ("drop", "rename", "references")
         if ddl.before is None or not any(word in sql.lower() for word in words):
             return sql
@@ -514,9 +519,10 @@ class DdlExecutor:
         return found
 
     async def _use_database(self, session: Connection, ddl: DdlExecution, sql: str) -> None:
-        """Make the target's database the session's, since a foreign key may name its parent without
-        a schema. A CREATE TABLE creates a missing one: that of the shard may be older than the
-        binlog that the task has read.
+        """Use the target's database, since a foreign key may name its parent without a schema.
+
+        For a CREATE TABLE, a missing database is created: the shard's may be older than the binlog
+        that the task has read.
         """
         schema = quote(ddl.target.schema)
         try:
@@ -531,13 +537,13 @@ class DdlExecutor:
             await session.execute(f"USE {schema}")
 
     async def _lacking(self, ddl: DdlExecution, change: MemberChange) -> tuple[str, ...]:
-        """What the target lacks of a change that an error says to be done."""
+        """Return the parts that the target lacks of a change that is done according to an error."""
         if not ddl.target.table:
-            # One action, which the error is about.
+            # The change is a single action, and the error is about that action.
             return ()
         present = await read_table(self._connection, ddl.target)
         if ddl.instead is not None and present is not None:
-            # The operator answers for what is executed in its place.
+            # The operator is responsible for the effect of a replacement.
             return ()
         return lacking(change, present)
 
@@ -547,7 +553,7 @@ def _recognised(ddl: DdlExecution, sql: str) -> ParsedStatement:
 
 
 def _statements(ddl: DdlExecution, progress: Progress) -> tuple[str, ...]:
-    """What a record counts."""
+    """Return the statements that a record's number counts."""
     return single_changes(_recognised(ddl, ddl.sql)) if progress.single else ddl.statements
 
 
@@ -567,7 +573,7 @@ class TargetLockedError(DdlRefusedError):
 class HalfExecutedError(DdlRefusedError):
     """The target has taken some of a statement's single changes, and refused the next one.
 
-    The record says so: when the same is executed again, it goes on with that one.
+    The record says so: if the statement is executed again, it continues with the refused one.
     """
 
     def __init__(self, error: DdlRefusedError, statements: tuple[str, ...], number: int) -> None:

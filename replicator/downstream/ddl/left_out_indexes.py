@@ -1,4 +1,4 @@
-"""What is executed of a statement whose indexes the target's server does not know."""
+"""The rest of a statement with indexes that the target's server does not know."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ log = structlog.get_logger()
 async def without_refused(
     rehearsal: Rehearsal, target: TableName, statement: ParsedStatement, context: StatementContext
 ) -> str | None:
-    """Return what a server takes of a statement that it has refused: all but the indexes which it
-    does not know; empty if these are all of it. None if it refuses the rest, too.
+    """Return the part of a refused statement that a server accepts: all but the unknown indexes.
 
-    Raises DatabaseUnavailableError.
+    Empty if there is no other part; None if the server refuses the rest, too. Raises
+    DatabaseUnavailableError.
     """
 
     async def refused(sql: str) -> bool:

@@ -1,4 +1,4 @@
-"""How long a schema change waits for the sessions that use its table."""
+"""The time for which a schema change waits for the sessions that use its table."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ WITHOUT_LIMIT = 7 * 24 * 3600
 
 
 def lock_limit(session: Connection, seconds: int | None, *, again: bool) -> int | None:
-    """How long the session's next statement waits for sessions that use its table, in seconds;
-    None: as the server has it.
+    """Return the seconds for which the session's next statement waits for sessions using its table.
 
-    What the task file says goes before ``seconds``. ``again``: an earlier process may have begun
-    the statement, and what uses the table may be just that. It is waited for: given up, and its
-    record taken back, the statement would look like a new one when its former run has come to its
-    end.
+    None is the server's own limit. A limit in the task file overrides ``seconds``.
+
+    Args:
+        again: an earlier process may have begun the statement, and the table may be in use by just
+            that run. The statement then waits for it without a limit: if it gave up and its record
+            were removed, it would count as a new statement when its former run has ended.
     """
     if again:
         return WITHOUT_LIMIT

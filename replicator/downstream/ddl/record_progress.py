@@ -1,4 +1,4 @@
-"""Write-ahead records, and how far their execution is, as their ``state`` says it. Pure."""
+"""Write-ahead records, and the progress of their execution in their ``state``. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ DONE = "done"
 """All statements have run."""
 
 REFUSED = "refused"
-"""``refused:1`` …: the target has refused this one of the single changes, and has those before."""
+"""``refused:1`` …: the target has refused this single change, and has the earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Which statement of a record is the next one, and whether it may run already (``begun``).
+    """The next statement of a record.
 
-    ``single``: what is counted are the single changes of the statement.
+    Attributes:
+        number: its number, from 0.
+        single: the numbers count the single changes of a statement.
+        begun: it may run already.
     """
 
     number: int = 0
@@ -32,7 +35,7 @@ class Progress:
 
     @property
     def state(self) -> str:
-        """What the record says. Raises ValueError for what no record says."""
+        """The ``state`` of the record. Raises ValueError if no record can have this progress."""
         if self.single:
             return f"{SINGLE if self.begun else REFUSED}:{self.number}"
         if not self.begun:
@@ -41,12 +44,12 @@ class Progress:
 
     @property
     def next(self) -> Progress:
-        """Where this statement has run."""
+        """The progress after this statement has run."""
         return Progress(self.number + 1, self.single)
 
 
 def read_progress(state: str) -> Progress:
-    """What a record's state says, of one that is not done."""
+    """Return the progress in the state of a record that is not done."""
     if state == DECIDED:
         return Progress()
     word, _, number = state.partition(":")
@@ -55,7 +58,7 @@ def read_progress(state: str) -> Progress:
 
 @dataclass(frozen=True, slots=True)
 class DdlRecord:
-    """What the write-ahead record of an event says."""
+    """The write-ahead record of an event."""
 
     version: int
     state: str

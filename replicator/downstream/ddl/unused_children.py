@@ -26,7 +26,7 @@ log = structlog.get_logger()
 async def drop_unused_keys(
     connection: Connection, meta: MetaStore, parent: TableName, unused: Set[TableName]
 ) -> bool:
-    """Drop the foreign keys to a target of those of its children that are ``unused``.
+    """Drop the foreign keys that ``unused`` children of a target have to it.
 
     Returns whether all of them are gone, and there was one. Raises DatabaseUnavailableError and
     LeaseLostError.

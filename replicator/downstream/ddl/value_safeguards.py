@@ -1,11 +1,11 @@
-"""Warnings of a DDL which say that the target has changed values of rows.
+"""Safeguards for the values of a target's rows in schema changes.
 
-Strict mode makes errors of most. What is left are notes, such as the time that a DATETIME loses
-when it becomes a DATE: the statement has then been executed, and is not undone.
+Warnings of a DDL statement may mean that the target has changed values of rows. Strict mode turns
+most of these into errors. The rest are notes, for example about the time that a DATETIME loses when
+it becomes a DATE: the statement has then been executed, and is not undone.
 
-Statements that number rows of a target, which get other numbers than in their shards.
-
-Statements whose TIMESTAMP columns a target can't make as they are at their shard.
+Other safeguards refuse statements that would number rows differently from their shards, and
+statements whose TIMESTAMP columns a target can't define as they are in their shard.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ log = structlog.get_logger()
 
 
 async def report_changed_values(connection: Connection, target: TableName, sql: str) -> None:
-    """Log those of the statement that has just run on this connection.
+    """Log the warnings about changed values of the last statement on this connection.
 
     Raises DatabaseUnavailableError or the server's own error.
     """
@@ -80,14 +80,14 @@ async def numbered_rows(
     *,
     begun: bool,
 ) -> tuple[str, ...]:
-    """Return the columns in which statements give numbers to rows of a target that are there.
+    """Return the columns in which statements give numbers to existing rows of a target.
 
     Args:
         connection: to the target's server.
         target: the target.
-        statements: all that run.
+        statements: all statements that run.
         mode: the sql_mode in which they run.
-        begun: they may have run, so rows without numbers may have got theirs.
+        begun: they may have run, so rows without numbers may have got numbers.
 
     Raises DatabaseUnavailableError or the server's own error.
     """
@@ -107,9 +107,9 @@ async def numbered_rows(
 async def refuse_implicit_timestamps(
     connection: Connection, target: TableName, sql: str, context: StatementContext
 ) -> None:
-    """Raise UnknownModeError where a TiDB would give rows another value than their shard has.
+    """Raise UnknownModeError if a TiDB would give rows another value than their shard has.
 
-    It has explicit_defaults_for_timestamp=ON always. Raises DatabaseUnavailableError or the
+    TiDB always has explicit_defaults_for_timestamp=ON. Raises DatabaseUnavailableError or the
     server's own error, too.
     """
     if context.explicit_timestamp_defaults is not False:
@@ -131,9 +131,9 @@ async def refuse_implicit_timestamps(
 async def refuse_rounded_times(
     connection: Connection, target: TableName, sql: str, context: StatementContext
 ) -> None:
-    """Raise UnknownModeError where a TiDB would round times of rows that the shard has truncated.
+    """Raise UnknownModeError if a TiDB would round times of rows that the shard has truncated.
 
-    It has no mode for this (`modes_for`). Raises DatabaseUnavailableError or the server's own
+    It has no mode for truncation (`modes_for`). Raises DatabaseUnavailableError or the server's own
     error, too.
     """
     statement = classify_in(context, sql, default_schema=target.schema)
@@ -151,7 +151,7 @@ async def refuse_rounded_times(
         if former is None or lost <= 0:
             continue
         column = quote(former.name)
-        # With the last digit goes the point.
+        # Without digits there is no decimal point either, so one more character is cut.
         cut = lost + (not time.digits)
         rounded = f"RIGHT({column}, {lost}) > 0"
         if await connection.fetch(f"SELECT 1 FROM {target.quoted} WHERE {rounded} LIMIT 1"):

@@ -131,7 +131,7 @@ def left_out(change: Change[Name]) -> ObjectionError | None:
 def other_values(
     former: Standing, change: Change[Name], others: Iterable[Table]
 ) -> ObjectionError | None:
-    """Return an objection if values change, or move, differently from those of ``others``."""
+    """Return an objection if values change, or move, differently from ``others``."""
     assert change.after is not None
     touched = change.touched
     if touched.renamed:

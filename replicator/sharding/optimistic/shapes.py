@@ -463,7 +463,7 @@ def _primary(shapes: Sequence[Shape], empty: Collection[str]) -> Key | None:
 
 
 def _unique(shapes: Sequence[Shape], primary: Key | None) -> frozenset[Key]:
-    """Return the keys that each member's rows satisfy, since it has a key over their columns."""
+    """Return the keys that each member's rows satisfy: a key of its own is a subset of each."""
     candidates = {key for shape in shapes for key in shape.keys}
     kept = {key for key in candidates if all(any(own <= key for own in s.keys) for s in shapes)} - {
         primary
