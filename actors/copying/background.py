@@ -1,4 +1,4 @@
-"""Copying shards once more while all targets but theirs are followed."""
+"""Copies shards again while the task follows all targets but theirs."""
 
 from __future__ import annotations
 
@@ -23,27 +23,29 @@ from replicator.mysql.names import TableName
 from replicator.pipeline.workers.worker_pool import free_slots, reserve_slots
 
 LOOK_SECONDS = 5.0
-"""Between two looks which targets are there whole."""
+"""Seconds between two checks which targets are complete."""
 
 TOGETHER_SECONDS = 30.0
-"""How long those are left at least, that are there whole before the others: the task begins anew to
-follow them, once for many of them."""
+"""Seconds for which the first complete targets wait for the others at least: the task must restart
+to follow them, so it restarts once for many of them."""
 
 KEEP_UP_SECONDS = 60.0
-"""Between two readings of the statements that come meanwhile."""
+"""Seconds between two reads of the statements logged meanwhile."""
 
 log = structlog.get_logger()
 
 
 class BackgroundCopy:
-    """Copies the members of ``starts`` beside a task that holds what it reads of their targets.
+    """Copies the members of ``starts`` while the task holds the events of their targets.
 
-    It plans chunks and copies them, and touches nothing else that is saved; so whenever the task
-    ends, it is as after a crash, and goes on from the chunks that are there. `run` it once, ask it
-    by `take_up` when nothing runs any more, and `close` it in the end.
+    It plans and copies chunks, and changes no other saved state. So if the task ends, at any time,
+    the next start finds the state that a crash would leave, and continues after the existing
+    chunks. Call `run` once, `take_up` when nothing else runs any more, and `close` at the end.
 
-    ``targets`` are those of the members. So many jobs as ``jobs_at_once`` run at the same time,
-    fewer where Spark has no slots for them beside the batches.
+    Args:
+        targets: the targets of the members.
+        jobs_at_once: most jobs that run at the same time; fewer run if Spark's slots are needed
+            for batches.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class BackgroundCopy:
         jobs_at_once: int,
     ) -> None:
         self.targets = frozenset(targets)
-        """Those that are to be held until they are copied."""
+        """The targets to hold until they are copied."""
         self._spark = spark
         self._sources = sources
         self._starts = starts
@@ -73,9 +75,10 @@ class BackgroundCopy:
         self._done = anyio.Event()
 
     async def run(self, stop: anyio.Event) -> None:
-        """Copy until all chunks are there, or until ``stop``; those under way are finished first.
+        """Copy until all chunks are on the target, or until ``stop`` is set.
 
-        Raises FatalError, TransientError, FencedError or DatabaseUnavailableError.
+        Chunks that are being copied are finished first. Raises FatalError, TransientError,
+        FencedError or DatabaseUnavailableError.
         """
         lent = await anyio.to_thread.run_sync(free_slots, self._spark)
         slots = anyio.Semaphore(min(lent or 1, self._jobs_at_once))
@@ -103,7 +106,7 @@ class BackgroundCopy:
             self._progress.end()
 
     async def due(self) -> None:
-        """Wait until targets are to be taken up: all are there whole, or some have been for long.
+        """Wait until all targets are complete, or some have been so for `TOGETHER_SECONDS`.
 
         Raises DatabaseUnavailableError.
         """
@@ -114,9 +117,9 @@ class BackgroundCopy:
                 await (anyio.sleep_forever() if self._done.is_set() else self._done.wait())
 
     async def take_up(self) -> None:
-        """Note members as copied whose targets are there whole; nothing else must run.
+        """Record the members of complete targets as copied; nothing else may run meanwhile.
 
-        Raises as `run`.
+        Raises the errors of `run`.
         """
         if not await self._ready():
             return
@@ -137,12 +140,12 @@ class BackgroundCopy:
         log.info("copy.taken-up", targets=sorted(map(str, complete)))
 
     def close(self) -> None:
-        """Give its connections up."""
+        """Close its connections."""
         for copy in self._copies.values():
             copy.close()
 
     async def _keep_up(self) -> None:
-        """Read the statements that come: the source may purge what the saved position is behind."""
+        """Read new statements in time: the source may purge the binlog after the saved position."""
         while True:
             await anyio.sleep(KEEP_UP_SECONDS)
             for source, copy in self._copies.items():
@@ -152,7 +155,7 @@ class BackgroundCopy:
                     log.info("copy.statements-later", source=source, reason=str(error))
 
     async def _ready(self) -> bool:
-        """Whether there is a target that is whole, and whose sources all answer."""
+        """Return whether a target is complete and all of its sources answer."""
         self._silent = frozenset()
         complete = await self._complete()
         silent = {}
@@ -171,13 +174,13 @@ class BackgroundCopy:
         return bool(await self._complete())
 
     def _sharing(self, targets: Iterable[TableName]) -> set[str]:
-        """The sources that have shards of any of these targets."""
+        """Return the sources that have shards of any of these targets."""
         return {shard.source for target in targets for shard in self._copied_to[target].shards}
 
     async def _complete(self) -> set[TableName]:
-        """The targets whose members all are there whole, or can't be copied as they were.
+        """Return the targets whose members are all copied, or must be copied later.
 
-        None that a source shares that is known not to answer.
+        A target is left out if one of its sources is known not to answer.
         """
         if self._copies.keys() != self._starts.keys():
             return set()

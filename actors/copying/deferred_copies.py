@@ -1,15 +1,15 @@
-"""Shards that could not be read as they were when their copy began: their copy, once it can be had.
+"""Later copies of shards that could not be read by the structure they had when their copy began.
 
-Their statements come by the binlog, are executed on the target, and what is read of the shards
-meanwhile is applied in safe mode. When the saved position is behind all statements that their
-source has logged of them, they are what the target has. Then they are copied from there like at the
-beginning of a task, whole: what is read is not older than what was applied, and what is newer comes
-again.
+Their statements are in the binlog and are executed on the target. Meanwhile, their rows from the
+binlog are applied in safe mode. When the saved position is after every statement that the source
+has logged for such a shard, the shard has the target's structure. Then it is copied from that
+position, in full, like at the beginning of a task: the rows read are not older than the applied
+ones, and newer ones are in the binlog and applied later.
 
-Another target may hold the saved position back. So it is enough that a shard's own target has all
-up to a later place: the copy begins there, and what stands before it is left out when it is read
-again. The structure that the shard has there is kept apart, since the saved one is that of the rows
-which are read again.
+Another target may hold the saved position back. So it is enough if the shard's own target has
+everything up to a later position: the copy begins there, and earlier events are skipped when they
+are read again. The shard's structure at that position is kept apart, since the saved structure is
+that of the rows which are read again.
 """
 
 from __future__ import annotations
@@ -49,9 +49,13 @@ log = structlog.get_logger()
 class DeferredCopy:
     """The shards of a source that are copied later.
 
-    ``start`` has those that can be copied now. ``held`` are those of blocked targets, ``waiting``
-    the others: it is worth looking again when the saved position has come to ``look_at`` (its key),
-    or one of the ``targets`` has everything up to there.
+    Attributes:
+        start: the shards that can be copied now.
+        held: shards of blocked targets.
+        waiting: the other shards, which can't be copied yet.
+        look_at: key of the position that the saved one must reach before another check can help.
+        targets: another check can also help as soon as one of these has everything up to
+            ``look_at``.
     """
 
     start: CopyStart
@@ -68,11 +72,14 @@ async def deferred_copy(
     blocked: Parts,
     applied: Mapping[TableName, int],
 ) -> DeferredCopy | None:
-    """What is to be copied later of a source whose copy is done; None where nothing is.
+    """Return the later copies of a source whose first copy is done; None if there are none.
 
-    Those that can be copied now are noted as begun. ``applied``: targets that are known to have all
-    that stands in the source's binlog before a place (its key). Raises FatalError, TransientError,
+    Shards that can be copied now are recorded as begun. Raises FatalError, TransientError,
     DatabaseUnavailableError.
+
+    Args:
+        applied: by target, the key of a position in the source's binlog up to which the target is
+            known to have everything.
     """
     checkpoint = await meta.load(setup.source)
     if checkpoint is None or setup.source in blocked.sources:
@@ -137,9 +144,10 @@ def _ready(
     present: Mapping[TableName, Table | None],
     applied: Mapping[TableName, int],
 ) -> tuple[dict[TableName, Table], dict[TableName, LaterCopy], frozenset[TableName]]:
-    """What can be copied now: from the saved position on, and from later places on.
+    """Return the shards to copy now: from the saved position, and from later positions.
 
-    Also the targets of others that can be when these have everything. Raises FatalError.
+    The third result has the targets of shards that can be copied when these have everything. Raises
+    FatalError.
     """
     structures: dict[TableName, Table] = {}
     later: dict[TableName, LaterCopy] = {}
@@ -167,7 +175,7 @@ def _members(
     structures: Mapping[TableName, Table],
     later: Mapping[TableName, LaterCopy],
 ) -> tuple[CopyMember, ...]:
-    """Those of the members that are being copied once more, some from a ``later`` place on."""
+    """Return the members that are being copied again, some from a ``later`` position."""
     members = []
     for record in records:
         name = record.member.name
@@ -181,7 +189,7 @@ def _members(
 
 
 def _keeps_its_name(name: TableName, changes: Sequence[TableChange]) -> bool:
-    """Whether a shard is the same table, under its name, behind statements that concern it."""
+    """Return whether a shard is the same table, under its name, after statements about it."""
     return all(
         change.table == name
         and change.statement.kind in _IN_PLACE
@@ -201,7 +209,7 @@ _IN_PLACE = frozenset(
 
 
 def _concerns(change: TableChange, name: TableName) -> bool:
-    """Whether a statement may have changed a table, its rows or its name."""
+    """Return whether a statement may have changed a table, its rows or its name."""
     statement = change.statement
     if statement.temporary:
         return False
@@ -214,7 +222,7 @@ def _concerns(change: TableChange, name: TableName) -> bool:
 async def _would_double(
     setup: SourceSetup, meta: MetaStore, record: MemberRecord, tables: Mapping[TableName, Table]
 ) -> bool:
-    """Whether rows that are on the target would be there twice.
+    """Return whether a copy would duplicate rows that the target already has.
 
     ``tables``: the structures of the shards that can be copied now.
     """
@@ -227,9 +235,9 @@ async def _would_double(
 
 
 async def _have_emptied(store: CopyStore, records: Sequence[MemberRecord]) -> None:
-    """Have the targets of these emptied that hold nothing but copied rows.
+    """Mark the targets of these shards to be emptied, if all of their rows are copied ones.
 
-    Raises FatalError for others, DatabaseUnavailableError, FencedError.
+    Raises FatalError for other targets, DatabaseUnavailableError, FencedError.
     """
     ours = await store.began_empty()
     for record in records:

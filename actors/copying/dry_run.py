@@ -1,4 +1,4 @@
-"""What the full copy of a task would do: its shards, its targets, and the first rows of each."""
+"""A preview of a task's full copy: its shards, its targets, and the first rows of each target."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from replicator.schema.structure.inspection import read_target, table_sizes
 from replicator.schema.structure.structure import Table
 
 FIRST_ROWS = 3
-"""So many rows of each target are shown."""
+"""Number of rows displayed for each target."""
 
 
 @dataclass(slots=True)
@@ -44,11 +44,10 @@ class _Shards:
 
 
 async def preview_copy(task: Task, *, copies: bool) -> list[TargetPreview]:
-    """The targets by their names, each with its shards; nothing is written anywhere.
+    """Return the targets by name, each with its shards. Writes nothing anywhere.
 
-    ``copies``: also what a full copy of all shards would do.
-
-    Raises FatalError, RouteError, ExpressionError, DatabaseUnavailableError.
+    ``copies``: include what a full copy of all shards would do. Raises FatalError, RouteError,
+    ExpressionError, DatabaseUnavailableError.
     """
     setups = source_setups(task)
     listed: dict[str, list[tuple[CopyMember, ShardPreview]]] = {}
@@ -121,7 +120,7 @@ async def _preview(
 
 
 def _like(name: TableName, setup: SourceSetup, like: CopyMember) -> Table:
-    """The structure of a target that is made like a shard."""
+    """Return the structure of a target that is created like a shard."""
     mapped = columns_of({setup.source: setup})(Member(setup.source, like.name)).mapped
     columns = tuple(
         replace(column, type="bigint")
@@ -135,9 +134,9 @@ def _like(name: TableName, setup: SourceSetup, like: CopyMember) -> Table:
 async def _with_rows(
     found: TargetPreview, table: Table, members: Sequence[tuple[SourceSetup, CopyMember]]
 ) -> TargetPreview:
-    """With the first rows of the first shard that has some; every shard is planned.
+    """Add the first rows of the first shard that has any; every shard is planned.
 
-    Raises FatalError where one can't be.
+    Raises FatalError if a shard can't be planned.
     """
     for setup, member in members:
         targets = {member.target: CopyTarget(0, table)}

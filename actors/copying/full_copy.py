@@ -39,10 +39,10 @@ from replicator.schema.registry.registry import SchemaRegistry
 
 
 class FullCopy:
-    """Copies the rows of the sources' members chunk by chunk, and resumes where it stopped.
+    """Copies the rows of the sources' members chunk by chunk, and resumes after a stop.
 
-    Members of ``blocked`` targets are left out; where the binlogs are followed, they are deferred
-    in the end. The copy is not finished without those of blocked sources.
+    Members of ``blocked`` targets are left out; if the binlogs are followed, they are deferred at
+    the end. The copy does not finish without the members of blocked sources.
     """
 
     def __init__(
@@ -60,15 +60,15 @@ class FullCopy:
         self.targets: frozenset[TableName] = frozenset()
         """All targets of the copy; known once it has begun with all sources."""
         self.look_at: dict[str, int] = {}
-        """By source, the places up to which it must be applied before it is worth to look again
-        whether shards that were deferred can be copied."""
+        """By source, the position that must be applied before it is worth checking again whether
+        deferred shards can be copied."""
         self.look_at_targets: dict[str, frozenset[TableName]] = {}
-        """By source, the targets of such shards of which it is enough that they themselves have
-        everything up to that place."""
+        """By source, the targets of such shards for which it is enough that they themselves have
+        everything up to that position."""
         self.background: BackgroundCopy | None = None
-        """What is left to be copied while all other targets are followed."""
+        """The rest of the copy, made while all other targets are followed."""
         self.left = False
-        """Whether another copy has something to do when this one is finished."""
+        """Another copy has work to do after this one."""
         self._followed: set[TableName] = set()
         """Targets of sources that the task follows without having copied them."""
         self._waiting: dict[str, Sequence[TableName]] = {}
@@ -103,14 +103,16 @@ class FullCopy:
         started: anyio.Event,
         applied: Mapping[str, Mapping[TableName, int]],
     ) -> bool:
-        """Copy all that is missing; False when ``stop`` was set before it was done.
+        """Copy all missing chunks; return False if ``stop`` was set before the copy was complete.
 
-        ``applied``: by source, targets that have everything up to a place, as far as that is known
-        (`deferred_copy`).
-        ``started`` is set when it is saved what the copy begins with at all sources: from then on,
-        shards may change. Chunks that are being copied are finished first. What others need not
-        wait for is left to `background`. Raises FatalError, TransientError, FencedError or
-        DatabaseUnavailableError.
+        Chunks being copied are finished first. Shards that other targets need not wait for are left
+        to `background`. Raises FatalError, TransientError, FencedError or DatabaseUnavailableError.
+
+        Args:
+            started: set when the initial state of the copy is saved for all sources; from then on,
+                shards may change.
+            applied: by source, the known positions up to which targets have everything
+                (`deferred_copy`).
         """
         try:
             return await self._run(stop, started, applied)
@@ -188,9 +190,10 @@ class FullCopy:
         return True
 
     async def _recopies_keyless(self) -> bool:
-        """Whether targets must be emptied, and copied again, before anything else is done. No key
-        would distinguish their rows from those in the binlog. Only where all first copies are done:
-        what is read of their shards is not left out.
+        """Mark targets that must be emptied and copied again first; return whether there are any.
+
+        Such a target has no key to distinguish its rows from those in the binlog. Does nothing
+        unless all first copies are done: the events read from their shards are not skipped.
         """
         copies = await self._store.copies()
         done = {source for source, record in copies.items() if record.done}
@@ -224,7 +227,7 @@ class FullCopy:
     async def _starts(
         self, applied: Mapping[str, Mapping[TableName, int]]
     ) -> tuple[dict[str, CopyStart], set[str]]:
-        """What is to be copied of each source, and the sources of which that is once more."""
+        """Return the start of each source's copy, and the sources whose shards are copied again."""
         known_copies = await self._store.copies()
         starts: dict[str, CopyStart] = {}
         again: set[str] = set()
@@ -277,7 +280,7 @@ class FullCopy:
         )
 
     async def _copied(self) -> tuple[Set[TableName], bool]:
-        """The targets that rows were copied to, and whether those of all shards are known now."""
+        """Return the targets with copied rows, and whether each copied shard still has a route."""
         copied, known = set(), True
         for member in await self._store.copied_shards():
             setup, name = self._setups.get(member.source), member.name
@@ -295,7 +298,7 @@ class FullCopy:
             return await begin_copy(setup, self._meta, self._store, follow=self._follow)
         except FatalError as error:
             if fresh:
-                # Its shards are not known, which the targets are made for.
+                # The targets are created for its shards, which are not known.
                 error.scope = None
             raise
 
@@ -313,7 +316,7 @@ class FullCopy:
         members: Mapping[str, Sequence[CopyMember]],
         every: Mapping[str, Sequence[CopyMember]],
     ) -> bool:
-        """Whether the copy can't end without sources, or members, that are not copied now."""
+        """Return whether the copy can't end without sources or members that are not copied now."""
         if self._follow:
             return every.keys() != members.keys()
         return any(s not in members or len(members[s]) < len(found) for s, found in every.items())
@@ -350,10 +353,11 @@ def copy_settings(
     load_data: bool,
     patience: float,
 ) -> CopySettings:
-    """The settings of a copy for executors; the followed sources and their servers are not known
-    yet.
+    """Return the settings of a copy for executors, without the followed sources and their servers.
 
-    ``load_data``: the target takes LOAD DATA into a transaction. ``patience`` in seconds.
+    Args:
+        load_data: the target accepts LOAD DATA within a transaction.
+        patience: seconds for which an executor retries to reach a server.
     """
     loaders = {i.source_id: task.loader_of(i) for i in task.mysql_instances}
     return CopySettings(
@@ -377,7 +381,7 @@ async def shards_by_target(
     *,
     everyone: bool,
 ) -> dict[TableName, list[TargetShard]]:
-    """By target, the shards that are copied; ``everyone``: all that the task has.
+    """Return the copied shards of each target; if ``everyone``, all shards that the task has.
 
     Raises DatabaseUnavailableError.
     """

@@ -32,14 +32,14 @@ class Replanner(Protocol):
     async def __call__(
         self, chunk: CopyChunk, *, lacks_partition: bool = False
     ) -> CopyChunk | None:
-        """None where its shard is copied later."""
+        """Return the new plan, or None if the chunk's shard is copied later."""
 
 
 @define(eq=False)
 class CopyJobs:
-    """Copies chunks; skips those that their records say an earlier job has committed.
+    """Copies chunks; skips those whose record shows that an earlier job has committed them.
 
-    The shards of the ``targets`` are used to name the one that already holds a key.
+    The shards of the ``targets`` are used to find the one that already has a key.
     """
 
     _log = structlog.get_logger()
@@ -52,11 +52,16 @@ class CopyJobs:
     async def run(
         self, chunks: Sequence[CopyChunk], replanned: Replanner, stop: anyio.Event
     ) -> None:
-        """Copy chunks, waiting for unreachable servers; fewer when ``stop`` is set meanwhile.
+        """Copy chunks, waiting for unreachable servers; stop early if ``stop`` is set.
 
-        Chunks of a shard that has changed are planned again by ``replanned``. Raises FatalError for
-        a chunk that can't be copied as it is, TransientError when Spark keeps failing,
-        FencedError where the target does not hold what it should, and what ``replanned`` raises.
+        Chunks of a changed shard are planned again by ``replanned``.
+
+        Raises:
+            FatalError: a chunk can't be copied.
+            TransientError: Spark keeps failing, or the target has changed.
+            FencedError: the target does not have the state that this run left there.
+
+        Raises also whatever ``replanned`` raises.
         """
         left = list(chunks)
         attempts = JobAttempts()
@@ -112,21 +117,21 @@ class CopyJobs:
             return await submit(self._spark, job, starving=self._starving, stop=stop)
 
     def _trouble(self, failed: ChunkOutcome) -> str:
-        """What keeps a chunk from being copied, and which server that is."""
+        """Return the reason why a chunk is not copied, with the server concerned."""
         if failed.source:
             address = self._settings.sources[failed.source]
             return f"source {failed.source}, {address}: {failed.message}"
         return f"target {self._settings.target}: {failed.message}"
 
     def _starving(self, why: str) -> None:
-        """A cluster has no executor for the chunks, or has one again; a stop then ends the job."""
-        # Several jobs run at once, and notice it one after the other.
+        """Report that a cluster has no executor for the chunks, or (``why`` is empty) has one."""
+        # Several jobs run at once, and each of them reports it.
         if why and self._progress.waiting != why:
             self._log.warning("copy.no-executors", reason=why)
         self._progress.waiting = why
 
     def _count(self, outcomes: Sequence[ChunkOutcome]) -> ChunkOutcome | None:
-        """Count what was copied; returns the outcome that ended the job early, if one did."""
+        """Count the copied chunks; return the outcome that ended the job early, if one did."""
         progress = self._progress
         for outcome in outcomes:
             if outcome.outcome is not CopyOutcome.DONE:
@@ -184,7 +189,7 @@ class CopyJobs:
         return f". Row: {failed.row}" if failed.line and self._settings.show_values else ""
 
     async def _holders(self, failed: ChunkOutcome, target: TableName) -> list[str]:
-        """The other shards that hold the key now; none where a source can't be queried."""
+        """Return the other shards that have the key now; none if a source can't be queried."""
         copy = failed.chunk.copy
         others = [
             (shard.source, self._settings.sources[shard.source], shard.table, shard.rules)
@@ -205,7 +210,7 @@ class CopyJobs:
 
 
 def other_server_in_copy(source: str, message: str) -> FatalError:
-    """The fault that another server answers while a source is copied."""
+    """Return the fault that another server answers while a source is copied."""
     return FatalError(
         "source.failover-in-copy",
         f"source {source}: {message}",

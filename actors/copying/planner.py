@@ -28,36 +28,41 @@ CHUNK_ROWS = 200_000
 """Rows of a chunk, unless the task file says otherwise."""
 
 GROUP_CHUNKS = 64
-"""Small chunks that are copied by one job, at most."""
+"""The most small chunks that one job copies."""
 
 LOCK_SECONDS = 1
-"""How long writers of a table are kept waiting for those before them, at each attempt."""
+"""Seconds that one attempt to lock a table may wait; new writers of the table wait with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSizes:
-    """The maximum of rows in a chunk, and about how many bytes it has, of ``tables`` that are so
-    large."""
+    """The limits of a chunk, and the sizes of the tables.
+
+    Attributes:
+        rows: most rows of a chunk.
+        size: approximate most bytes of a chunk.
+        tables: estimated rows and bytes of each table.
+    """
 
     rows: int
     size: int
     tables: Mapping[TableName, TableSize]
 
     def of(self, table: TableName) -> int:
-        """Rows of a chunk of this table."""
+        """Return the number of rows of this table's chunks."""
         known = self.tables.get(table)
         if known is None or not known.rows or not known.size:
             return self.rows
         return max(1, min(self.rows, self.size * known.rows // known.size))
 
     def rows_in(self, table: TableName) -> int:
-        """About how many rows this table has."""
+        """Return the estimated number of rows of this table."""
         return self.tables[table].rows if table in self.tables else 0
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkGroup:
-    """Chunks that one job copies; ``rows`` is about how many rows they have."""
+    """Chunks that one job copies; ``rows`` is their estimated number of rows."""
 
     chunks: tuple[CopyChunk, ...]
     rows: int
@@ -92,7 +97,7 @@ class CopyPlanner:
         self._place_is_exact = not followed
 
     async def groups(self) -> AsyncGenerator[ChunkGroup, None]:
-        """All chunks that are to be copied. Raises FatalError, DatabaseUnavailableError."""
+        """Yield all chunks to copy, in groups. Raises FatalError, DatabaseUnavailableError."""
         try:
             self._place_is_exact |= await self._stream.run(_shows_all)
             waiting: list[CopyChunk] = []
@@ -111,16 +116,18 @@ class CopyPlanner:
             raise refusal(source.address, error, source=source.source) from error
 
     def go_on_from(self, records: Iterable[ChunkRecord]) -> None:
-        """Plan the missing chunks besides these, from the beginning."""
+        """Continue after these chunks: plan the missing ones, from the beginning."""
         self._records = _by_member(records)
 
     async def replanned(
         self, chunk: CopyChunk, *, lacks_partition: bool = False
     ) -> CopyChunk | None:
-        """The same chunk of a shard that has changed since it was planned.
+        """Return the same chunk with a new plan, for a shard that has changed since it was planned.
 
-        None where the shard is copied later. ``lacks_partition``: a row of it has no partition on
-        the target. Raises as `groups`.
+        Returns None if the shard is copied later. Raises the errors of `groups`.
+
+        Args:
+            lacks_partition: the target has no partition for a row of the chunk.
         """
         source = self._setup
         try:
@@ -151,7 +158,7 @@ class CopyPlanner:
             async for found in self._planned_chunks(member):
                 yield found
         except DeferredError:
-            # It is copied later, all of it.
+            # The whole shard is copied later.
             pass
         except MySQLError as error:
             source = self._setup
@@ -194,7 +201,7 @@ class CopyPlanner:
     async def _bound(
         self, member: CopyMember, copy: TableCopy, lower: Bound, rows: int
     ) -> tuple[TableCopy, Bound]:
-        """The upper bound of the next chunk, by the plan of a shard that may change meanwhile."""
+        """Return the next chunk's plan and upper bound; the shard may change meanwhile."""
         copy = self._plans.newest(copy)
         while copy.key and copy.gone_at is None:
             query = boundary_query(copy, lower, rows)
@@ -226,7 +233,7 @@ def _rows(query: bytes, stream: SourceStream) -> Sequence[tuple[Any, ...]]:
 
 
 def _shows_all(stream: SourceStream) -> bool:
-    """Whether the server reports that everything in its binlog up to a moment ago is visible."""
+    """Return whether all transactions that were in the server's binlog a moment ago are visible."""
     place = stream.begin_snapshot()
     # An open transaction would block changes of all tables it has read.
     stream.run(b"COMMIT")

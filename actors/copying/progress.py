@@ -1,4 +1,4 @@
-"""How far a full copy is, for `status`, the terminal and the log."""
+"""The progress of a full copy, for `status`, the terminal and the log."""
 
 from __future__ import annotations
 
@@ -21,25 +21,31 @@ from replicator.pipeline.spark.spark_folder import newest_folder
 from replicator.status import CopyState, CopyStatus
 
 REPORT_SECONDS = 10.0
-"""Between two reports of the progress in the log."""
+"""Seconds between two reports of the progress in the log."""
 
 SMOOTHING_SECONDS = 30.0
-"""What was copied so long ago counts a third as much for the time left as what is copied now."""
+"""Age at which copied rows count a third as much for the remaining time as those copied now."""
 
 LOOK_SECONDS = 1.0
-"""Between two looks at the rate, at least: rows come a block at a time."""
+"""Least seconds between two measurements of the rate: rows arrive a block at a time."""
 
 ROW_COST = 100
-"""What a row as such counts for in the work of a copy, in bytes, beside its own: a million short
-rows take longer than a thousand long ones of the same size."""
+"""Bytes that each row adds to the work of a copy, besides its own bytes: a million short rows take
+longer than a thousand long ones of the same total size."""
 
 log = structlog.get_logger()
 
 
 @dataclass(slots=True)
 class ShardProgress:
-    """How much of one shard is copied, of how much: ``expected`` rows of ``average`` bytes, by its
-    server's estimate, until it is known better."""
+    """The progress of one shard.
+
+    Attributes:
+        expected: its rows, by its server's estimate until the number is known.
+        average: bytes of a row, by the same estimate.
+        rows: copied rows.
+        size: bytes of the copied rows.
+    """
 
     expected: int
     average: float
@@ -48,23 +54,26 @@ class ShardProgress:
 
     @property
     def bytes_expected(self) -> float:
-        """The bytes of all rows, by those that were copied as soon as there are some."""
+        """The bytes of all rows, by the average of the copied ones as soon as there are any."""
         average = self.size / self.rows if self.rows else self.average
         return max(self.expected, self.rows) * average
 
 
 @dataclass(slots=True)
 class CopyProgress:
-    """How far the sources are, all together.
+    """The progress of all sources together.
 
-    ``expected`` is the servers' estimate of the members' rows, never below what was copied.
-    ``rows`` and ``size`` (bytes of row lines) count what is on the target, including
-    ``rows_before`` and ``size_before``, what earlier starts have copied; what is shown has on top
-    of them what the jobs under way have sent, where these run on this host. ``waiting`` says what
-    the copy waits for, if it does; where it is ``finished``, the shards that are copied later,
-    which are ``deferred`` before. ``held`` are the targets that wait for it while all others are
-    followed. ``counts`` are those of the task. Nothing is ``counted`` before it is known what
-    earlier starts have copied.
+    Attributes:
+        counts: the counts of the task.
+        expected: the servers' estimate of the members' rows, never below the copied rows.
+        rows: rows on the target. `status` adds the rows sent by the jobs under way, if these run on
+            this host.
+        rows_before: the part of ``rows`` that earlier starts have copied.
+        size: bytes of row lines on the target; ``size_before`` is the part of earlier starts.
+        waiting: the reason if the copy waits; after it has ``finished``, the shards copied later.
+        deferred: the shards copied later, before the copy has finished.
+        held: the targets that wait for the copy while all others are followed.
+        counted: the chunks copied by earlier starts are known.
     """
 
     counts: CopyCounts
@@ -90,7 +99,7 @@ class CopyProgress:
 
     @property
     def seconds(self) -> float:
-        """How long this process has been copying, or took until it was done."""
+        """Seconds for which this process has been copying, or took until the copy was done."""
         return (time.monotonic() if self.ended is None else self.ended) - self.began
 
     @property
@@ -100,7 +109,7 @@ class CopyProgress:
 
     @contextmanager
     def under_way(self, spark: SparkContext) -> Iterator[str]:
-        """While a job runs: the file in which it tells how far it is, empty on clusters."""
+        """Yield the file for the progress of a job while it runs; empty on clusters."""
         job = _reader() if is_local(spark.master or "") else None
         if job is None:
             yield ""
@@ -113,13 +122,13 @@ class CopyProgress:
                 self._jobs.remove(job)
 
     def _sent(self) -> tuple[int, int]:
-        """Rows and bytes that are on the target, or on their way in a chunk."""
+        """Return the rows and bytes that are on the target or are being sent."""
         counts = [job.counts() for job in self._jobs]
         return self.rows + sum(c[0] for c in counts), self.size + sum(c[1] for c in counts)
 
     @property
     def bytes_expected(self) -> int:
-        """About how many bytes the rows will have been, never below what was copied."""
+        """The estimated bytes of all rows, never below the copied bytes."""
         shards = self._shards.values()
         rows, size = (
             self.rows - sum(s.rows for s in shards),
@@ -130,12 +139,12 @@ class CopyProgress:
         return round(max(sum(s.bytes_expected for s in shards) + others, self.size))
 
     def _work(self) -> tuple[float, float]:
-        """What is done, and what is to be done in all: bytes, with what the rows count for."""
+        """Return the work done, and all of the work: bytes, with the share of the rows."""
         rows, size = self._sent()
         return rows * ROW_COST + size, self.expected * ROW_COST + self.bytes_expected
 
     def look(self) -> None:
-        """Take what was done since the last look into the smoothed rate."""
+        """Add the work done since the last measurement to the smoothed rate."""
         moment = time.monotonic()
         done, _ = self._work()
         if self._looked is None:
@@ -146,15 +155,17 @@ class CopyProgress:
         if passed < LOOK_SECONDS:
             return
         self._looked = (moment, done)
-        # The shorter it has been copying, the more like a plain average it is.
+        # In the first seconds of a copy, this is close to a plain average.
         memory = min(SMOOTHING_SECONDS, self.seconds)
         weight = 1 - math.exp(-passed / memory) if memory else 1.0
         self._smoothed += weight * (max(done - before, 0) / passed - self._smoothed)
 
     @property
     def seconds_left(self) -> float | None:
-        """The remaining time at the smoothed rate; None while there is no rate, or all rows that
-        were expected are there and others still come."""
+        """The remaining seconds at the smoothed rate.
+
+        None while there is no rate, or if all expected rows are copied and others still come.
+        """
         if self.finished:
             return 0.0
         done, expected = self._work()
@@ -169,11 +180,11 @@ class CopyProgress:
         return "deferred" if self.waiting else "finished"
 
     def status(self) -> CopyStatus | None:
-        """The same for `status`; while nothing is counted, how far the last run was."""
+        """Return the figures for `status`; before chunks are counted, those of the last run."""
         return self.figures() if self.counted else self.counts.before
 
     def figures(self) -> CopyStatus:
-        """The same for the log. Of a run that has ended there is no rate to go on with."""
+        """Return the figures for the log. A run that has ended has no rate any more."""
         self.look()
         ended = self.ended is not None and not self.finished
         left = None if ended else self.seconds_left
@@ -202,17 +213,17 @@ class CopyProgress:
         if not self.expected:
             return None
         done, expected = self._work()
-        # Rows and bytes are estimates: it is not done before it is.
+        # Rows and bytes are estimates, so 100 is displayed only when the copy is finished.
         return min(math.floor(1000 * done / expected) / 10, 99.9)
 
     async def report(self) -> None:
-        """Log how far it is from time to time; until cancelled."""
+        """Log the progress every `REPORT_SECONDS`, until cancelled."""
         while True:
             await anyio.sleep(REPORT_SECONDS)
             log.info("copy.progress", **self._logged())
 
     def tell_finished(self) -> None:
-        """Log that all is copied."""
+        """Log that the copy is finished."""
         log.info("copy.finished", **self._logged())
 
     def _logged(self) -> dict[str, object]:
@@ -221,15 +232,19 @@ class CopyProgress:
         return {**figures, "seconds": round(self.seconds, 1)}
 
     def expect(self, source: str, shard: TableName, rows: int, size: int) -> None:
-        """A shard is to be copied that has so many rows and bytes, by its server's estimate."""
+        """Add a shard to copy, with its server's estimate of rows and bytes."""
         self._shards[source, shard] = ShardProgress(rows, size / rows if rows else 0.0)
         self.expected += rows
 
     def add(
         self, source: str, shard: TableName, rows: int, size: int, *, last: bool, former: bool
     ) -> None:
-        """A chunk is on the target, the ``last`` one of its shard; ``former``: since an earlier
-        start."""
+        """Count a chunk that is on the target.
+
+        Args:
+            last: it is the last chunk of its shard.
+            former: an earlier start has copied it.
+        """
         self.rows += rows
         self.size += size
         self.chunks += 1
@@ -242,13 +257,13 @@ class CopyProgress:
             was = max(found.expected, found.rows)
             found.rows += rows
             found.size += size
-            # Of a shard that is there whole nothing more is expected, nor less.
+            # A complete shard has exactly the rows that were copied.
             found.expected = found.rows if last else found.expected
             self.expected += max(found.expected, found.rows) - was
         self.expected = max(self.expected, self.rows)
 
     def add_former(self, copied: CopiedTables) -> None:
-        """A source was copied whole before this start."""
+        """Count a source that was copied completely before this start."""
         self.tables += copied.tables
         self.tables_done += copied.tables
         self.chunks += copied.chunks
@@ -259,7 +274,7 @@ class CopyProgress:
         self.size_before += copied.size
 
     def take_back(self, source: str, chunks: Iterable[ChunkRecord]) -> None:
-        """Chunks that were copied are to be copied once more."""
+        """Subtract copied chunks that are to be copied again."""
         for chunk in chunks:
             self.chunks -= 1
             self.rows -= chunk.rows
@@ -273,12 +288,12 @@ class CopyProgress:
         self.size_before = min(self.size_before, self.size)
 
     def end(self) -> None:
-        """Note that this run has ended, and leave to the next one how far it is."""
+        """Record that this run has ended, and leave its progress to the next one."""
         self.ended = self.ended or time.monotonic()
         self.counts.before = self.status()
 
     def finish(self, deferred: str = "") -> None:
-        """Note that everything is copied, but for shards that are ``deferred``."""
+        """Record that everything is copied, except ``deferred`` shards."""
         self.finished = self.counted = True
         self.waiting = deferred
         self._shards.clear()
@@ -290,6 +305,6 @@ def _reader() -> ProgressReader | None:
     try:
         return ProgressReader(newest_folder())
     except OSError as error:
-        # Rows are not to wait because figures can't be shown: they come when the job is done.
+        # A failure to report progress must not stop the copy: rows are counted when the job ends.
         log.debug("copy.progress-by-job", error=str(error))
         return None

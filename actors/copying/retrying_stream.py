@@ -1,4 +1,4 @@
-"""Questions to a source while it is copied: asked again where a table is locked."""
+"""Queries to a source during its copy, retried while a table is locked."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from replicator.pipeline.copy.source_stream import SourceStream
 Result = TypeVar("Result")
 
 LOCK_PAUSE = 5.0
-"""Seconds before a table that somebody has locked is asked for again."""
+"""Seconds before a query of a locked table is retried."""
 
 log = structlog.get_logger()
 
 
 @define(eq=False)
 class RetryingStream:
-    """One connection to a source, for one question at a time; opened when it is needed.
+    """One connection to a source, for one query at a time; opened when it is needed.
 
-    ``server``: the one that must answer, where it is known.
+    ``server``: the server that must answer, if it is known.
     """
 
     _source: str
@@ -43,7 +43,7 @@ class RetryingStream:
     _lock: anyio.Lock = field(factory=anyio.Lock, init=False)
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
@@ -51,7 +51,7 @@ class RetryingStream:
     async def run(self, work: Callable[[SourceStream], Result]) -> Result:
         """Query the source, even if a table stays locked for long.
 
-        Raises the server's error; FatalError where another one answers.
+        Raises the server's error; FatalError if another server answers.
         """
         waits = False
         while True:
@@ -91,7 +91,7 @@ class RetryingStream:
                     self._stream = None
                     if fresh:
                         raise
-                # It was idle while chunks were copied, and servers close idle connections.
+                # The connection was idle while chunks were copied, and servers close idle ones.
                 fresh = True
 
         return await anyio.to_thread.run_sync(run)

@@ -1,4 +1,4 @@
-"""How each shard is read now, though it may have changed since its copy began."""
+"""The plans by which shards are read, which may have changed since their copy began."""
 
 from __future__ import annotations
 
@@ -39,23 +39,27 @@ from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 
 LOOKS, LOOK_PAUSE = 10, 1.0
-"""How often a table that is missing is looked for (a tool exchanges it in two statements), and the
-pause in between in seconds."""
+"""Number of checks for a missing table (a tool exchanges tables in two statements), and the seconds
+between them."""
 
 log = structlog.get_logger()
 
 
 class DeferredError(Exception):
-    """A shard can't be read as it was when its copy began: it is copied later, as it is then."""
+    """A shard can't be read by its former structure; it is copied later, by its structure then."""
 
 
 class ShardPlans:
     """Plans the copy of a source's members.
 
-    ``statements``: None where the binlog is not followed. ``finds_holders``: the other shards of a
-    target are looked in for a key which the target has already, as members are copied once more;
-    ``deferred`` those that can't be read as they were, and why; ``key_dropped`` the targets of
-    those that had no key for a while, or have none now.
+    Args:
+        statements: None if the binlog is not followed.
+        finds_holders: check the other shards of a target for a key that the target already has,
+            since members are copied again.
+
+    Attributes:
+        deferred: the members that can't be read by their former structure, with the reasons.
+        key_dropped: the targets of members that had no key for a while, or have none now.
     """
 
     def __init__(
@@ -81,11 +85,11 @@ class ShardPlans:
         self._lock = anyio.Lock()
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         self._upstream.close()
 
     async def read_on(self) -> None:
-        """Read the statements up to now: what the source purges behind that is not needed any more.
+        """Read the statements up to now, so that the source may purge its binlog up to here.
 
         Raises FatalError, TransientError, DatabaseUnavailableError or the server's error.
         """
@@ -93,20 +97,20 @@ class ShardPlans:
             await self._statements.read(self._upstream)
 
     def newest(self, copy: TableCopy) -> TableCopy:
-        """The plan made last for the same shard. Raises DeferredError."""
+        """Return the last plan for the same shard. Raises DeferredError."""
         if copy.member in self.deferred:
             raise DeferredError
         return self._made.get(copy.member, copy)
 
     async def replanned(self, member: CopyMember, stale: TableCopy) -> TableCopy:
-        """A plan in place of one that the shard does not fit any more. Raises as `plan`."""
+        """Return a plan instead of one that the shard does not fit any more. Raises as `plan`."""
         newest = self.newest(stale)
         return await self.plan(member) if newest is stale else newest
 
     async def plan(self, member: CopyMember) -> TableCopy:
-        """How a member is read now.
+        """Return the plan by which a member is read now.
 
-        Raises DeferredError or FatalError where rows can't be read as they were,
+        Raises DeferredError or FatalError if rows can't be read by the former structure,
         DatabaseUnavailableError, TransientError or the server's error.
         """
         async with self._lock:
@@ -137,9 +141,9 @@ class ShardPlans:
         return copy
 
     async def repartitioned(self, member: CopyMember) -> bool:
-        """Whether a member is deferred since it has got other partitions than its target.
+        """Return whether a member is deferred since its partitions differ from its target's.
 
-        Rows of it then are in partitions that the target has not got yet. Raises FatalError,
+        It then has rows in partitions that the target does not have yet. Raises FatalError,
         DatabaseUnavailableError, TransientError or the server's error.
         """
         async with self._lock:
@@ -164,7 +168,7 @@ class ShardPlans:
         )
 
     def state_of(self, member: CopyMember) -> CopyState:
-        """What a deferred member is to be noted as."""
+        """Return the state to record for a deferred member."""
         target = self._targets[member.target].structure
         rules = self._columns(Member(self._setup.source, member.name))
         keyed = keyed_by_target(member.structure, target, rules)
@@ -192,11 +196,11 @@ class ShardPlans:
     async def misread(
         self, members: Sequence[CopyMember], spans: Iterable[ReadSpan]
     ) -> list[ReadSpan]:
-        """Those that were read from another table, which had just got the member's name.
+        """Return the spans read from another table, which had taken the member's name before.
 
-        A member of which rows were read behind the loss of its key is deferred.
+        A member that lost its key before rows of it were read is deferred.
 
-        Raises FatalError where what is on the target can't be put right by reading once more,
+        Raises FatalError if the target can't be corrected by reading the span again,
         TransientError, DatabaseUnavailableError or the server's error.
         """
         if self._statements is None:
@@ -222,7 +226,7 @@ class ShardPlans:
                     by_name[span.member].target,
                     "it or its columns were renamed just before a part of it was read, and others"
                     " of the same structure took those",
-                    # Rows of the others are on the target, whatever the shard is by now.
+                    # The target has rows of the other tables, however the shard is changed now.
                     first="",
                 )
             if table:
@@ -246,7 +250,7 @@ class ShardPlans:
                 copy = plan_copy(source, former, "", target, number, rules, condition)
                 return replace(copy, gone_at=trace.gone_at, known_to=self._known_to)
             if trace.trouble:
-                # Where it is by now is not known either.
+                # The present name of the shard is not known either.
                 raise untraced(trace)
             fingerprint = await self._fingerprint(trace.name)
             there = await self._present(trace.name)
@@ -261,7 +265,7 @@ class ShardPlans:
                         " this copy (task-mode: full)"
                     )
                 return plan_copy(source, present, fingerprint, target, number, rules, condition)
-            # Two readings, each by itself: a statement may have come between them.
+            # The two are read separately: a statement may have been executed between them.
             now = (trace.name, fingerprint, present.fingerprint if present else "")
             if present is not None and now == before:
                 self._tell_change(member, trace)
@@ -285,7 +289,7 @@ class ShardPlans:
     def _check_filter(
         self, passing: ResolvedRules | None, present: Table, changes: ChangedShard
     ) -> None:
-        """Raise ChangedTooMuchError where an expression may no longer say what it said."""
+        """Raise ChangedTooMuchError if an expression may have another meaning now."""
         for column in passing.columns if passing and passing.copied else ():
             now = present.column(changes.names.get(folded(column.name), ""))
             if now is None or now.name != column.name or filter_column(now) != column:
@@ -298,18 +302,18 @@ class ShardPlans:
         return self._statements.known_to if self._statements else 0
 
     def _changes(self, member: CopyMember) -> Sequence[TableChange]:
-        """The statements that were read, from where the copy of a member begins."""
+        """Return the statements read, from the position where the copy of a member begins."""
         changes = self._statements.changes if self._statements else ()
         return [change for change in changes if change.at >= member.since]
 
     def _trace(self, member: CopyMember) -> Traced:
-        """Where a member is by the statements that were read, if it still belongs to its target."""
+        """Return a member's trace by the statements read; it must still belong to its target."""
         found = traced(member.structure, self._changes(member))
         if found.gone_at is not None or not found.renames:
             return found
         routed = self._setup.router.route(found.name.schema, found.name.table)
         if routed is None:
-            # Renamed to what is not replicated, it leaves its target as if it were dropped.
+            # Renamed to a table that is not replicated, it leaves its target as if dropped.
             return replace(found, gone_at=found.renames[-1])
         if TableName(routed.schema, routed.table) != member.target:
             raise ChangedTooMuchError(
@@ -319,7 +323,7 @@ class ShardPlans:
         return found
 
     async def _fingerprint(self, name: TableName) -> str:
-        """The digest of a table's structure as executors will ask for it; empty without one."""
+        """Return the digest of a table as executors will check it; empty if there is no table."""
         quoted = name.quoted.encode()
         try:
             return await self._stream.run(lambda stream: stream.fingerprint(quoted))
@@ -351,7 +355,7 @@ class ShardPlans:
 
 
 def _same_rows(former: Table, present: Table) -> bool:
-    """Whether rows are the same: what changed is an index that is not unique, a comment …"""
+    """Return whether the rows are equal: only a non-unique index, a comment or the like changed."""
     return (former.columns, former.keys) == (present.columns, present.keys)
 
 

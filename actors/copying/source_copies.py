@@ -1,4 +1,4 @@
-"""The copies of single sources, as one run of a full copy makes, carries on and finishes them."""
+"""The copies of single sources: how a run of a full copy opens, continues and finishes them."""
 
 from __future__ import annotations
 
@@ -38,9 +38,12 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class SourceCopy:
-    """What copies one source. ``stream`` is the connection that planning looks at it by.
+    """The copy of one source.
 
-    ``held``: its members of blocked targets. ``again``: the members had been deferred.
+    Attributes:
+        held: its members of blocked targets.
+        again: the members had been deferred.
+        stream: the connection by which chunks are planned.
     """
 
     members: Sequence[CopyMember]
@@ -51,15 +54,20 @@ class SourceCopy:
     stream: RetryingStream
 
     def close(self) -> None:
-        """Give its connections up."""
+        """Close its connections."""
         self.plans.close()
         self.stream.close()
 
 
 @dataclass(frozen=True, slots=True)
 class SourceEnd:
-    """How the copy of a source has ended: at which place (its key) of the binlog, if it has one;
-    its shards that could not be read as they were, and those of blocked targets that are held."""
+    """The end of a source's copy.
+
+    Attributes:
+        place: key of the position in the binlog; None if the source has no binlog.
+        late: shards that could not be read by their former structure.
+        held: shards of blocked targets.
+    """
 
     place: int | None
     late: Sequence[TableName]
@@ -67,10 +75,10 @@ class SourceEnd:
 
 
 class SourceCopies:
-    """Makes the copies of sources, and does with each of them what there is to do.
+    """Opens, continues and finishes the copies of sources.
 
-    Members of ``blocked`` targets are left out; where the binlogs are followed, they are deferred
-    in the end.
+    Members of ``blocked`` targets are left out; if the binlogs are followed, they are deferred at
+    the end.
     """
 
     def __init__(
@@ -100,7 +108,7 @@ class SourceCopies:
         *,
         again: bool,
     ) -> SourceCopy:
-        """The copy of a source's members, of all that its start has; close it in the end.
+        """Return the copy of some or all members of a source's start; close it at the end.
 
         ``again``: the members had been deferred. Raises FatalError, TransientError,
         DatabaseUnavailableError or the server's error.
@@ -124,7 +132,7 @@ class SourceCopies:
         plans = ShardPlans(setup, targets, statements, stream, finds_holders=again and strict)
         followed = start.position is not None
         if again:
-            # What is there whole is followed at once: so the small ones first.
+            # A complete target is followed at once, so the small shards are copied first.
             members = sorted(members, key=lambda m: chunks.rows_in(m.name))
         planner = CopyPlanner(
             setup, members, plans, stream, self._store, records, chunks, followed=followed
@@ -144,9 +152,9 @@ class SourceCopies:
                 )
 
     async def copied(self, source: str, copy: SourceCopy, workers: ChunkWorkers) -> bool:
-        """Copy all chunks of a source; whether they are there, and nothing is left but its end.
+        """Copy all chunks of a source; return whether the source can be finished now.
 
-        Raises what the workers raise.
+        Raises the errors of the workers.
         """
         while True:
             await workers.copy(copy.planner, self._dump[source].threads)
@@ -156,15 +164,15 @@ class SourceCopies:
                 return True
 
     async def whole(self, source: str) -> Set[TableName]:
-        """The members of a source of which all chunks are there. Raises as `opened`."""
+        """Return the members of a source whose chunks are all copied. Raises as `opened`."""
         return await self._store.whole(source)
 
     async def read_again(
         self, source: str, copy: SourceCopy, members: Sequence[CopyMember]
     ) -> set[TableName]:
-        """Those of the members that another table had the name of, and took its chunks.
+        """Mark members to be read again if chunks of them were read from another table.
 
-        These are to be copied once more. Raises as `opened`.
+        Such a table had the member's name for a while. Returns these members. Raises as `opened`.
         """
         spans = await copy.plans.misread(members, await self._store.read_spans(source))
         if not spans:
@@ -182,7 +190,7 @@ class SourceCopies:
     async def finish(
         self, source: str, copy: SourceCopy, members: Sequence[CopyMember]
     ) -> SourceEnd:
-        """Note that all chunks of the members are on the target, and where the binlog is by then.
+        """Record that all chunks of the members are on the target, and the present binlog position.
 
         Raises as `opened`, and FencedError.
         """
@@ -211,21 +219,21 @@ class SourceCopies:
         return SourceEnd(key, sorted(names), sorted(held))
 
     async def extend(self, source: str) -> None:
-        """Let the overlap of copy and binlog of a source last up to now.
+        """Extend the overlap of a source's copy and binlog up to now.
 
-        For one with shards of targets to which another's were copied once more: a row that has left
-        its shards meanwhile may be on the target as the other's. That its deletion, which is
-        applied only now, takes the other's row along, is noticed in the overlap alone. Raises as
-        `opened`.
+        For a source with shards of a target to which another source's shards were copied again. A
+        row that has left its own shard meanwhile may be on the target as the other shard's. Its
+        deletion, which is applied only now, deletes the other shard's row, too, and only within the
+        overlap is this detected. Raises as `opened`.
         """
         end = await self.end(source)
         if end is not None:
             await self._store.extend(source, (end.file, end.offset))
 
     async def end(self, source: str) -> BinlogEnd | None:
-        """Where the binlog of a source ends now, if it has one.
+        """Return the present end of a source's binlog, if it has one.
 
-        Raises DatabaseUnavailableError, also where another server answers, or the server's error.
+        Raises DatabaseUnavailableError, also if another server answers, or the server's error.
         """
         checkpoint = await self._meta.load(source)
         with closing(Connection(self._setups[source].address)) as upstream:
@@ -241,13 +249,16 @@ async def held_back(
     records: Sequence[ChunkRecord],
     spans: Sequence[ReadSpan],
 ) -> dict[TableName, CopyState]:
-    """Those of the members that are not copied whole, and what they are to be noted as.
+    """Return the members that are not copied completely, and the state to record for each.
 
-    They are shards of blocked targets, when all others of their source are copied. A part of them
-    may be on the target by then, chunk by chunk. What they do meanwhile is held like everything
-    else of a blocked target; when it goes on, they are copied like other deferred ones.
-    ``records`` and ``spans`` are those of the source's chunks. Raises TransientError,
+    They are shards of blocked targets, when all other shards of their source are copied. Some of
+    their chunks may be on the target by then. Their events are held like all others of a blocked
+    target; after it is resumed, they are copied like other deferred shards. Raises TransientError,
     DatabaseUnavailableError or the server's error.
+
+    Args:
+        records: the records of the source's chunks.
+        spans: the spans of the binlog during which the chunks were read.
     """
     found = {}
     for member in members:
@@ -265,16 +276,18 @@ async def _was_misread(member: CopyMember, plans: ShardPlans, spans: Sequence[Re
     try:
         return bool(await plans.misread([member], own))
     except FatalError:
-        # Its target is blocked already. The fault comes when it is to be copied once more.
+        # Its target is blocked already. The fault is raised when the member is copied again.
         return True
 
 
 def deferred_text(
     waiting: Mapping[str, Sequence[TableName]], held: Mapping[str, Sequence[TableName]]
 ) -> str:
-    """For `status`: the shards that are copied later, by source; empty where there are none.
+    """Return the text for `status` about the shards copied later; empty if there are none.
 
-    ``waiting`` until their targets have their statements, ``held`` until these are resumed.
+    Args:
+        waiting: by source, the shards that wait until their targets have their statements.
+        held: by source, the shards that wait until their targets are resumed.
     """
     parts = (
         _listed("copied once more when their targets have their statements", waiting),

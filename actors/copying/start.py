@@ -35,9 +35,9 @@ from replicator.schema.structure.structure import Table
 
 @dataclass(frozen=True, slots=True)
 class CopyMember:
-    """A shard that is to be copied, with the structure it had when the copy began.
+    """A shard to copy, with the structure it had when its copy began.
 
-    ``since``: the place (key) that it had it at, 0 where that is the source's saved position.
+    ``since``: key of the position at which it had that structure; 0 for the source's saved one.
     """
 
     name: TableName
@@ -48,9 +48,9 @@ class CopyMember:
 
 @dataclass(frozen=True, slots=True)
 class CopyStart:
-    """The members to copy, and the saved position that the binlog is followed from, if any.
+    """The members to copy, and the saved position from which the binlog is followed, if any.
 
-    ``server`` is the one that wrote that binlog, None where nothing is known of the source.
+    ``server`` is the one that wrote that binlog; None if nothing is known about the source.
     """
 
     members: tuple[CopyMember, ...]
@@ -61,11 +61,11 @@ class CopyStart:
 async def begin_copy(
     setup: SourceSetup, meta: MetaStore, store: CopyStore, *, follow: bool
 ) -> CopyStart:
-    """The members to copy, as an earlier start found them or as they are now.
+    """Return the members to copy: as an earlier start recorded them, else the present ones.
 
-    The structures are read first, then the position, then both are saved: a change in between
-    is found when the shard is planned. With ``follow`` there must be a binlog. Raises
-    FatalError, DatabaseUnavailableError.
+    The structures are read first, then the position, then both are saved: if a structure changes in
+    between, the change is found when the shard is planned. If ``follow``, the source must have a
+    binlog. Raises FatalError, DatabaseUnavailableError.
     """
     with closing(Connection(setup.address)) as upstream:
         try:
@@ -87,7 +87,7 @@ async def begin_copy(
                 )
             start = resumed(checkpoint)
             if follow and start.position is not None:
-                # When all is copied, the ghosts of now may have taken their tables' places.
+                # When everything is copied, the present ghosts may have replaced their tables.
                 place = start.position.binlog.key
                 ghosts = OnlineDdlStore(meta)
                 await record_ghosts(setup, server, start.position, place, ghosts, first=True)
@@ -97,7 +97,7 @@ async def begin_copy(
 
 
 async def begun_copy(source: str, meta: MetaStore) -> CopyStart:
-    """The members and the position of a source as an earlier start found them; it is not asked."""
+    """Return a source's members and position as recorded, without a query to the source."""
     checkpoint = await meta.load(source)
     if checkpoint is None:
         return CopyStart((), None, None)
@@ -105,7 +105,7 @@ async def begun_copy(source: str, meta: MetaStore) -> CopyStart:
 
 
 def resumed(checkpoint: Checkpoint) -> CopyStart:
-    """The members and the position of a checkpoint."""
+    """Return the members and the position of a checkpoint."""
     members = tuple(
         CopyMember(record.member.name, record.target, record.held.structure)
         for record in checkpoint.members
@@ -116,10 +116,10 @@ def resumed(checkpoint: Checkpoint) -> CopyStart:
 
 
 async def visible_binlog_end(upstream: Connection, *, needed: bool) -> BinlogEnd | None:
-    """The present end of a binlog, as far as the server lets us see it.
+    """Return the present end of a binlog, if the server allows its account to see it.
 
-    None where it writes no binlog; unless ``needed``, also where it does not let us see. Raises
-    DatabaseUnavailableError or the server's error.
+    Returns None if the server writes no binlog; unless ``needed``, also if the account lacks the
+    privilege. Raises DatabaseUnavailableError or the server's error.
     """
     try:
         return await binlog_end(upstream)
@@ -130,7 +130,7 @@ async def visible_binlog_end(upstream: Connection, *, needed: bool) -> BinlogEnd
 
 
 async def members_of(setup: SourceSetup, upstream: Connection) -> list[MemberRecord]:
-    """The shards of a source, as they are now. Raises RouteError or the server's error."""
+    """Return the present shards of a source. Raises RouteError or the server's error."""
     members = []
     for name in await list_tables(upstream):
         target = setup.router.route(*_pair(name))
@@ -166,8 +166,8 @@ async def _fresh(
         if place is not None and end is not None:
             end = BinlogEnd(place.file, place.offset)
         found = {name for name in await list_tables(upstream) if setup.router.route(*_pair(name))}
-        # A table that was made before the position, and after the members were listed, would be
-        # neither copied nor found in the binlog.
+        # A table created after the list of members, and before the position, would be neither
+        # copied nor found in the binlog.
         if found == {record.member.name for record in members}:
             break
     if end is None and follow:

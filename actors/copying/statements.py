@@ -36,11 +36,13 @@ _Numbered = tuple[tuple[int, int], TableChange]
 
 @define(eq=False)
 class CopyStatements:
-    """What changed the tables of a source since its copy began at ``start``, as far as it was read.
+    """The statements that changed a source's tables since its copy began at ``start``.
 
-    Each stretch of the binlog is read once. Nobody else must read the source's binlog with the
-    server id of ``setup``, as a server serves one reader with it at a time. ``ghosts``: what the
-    source's ghost tables are known to have gone through, also before ``start``.
+    Each stretch of the binlog is read once. Nothing else may read the source's binlog with the
+    server id of ``setup``, since a server serves one reader per id at a time.
+
+    Args:
+        ghosts: the known history of the source's ghost tables, also from before ``start``.
     """
 
     _setup: SourceSetup
@@ -52,16 +54,16 @@ class CopyStatements:
 
     @property
     def known_to(self) -> int:
-        """The place (key) up to which the binlog was read."""
+        """Key of the position up to which the binlog was read."""
         return self._next.binlog.key
 
     @property
     def changes(self) -> tuple[TableChange, ...]:
-        """What was found, in its order."""
+        """The changes found, in the order of the binlog."""
         return tuple(self._changes.values())
 
     async def read(self, upstream: Connection) -> None:
-        """Read on to the present end of the binlog.
+        """Continue reading, up to the present end of the binlog.
 
         Raises FatalError, TransientError, DatabaseUnavailableError or the server's error.
         """
@@ -79,7 +81,7 @@ class CopyStatements:
                 raise TransientError(f"source {setup.source}: {error}") from error
             except BinlogError as error:
                 raise source_fault(setup.source, self._next, error) from error
-            # What was read last time may reach beyond its end, and comes again.
+            # The last read may have reached beyond its end, so changes may be found twice.
             self._changes.update(changes)
             self._next = SourcePosition(end)
 

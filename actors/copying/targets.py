@@ -1,4 +1,4 @@
-"""The targets of a full copy: missing ones are made with the structure of their shards."""
+"""The targets of a full copy; missing ones are created with the structure of their shards."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class CopyTarget:
-    """A target of a copy: its number, its structure, and the shards that may hold keys of it."""
+    """A target of a copy: its number, its structure, and the shards that may have keys of it."""
 
     number: int
     structure: Table
@@ -52,7 +52,7 @@ class MadeTargets:
 
     Attributes:
         found: all of them, their shards left out.
-        empty: the targets without rows: what they hold later is what the task has copied.
+        empty: the targets without rows; all of their later rows are copied ones.
         filled: the targets with rows that the task has not written.
     """
 
@@ -134,7 +134,7 @@ async def make_targets(
 def _parents_first(
     shards: dict[TableName, list[tuple[SourceSetup, CopyMember]]],
 ) -> dict[TableName, list[tuple[SourceSetup, CopyMember]]]:
-    """The targets in an order in which the parents of foreign keys come before their children."""
+    """Return the targets in an order with the parents of foreign keys before their children."""
     found: dict[TableName, list[tuple[SourceSetup, CopyMember]]] = {}
 
     def add(name: TableName, path: tuple[TableName, ...]) -> None:
@@ -160,8 +160,11 @@ def _route(setup: SourceSetup, name: TableName) -> TableName | None:
 def pattern_shard(
     task: Task, name: TableName, shards: Sequence[tuple[SourceSetup, CopyMember]]
 ) -> tuple[SourceSetup, CopyMember]:
-    """The shard that a missing target is made like: the first, with the structure that takes the
-    rows of all where the mode joins structures. Raises FatalError where there is none."""
+    """Return the shard that a missing target is created like.
+
+    It is the first shard. If the shard mode joins structures, it has the structure that accepts the
+    rows of all shards. Raises FatalError if there is no such structure.
+    """
     setup, first = shards[0]
     if not SHARD_MODES[task.shard_mode].joins_structures:
         return setup, first
@@ -229,8 +232,8 @@ def _tell_of_rows(name: TableName, table: Table, *, followed: bool) -> None:
 
 
 def _refuse_extracted(name: TableName, setup: SourceSetup, like: TableName) -> None:
-    """Raise FatalError for a target with columns that no shard has: what keys it has is not ours
-    to say."""
+    """Raise FatalError for a target with columns that no shard has: only the operator can know
+    which keys it needs."""
     member = Member(setup.source, like)
     columns = sorted(columns_of({setup.source: setup})(member).extracted_names)
     if columns:
@@ -250,9 +253,9 @@ def _refuse_extracted(name: TableName, setup: SourceSetup, like: TableName) -> N
 async def creation_of(
     target: Connection, name: TableName, setup: SourceSetup, member: CopyMember
 ) -> tuple[str, ...]:
-    """The statements by which a target that is not there would be made like a shard.
+    """Return the statements that would create a missing target like a shard.
 
-    Raises FatalError, also where it can't be, and DatabaseUnavailableError.
+    Raises FatalError, also if the target can't be created, and DatabaseUnavailableError.
     """
     _refuse_extracted(name, setup, member.name)
     try:
@@ -268,7 +271,7 @@ async def _pattern(name: TableName, setup: SourceSetup, member: CopyMember) -> P
             pattern = await read_pattern(upstream, member.name)
             present = await read_table(upstream, member.name)
             if present is not None and present.fingerprint != member.structure.fingerprint:
-                # What changed it since comes by the binlog, to the target, too.
+                # Later changes of the shard are in the binlog, and change the target, too.
                 pattern = replace(pattern, create_sql=member.structure.create_sql)
         except MySQLError as error:
             raise refusal(setup.address, error, source=setup.source, of=name) from error

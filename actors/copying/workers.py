@@ -1,4 +1,4 @@
-"""Those who copy a source's chunks while the next ones are planned, at a limited rate."""
+"""Workers that copy a source's chunks while the next ones are planned, at a limited rate."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from actors.copying.planner import ChunkGroup, CopyPlanner
 
 @dataclass(frozen=True, slots=True)
 class ChunkWorkers:
-    """Copies what is planned, until all is done or ``stop`` is set.
+    """Copies the planned chunks until all are copied or ``stop`` is set.
 
-    ``slots`` bounds the jobs that run at once, of all sources.
+    ``slots`` limits the jobs that run at once, of all sources together.
     """
 
     jobs: CopyJobs
@@ -26,9 +26,9 @@ class ChunkWorkers:
     stop: anyio.Event
 
     async def copy(self, planner: CopyPlanner, threads: int) -> None:
-        """Copy all chunks of a source, so many jobs at once.
+        """Copy all chunks of a source, with ``threads`` jobs at once.
 
-        Raises what planner and jobs raise.
+        Raises the errors of the planner and of the jobs.
         """
         send, receive = anyio.create_memory_object_stream[ChunkGroup](0)
         async with anyio.create_task_group() as tasks:
@@ -39,14 +39,14 @@ class ChunkWorkers:
 
     async def _plan(self, planner: CopyPlanner, send: MemoryObjectSendStream[ChunkGroup]) -> None:
         async with send, anyio.create_task_group() as tasks:
-            # Planning may wait for other sessions at the source, for any length of time.
+            # Planning may wait for other sessions of the source, for any length of time.
             tasks.start_soon(self._cancel, tasks.cancel_scope)
             async with aclosing(planner.groups()) as groups:
                 async for group in groups:
                     try:
                         await send.send(group)
                     except anyio.BrokenResourceError:
-                        # Nobody takes it: the last worker has failed, and its error is on its way.
+                        # No worker receives any more: the last one has failed and raises its error.
                         break
             tasks.cancel_scope.cancel()
 
@@ -66,7 +66,7 @@ class ChunkWorkers:
 
 
 class RateLimit:
-    """Limits the rows per second whose copy begins, on average; 0: no limit."""
+    """Limits the average number of rows per second whose copy begins; 0 is no limit."""
 
     def __init__(self, rows_per_second: int) -> None:
         self._rate = rows_per_second

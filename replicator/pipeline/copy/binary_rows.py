@@ -1,9 +1,9 @@
-"""From the binary rows of a result set to the rows of a bulk execution, without looking at values.
+"""Converts the binary rows of a result set to rows of a bulk execution, without decoding values.
 
-A row of a result is a packet: a header of four bytes, a zero, a bit for each value that is NULL
+A row of a result is a packet: a header of four bytes, a zero, a bitmap with one bit per NULL value
 (from the third bit on), then the other values (MySQL internals manual, "Binary Protocol Resultset
-Row"). Of parameters each value has a byte before it, 0, or 1 for NULL without a value (MariaDB KB,
-"COM_STMT_BULK_EXECUTE"). The values themselves are alike.
+Row"). In a row of parameters, each value follows a byte of its own, which is 0, or 1 for NULL, and
+a NULL has no value (MariaDB KB, "COM_STMT_BULK_EXECUTE"). The values have the same format in both.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from replicator.mysql.connection.prepared_statements import WireType
 from replicator.pipeline.copy.text_rows import DAMAGED, END, HEADER, LONG_ROW, LONGEST_PAYLOAD, MORE
 
 FULL = 3
-"""Why `convert_binary` stopped, besides what `convert_rows` stops for: the next row needs more room
-than is left."""
+"""A reason why `convert_binary` stops, in addition to `convert_rows`: the output has no room for
+the next row."""
 
 _WITH_LENGTH, _TEXT = -1, -2
-"""Sizes of values that bring theirs: in one byte, or as text."""
+"""Sizes of values that begin with their length: in one byte, or as the length of a text."""
 
 _SIZES = {
     FIELD_TYPE.TINY: 1,
@@ -61,26 +61,26 @@ _ROW = 0
 
 
 class UnknownTypeError(Exception):
-    """A result has values of a type that is not known here."""
+    """A result has values of a type that this module does not know."""
 
 
 def parameter_types(columns: Sequence[WireType]) -> tuple[WireType, ...]:
-    """The types by which values of these columns are parameters. Raises UnknownTypeError."""
+    """Return the parameter types for values of these columns. Raises UnknownTypeError."""
     found = []
     for column in columns:
         size = _SIZES.get(column.code)
         if size is None:
             raise UnknownTypeError(f"values of the type {column.code}")
         if size == _TEXT:
-            # All that brings its length is bytes: the target's column says what they mean.
+            # A value with a length is sent as bytes; the target's column defines their meaning.
             found.append(WireType(FIELD_TYPE.BLOB))
         elif column.code == FIELD_TYPE.YEAR:
             found.append(WireType(FIELD_TYPE.SHORT, column.unsigned))
         elif column.code == FIELD_TYPE.INT24:
             found.append(WireType(FIELD_TYPE.LONG, column.unsigned))
         elif column.code == FIELD_TYPE.TIMESTAMP:
-            # Without a word MariaDB takes NULL for a parameter that is a TIMESTAMP out of its range
-            # (before 11.5 that of after 2038). A DATETIME is refused.
+            # MariaDB stores NULL, without an error, for a TIMESTAMP parameter that is out of its
+            # range (before 11.5, a time after 2038). A DATETIME out of range is an error.
             found.append(WireType(FIELD_TYPE.DATETIME))
         else:
             found.append(column)
@@ -88,16 +88,17 @@ def parameter_types(columns: Sequence[WireType]) -> tuple[WireType, ...]:
 
 
 def value_sizes(columns: Sequence[WireType]) -> NDArray[np.int64]:
-    """How `convert_binary` finds the values of a row."""
+    """Return the size codes by which `convert_binary` finds the values of a row."""
     return np.array([_SIZES[column.code] for column in columns], np.int64)
 
 
 @compiled(INTEGERS, INPUT, INTEGER, OUTPUT, INTEGERS)
 def convert_binary(data: Bytes, end: int, out: Bytes, sizes: Integers) -> Integers:
-    """Turn the whole packets in ``data[:end]`` into rows of parameters in ``out``.
+    """Convert the whole packets in ``data[:end]`` to rows of parameters in ``out``.
 
-    Returns the bytes used of ``data`` and written to ``out``, the number of rows, and why it
-    stopped: as `replicator.pipeline.copy.text_rows.convert_rows`, or `FULL`.
+    Returns the number of bytes used of ``data``, the number of bytes written to ``out``, the number
+    of rows, and the reason why the conversion stopped: a reason of
+    `replicator.pipeline.copy.text_rows.convert_rows`, or `FULL`.
     """
     at, written, rows, reason = 0, 0, 0, MORE
     columns = len(sizes)
@@ -147,7 +148,7 @@ def convert_binary(data: Bytes, end: int, out: Bytes, sizes: Integers) -> Intege
                         break
                     for index in range(1, head):
                         size |= int(data[place + index]) << (8 * (index - 1))
-                # What takes eight bytes may be any number.
+                # A length of eight bytes may be any number, also a negative one after overflow.
                 size = size + head if 0 <= size < LONGEST_PAYLOAD else LONGEST_PAYLOAD
             if size > after - place:
                 reason = DAMAGED

@@ -1,10 +1,10 @@
-"""Reading rows by the structure that a shard had when its copy began, though it has another by now.
+"""How to read a shard's rows by the structure it had when its copy began, if it has another now.
 
-Pure. Only rows that nobody has changed since the copy began must be right: what has changed comes
-again, whole, by the binlog. Those rows have been changed by the shard's statements alone, so what
-they were is found again from where each column is now; a value that none of them can have belongs
-to a row that has changed, and such a row is left out. The statements themselves follow in the
-binlog, and do to the target what they did to the shard.
+Pure. Only rows that have not changed since the copy began must be read exactly: the binlog has
+every changed row in full, and it is applied later. An unchanged row was altered by the shard's own
+statements alone, so its former values follow from the columns that now hold them. If a row has a
+value that no unchanged row can have, the row has changed, and it is left out. The statements are in
+the binlog, too, and change the target as they changed the shard.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ _BYTES = sizes("text") | sizes("bytes")
 _IN_UNICODE = frozenset({"ascii", "latin1", "utf8", "utf8mb3"})
 _WIDER = {"utf8mb4": _IN_UNICODE, "utf8mb3": frozenset({"ascii", "latin1"})}
 _WIDER["utf8"] = _WIDER["utf8mb3"]
-"""By charset, those that each text comes back to from it as it was."""
+"""By charset: the narrower charsets whose texts survive a conversion to it and back."""
 
 
 class ChangedTooMuchError(Exception):
-    """Rows can't be read by the former structure; the text says why, about the shard.
+    """Rows can't be read by the former structure; the text is the reason, about the shard.
 
-    ``by_statements``: statements of the binlog tell of the change. ``key_dropped``: rows may have
-    come to the shard while no key told them apart.
+    Attributes:
+        by_statements: the binlog has the statements that made the change.
+        key_dropped: rows may have been added to the shard while no key identified them.
     """
 
     def __init__(
@@ -48,19 +49,22 @@ class ChangedTooMuchError(Exception):
 
 
 def untraced(trace: Traced) -> ChangedTooMuchError:
-    """Say which statement the trace of a shard ends at."""
+    """Return an error that names the statement at which the trace of a shard ends."""
     reason = f"the task does not understand a statement: {trace.trouble}"
     return ChangedTooMuchError(reason, key_dropped=trace.key_dropped is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedShard:
-    """Where the rows of a structure are now.
+    """How to read rows of a former structure from the table's present one.
 
-    ``expressions``: by the folded name of a former column, what gives its value, None where it was
-    dropped. ``conditions`` leave out rows that have changed. ``names``: the present names of former
-    columns; ``key_name`` of the unique key that identified a row, empty without one. ``same``:
-    whether there are all of the columns that were there or fewer, each as it was, and none besides.
+    Attributes:
+        expressions: by the folded name of a former column, the SQL for its value; None if the
+            column was dropped.
+        conditions: SQL conditions that leave out changed rows.
+        names: the present names of the former columns.
+        key_name: present name of the unique key that identified a row; empty if there was none.
+        same: the table has no columns but former ones, each unchanged; some may be dropped.
     """
 
     name: TableName
@@ -72,7 +76,7 @@ class ChangedShard:
 
 
 def changed_shard(former: Table, present: Table, trace: Traced, target: Table) -> ChangedShard:
-    """How rows of a table that was like ``former`` are read from what it is now.
+    """Return how to read rows of the structure ``former`` from the table ``present``.
 
     Raises ChangedTooMuchError.
     """
@@ -109,9 +113,9 @@ def changed_shard(former: Table, present: Table, trace: Traced, target: Table) -
 
 
 def filler(column: Column) -> bytes:
-    """What fills a column of the target that the shard has dropped, until the target drops it.
+    """Return the SQL value for a target's column that the shard dropped and the target still has.
 
-    Raises ChangedTooMuchError for a type that has no such value.
+    Raises ChangedTooMuchError for a type without such a value.
     """
     if column.nullable:
         return b"NULL"
@@ -127,10 +131,10 @@ def filler(column: Column) -> bytes:
 def _check_keys(
     former: Table, present: Table, columns: Mapping[str, Column | None], target: Table
 ) -> str:
-    """The present name of the key that identified a row.
+    """Return the present name of the key that identified a row.
 
-    Where a key of both shard and target no longer holds, rows that have changed since could take
-    the place of others on the target.
+    Raises ChangedTooMuchError if a key of both shard and target no longer holds: rows changed since
+    then could replace other rows on the target.
     """
     key_name = ""
     theirs = [_names(key) for key in target.keys]
@@ -170,7 +174,7 @@ def _shape(column: Column) -> tuple[object, ...]:
 
 
 def _read(former: Column, now: Column, in_key: bool) -> tuple[bytes, list[bytes]]:
-    """What gives the value that an unchanged row had, and conditions that all of these meet."""
+    """Return the SQL for an unchanged row's value, and the conditions that every such row meets."""
     name = quote(now.name).encode()
     if _shape(former) == _shape(now):
         return name, []

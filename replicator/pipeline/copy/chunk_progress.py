@@ -1,8 +1,8 @@
-"""How far a task is within the chunks that it copies, for the driver on the same host.
+"""The progress of a copying task within its chunks, reported to the driver on the same host.
 
 Each job has a file in the private folder of the session: ``rows (8 bytes, big-endian), bytes (8)``,
-counted since the job began. The task overwrites it whenever a block of rows is on its way, the
-driver looks when somebody wants to know. Both are figures to be shown; nothing depends on them.
+counted since the job began. The task overwrites it after each block of rows; the driver reads it
+when the progress is requested. The numbers are only displayed; no decision depends on them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from pathlib import Path
 _COUNTS = struct.Struct("!QQ")
 
 MOST = 1 << 56
-"""Larger counts than this, in rows or bytes, are damage."""
+"""Larger counts, in rows or bytes, are damage."""
 
 
 class ProgressReader:
-    """The driver's side of one job; use it as a context manager. Raises OSError where the folder
-    takes no file."""
+    """The driver's side of one job; use it as a context manager.
+
+    Raises OSError if the file can't be created in the folder.
+    """
 
     def __init__(self, folder: str) -> None:
         self._descriptor, self.path = tempfile.mkstemp(prefix="progress-", dir=folder)
@@ -35,9 +37,10 @@ class ProgressReader:
         Path(self.path).unlink(missing_ok=True)
 
     def counts(self) -> tuple[int, int]:
-        """Rows and bytes that the job has sent to the target; none where the file makes no sense.
+        """Return the rows and bytes that the job has sent to the target, or zeros if unreadable.
 
-        Reads what the driver itself has opened, of that so many bytes, and only as numbers.
+        Reads only a file that the driver itself has opened, at most 16 bytes of it, and only as
+        numbers: the task can't make the driver read anything else.
         """
         data = os.pread(self._descriptor, _COUNTS.size, 0)
         if len(data) != _COUNTS.size:
@@ -47,13 +50,13 @@ class ProgressReader:
 
 
 class ProgressWriter:
-    """The task's side. ``path`` is empty where there is no driver on the same host."""
+    """The task's side. ``path`` is empty if the driver is not on the same host."""
 
     def __init__(self, path: str) -> None:
         self._rows = self._size = 0
         self._descriptor = -1
         if path:
-            # A driver that is gone has taken the file with it.
+            # The file does not exist any more if the driver has ended.
             with contextlib.suppress(OSError):
                 self._descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
@@ -65,14 +68,14 @@ class ProgressWriter:
             os.close(self._descriptor)
 
     def tell(self, rows: int, size: int) -> None:
-        """So many rows and bytes of the chunk under way were sent."""
+        """Report the rows and bytes sent so far of the present chunk."""
         if self._descriptor >= 0:
-            # Rows are not to wait because a figure can't be shown.
+            # A failure to report progress must not stop the copy.
             with contextlib.suppress(OSError):
                 os.pwrite(self._descriptor, _COUNTS.pack(self._rows + rows, self._size + size), 0)
 
     def end_chunk(self, rows: int, size: int) -> None:
-        """The chunk under way is on the target, with so many rows and bytes."""
+        """Count a chunk that is on the target, with its rows and bytes."""
         self._rows += rows
         self._size += size
         self.tell(0, 0)

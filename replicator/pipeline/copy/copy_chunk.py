@@ -71,12 +71,15 @@ ROWS_AT_ONCE = 500
 
 
 class OwnRows:
-    """Puts rows of one shard in place of those of its own that the target has, and of no other's.
+    """Writes rows of one shard over its own earlier rows on the target, never over another shard's.
 
-    A shard that is copied once more has rows there, by an earlier chunk or by its binlog. They look
-    like those of another shard with the same key, which must not be lost without a word. So where
-    a key is there, the other shards of the target are asked whether they have it.
-    ``addresses`` by source. Close it in the end.
+    If a shard is copied again, the target has rows of it, from an earlier chunk or from the binlog.
+    These can't be distinguished from rows of another shard with the same key, which must not be
+    lost silently. So if the target has a key, the target's other shards are queried for it. Call
+    `close` at the end.
+
+    Args:
+        addresses: the addresses of the shards' servers, by source.
     """
 
     def __init__(
@@ -93,11 +96,11 @@ class OwnRows:
         self._places = [names.index(folded(column.name)) for column in copy.target_key]
 
     def close(self) -> None:
-        """Give the connections to the other shards up."""
+        """Close the connections to the other shards."""
         self._open.close()
 
     def write(self, lines: Sequence[bytes]) -> int:
-        """Write rows; how many were there. Raises RowRefusedError, the driver's error."""
+        """Write rows; return how many were replaced. Raises RowRefusedError, the driver's error."""
         return sum(
             self._write(lines[first : first + ROWS_AT_ONCE])
             for first in range(0, len(lines), ROWS_AT_ONCE)
@@ -117,7 +120,7 @@ class OwnRows:
                     b"DELETE FROM %s WHERE %s" % (target, key_condition(own))
                 )
                 there = answer.affected
-        # A row whose key another shard has, too, is refused if that one is there.
+        # A row whose key another shard has, too, is refused if the target has that shard's row.
         insert_rows(self._session, copy.target, copy.columns, lines, exact=True)
         return there
 
@@ -126,7 +129,7 @@ class OwnRows:
         return [(self._copy.columns[place], fields[place]) for place in self._places]
 
     def _held(self, line: bytes, keys: Sequence[KeyFields]) -> bool:
-        """Whether another shard has one of the keys; ``line`` is the first of these rows."""
+        """Return whether another shard has one of the keys; ``line`` is the first of these rows."""
         for shard in self._other_shards:
             pages = (key_conditions(_by_name(key), shard.rules) for key in keys)
             found = [b" AND ".join(page) or b"TRUE" for page in pages if page is not None]
@@ -165,53 +168,57 @@ def _by_name(key: KeyFields) -> dict[str, tuple[TargetColumn, bytes]]:
 
 
 LOCK_SECONDS = 1
-"""How long writers of a table are kept waiting for those before them, at each attempt."""
+"""Seconds that one attempt to lock a table may wait; new writers of the table wait with it."""
 
 CHANGED = NO_SUCH_TABLE | {ER.BAD_FIELD_ERROR, ER.KEY_DOES_NOT_EXITS}
-"""Unknown column, key, table, database: the shard is not as planned."""
+"""Unknown column, key, table or database: the shard's structure is not the planned one."""
 
 _OLD_SNAPSHOT = frozenset({ER.TABLE_DEF_CHANGED})
-"""The table was made anew after the snapshot began, by a TRUNCATE or another change: a new
-snapshot shows what it is now."""
+"""The table was created again after the snapshot began, by a TRUNCATE or another statement: a new
+snapshot shows its present rows."""
 
 _SHOWN_BYTES = 400
 
 
 class CopyOutcome(StrEnum):
-    """How the copy of a chunk ended. All but DONE left the target as it was."""
+    """How the copy of a chunk ended. Every outcome but DONE left the target unchanged."""
 
     DONE = "done"
     DUPLICATE = "duplicate"
-    """A row has a key that the target holds already."""
+    """A row has a key that the target already has."""
     REFUSED = "refused"
-    """The target does not take a row, or the source refuses to be read."""
+    """The target refuses a row, or the source refuses the query."""
     CHANGED = "changed"
-    """The shard has another structure than the one that the copy was planned for."""
+    """The shard's structure is not the one that the copy was planned for."""
     UNREACHABLE = "unreachable"
-    """A server was away, or other transactions stood in the way, for too long."""
+    """A server was unreachable, or other transactions held locks, for too long."""
     TARGET_CHANGED = "target-changed"
-    """The target has another structure than the copy was planned for."""
+    """The target's structure is not the one that the copy was planned for."""
     NO_ROOM = "no-room"
     """A value of a mapped column has no room for the shard's number."""
     OTHER_SERVER = "other-server"
-    """Another server answers under the source's address than the one that the copy began on."""
+    """The server at the source's address is not the one that the copy began on."""
     OUT_OF_STEP = "out-of-step"
-    """The target does not hold what this run left there: another has taken the task over, or
-    commits were lost."""
+    """The target does not have the state that this run committed: another run has taken over the
+    task, or commits were lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopySettings:
     """How to reach the servers, and how to write.
 
-    ``sources`` and ``on_duplicate`` are by source. ``chunk_table`` is the quoted name, ``fence``
-    what tells writers of this run from all others. ``followed`` names the sources whose binlog can
-    be followed after the copy. ``servers``: by source, the one that rows are read of, as far as it
-    is known.
-    ``patience``: seconds for which an executor tries to reach a server that is away.
-    ``tracked_table``: the quoted name of the table where keys are noted that rows were there of
-    (`replicator.downstream.meta.tracked_keys`), empty where none need be. ``show_values``: errors
-    may have the values of rows.
+    Attributes:
+        sources: addresses, by source.
+        on_duplicate: the treatment of rows whose key exists, by source.
+        chunk_table: quoted name of the table of chunk records.
+        fence: distinguishes writers of this run from all others.
+        followed: the sources whose binlog can be followed after the copy.
+        load_data: write with LOAD DATA.
+        patience: seconds for which an executor retries to reach a server.
+        tracked_table: quoted name of the table for the keys of rows that were already on the target
+            (`replicator.downstream.meta.tracked_keys`); empty if they need not be recorded.
+        servers: by source, the server that rows are read from, if it is known.
+        show_values: errors may contain values of rows.
     """
 
     target: DatabaseAddress
@@ -229,11 +236,18 @@ class CopySettings:
 
 @dataclass(frozen=True, slots=True)
 class ChunkOutcome:
-    """What became of a chunk. ``size`` in bytes of rows as sent; ``replaced`` and ``ignored`` count
-    rows whose keys were there; ``row`` is the row concerned, ``line`` the same in full;
-    ``source``: the one that was away, empty where it was the target or no server, ``waited``: the
-    whole seconds since it was first found so;
-    ``mismatch``: what was found instead of what should be there."""
+    """The result of copying a chunk.
+
+    Attributes:
+        rows: rows sent.
+        size: bytes of the rows sent.
+        replaced: rows that replaced rows with the same key.
+        ignored: rows left out since their key was on the target.
+        source: the unreachable source; empty if the target or no server was unreachable.
+        waited: whole seconds since that server was first unreachable.
+        line: the line of the row that the outcome is about.
+        mismatch: the state that the fence found on the target instead of the expected one.
+    """
 
     chunk: CopyChunk
     outcome: CopyOutcome
@@ -250,33 +264,37 @@ class ChunkOutcome:
 
     @property
     def row(self) -> str:
-        """The row concerned, for people; cut off where it is long."""
+        """The row that the outcome is about, as text for people; a long one is cut."""
         return self.line[:_SHOWN_BYTES].decode("utf-8", "backslashreplace")
 
 
 class ShardChangedError(Exception):
-    """The shard has another structure than the one planned for."""
+    """The shard's structure is not the one that the copy was planned for."""
 
 
 @dataclass(slots=True)
 class _Attempts:
-    """What all attempts at a chunk share: who is told how far the present one is, and which server
-    has been asked last: a ``source``, or (empty) the target."""
+    """The state that all attempts at a chunk share.
+
+    Attributes:
+        tell: called with the progress of the present attempt.
+        source: the source queried last; empty if it was the target.
+    """
 
     tell: Tell
     source: str = ""
 
 
 class NoRoomError(Exception):
-    """The shard has a value of a mapped column that leaves no room for the shard's number."""
+    """A value of a mapped column in the shard leaves no room for the shard's number."""
 
 
 def copy_chunk(chunk: CopyChunk, settings: CopySettings, tell: Tell = tell_nobody) -> ChunkOutcome:
-    """Copy a chunk, exactly once however often it is called.
+    """Copy a chunk; exactly once, however often it is called.
 
-    A lost connection, also one that is lost during COMMIT, is answered by doing the chunk again:
-    its record tells whether it is there. What a server refuses comes back as an outcome. ``tell``
-    is told how far it is.
+    If a connection is lost, even during COMMIT, the chunk is copied again: its record on the target
+    shows whether it was committed. If a server refuses something, the outcome says so. ``tell`` is
+    called with the rows and bytes sent so far.
     """
     attempts = _Attempts(tell)
     try:
@@ -376,8 +394,9 @@ def _copy(
                 else:
                     replaced, ignored = write_blocks(session, copy, blocks, counter, way)
             except RowRefusedError:
-                # Rows of another structure than planned for may not fit where those would. What is
-                # left of them must be read before the connection takes another question.
+                # If the shard has another structure than planned, its rows may be refused although
+                # rows of the planned one would fit. The rest of the result must be read before the
+                # connection can run another query.
                 for _ in blocks:
                     pass
                 check_structure(stream, copy)
@@ -389,7 +408,7 @@ def _copy(
                 raise failed.error from failed
             attempts.source = copy.source
             check_structure(stream, copy)
-            # The snapshot keeps statements off the table: those before it stand before this place.
+            # The snapshot keeps ALTERs off the table, so those already applied are before this end.
             read_by = _key(blocking_binlog_end(stream)) if copy.source in settings.followed else 0
         attempts.source = ""
         confirm_plan(session, copy.target)
@@ -408,9 +427,9 @@ _streams: dict[tuple[DatabaseAddress, ServerIdentity | None], SourceStream] = {}
 
 
 def _gone(session: Session, chunk: CopyChunk, table: str, gone_at: int) -> ChunkOutcome:
-    """Record the chunk of a shard whose rows all went."""
+    """Record the chunk of a shard that lost all of its rows."""
     copy = chunk.copy
-    # Without a key, what the binlog has of it before it went can't be told from copies.
+    # Without a key, the binlog's rows from before the loss can't be distinguished from copied ones.
     read = ReadChunk(0, 0, gone_at if copy.exact else 0, copy.known_to, 0, 0)
     record_chunk(session, table, copy.source, copy.member, chunk.number, read)
     session.run(b"COMMIT")
@@ -424,12 +443,12 @@ def source_snapshot(
     positioned: bool,
     server: ServerIdentity | None = None,
 ) -> Iterator[tuple[SourceStream, int]]:
-    """A connection that sees one state of the source, and the position of that state.
+    """Open a connection that sees one state of the source, and find the position of that state.
 
-    The position is 0 unless ``positioned``: only a table whose rows can't be told apart must be
-    copied at a known one. There, writers are kept out of the table while the snapshot is taken,
-    or while it is read, where its engine has no snapshots. ``server``: the one that must answer.
-    Raises the driver's error and OtherServerError.
+    The position is 0 unless ``positioned``: only a table whose rows have no key must be copied at
+    a known position. Its writers are locked out while the snapshot is taken or, if its engine has
+    no snapshots, while it is read. ``server`` is the one that must answer. Raises the driver's
+    error and OtherServerError.
     """
     stream = _kept_stream(address, server) or SourceStream(address, server)
     try:
@@ -449,7 +468,7 @@ def source_snapshot(
 
 
 def _kept_stream(address: DatabaseAddress, server: ServerIdentity | None) -> SourceStream | None:
-    """The connection that the last reading left, unless the server has closed it since."""
+    """Return the connection left by the last reading, unless the server has closed it since."""
     stream = _streams.pop((address, server), None)
     if stream is not None and stream.is_gone():
         stream.close()
@@ -461,7 +480,7 @@ def _begin_at_position(
     stream: SourceStream, connect: Callable[[], SourceStream], copy: TableCopy | SnapshotTable
 ) -> int:
     if not copy.transactional:
-        # There are no snapshots of it: what is read is what is there by then.
+        # The engine has no snapshots: a query reads the rows that exist when it runs.
         stream.lock(copy.name, LOCK_SECONDS)
         return _key(blocking_binlog_end(stream))
     snapshot = stream.begin_snapshot()
@@ -483,7 +502,10 @@ def _key(end: BinlogEnd | None) -> int:
 
 
 def check_structure(stream: SourceStream, copy: TableCopy) -> None:
-    """The snapshot that was read keeps the table from being changed until it ends."""
+    """Raise ShardChangedError if the structure is not the planned one.
+
+    The snapshot that was read keeps the table from being altered until it ends.
+    """
     if stream.fingerprint(copy.name) != copy.fingerprint:
         raise ShardChangedError(f"{copy} has changed since the copy was planned")
 
@@ -491,7 +513,7 @@ def check_structure(stream: SourceStream, copy: TableCopy) -> None:
 def _check_room(
     stream: SourceStream, chunk: CopyChunk, mapped: MappedColumn, show_values: bool
 ) -> None:
-    """Raise NoRoomError for a value that can't be mapped."""
+    """Raise NoRoomError if the chunk has a value that can't be mapped."""
     for (value,) in stream.rows(no_room_query(chunk)):
         try:
             mapped.mapped(int(value))
@@ -512,7 +534,7 @@ def _over_own(
 
 
 _KNOWN = frozenset({"chunk"})
-"""What the driver need not be told of the outcome of a chunk."""
+"""Fields of an outcome that the driver already has."""
 
 
 def copy_chunks(
@@ -520,13 +542,15 @@ def copy_chunks(
 ) -> tuple[ChunkOutcome, ...]:
     """Copy chunks, one after the other, in one task of Spark; several jobs may run at once.
 
-    Blocks until all are committed, or one has failed: its outcome is the last one. Copying a
-    chunk again changes nothing. ``progress``: the file in which the task tells how far it is
-    (`ProgressReader`), if any. Raises what Spark raises when the job itself fails.
+    Blocks until all are committed or one has failed; a failed chunk's outcome is the last one.
+    Copying a chunk again changes nothing. Raises Spark's error if the job itself fails.
+
+    Args:
+        progress: path of the file to which the task writes its progress (`ProgressReader`), if any.
     """
     crash = (os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid()))
     share_slots(spark)
-    # One task: what a source bears is decided elsewhere.
+    # One task only: the load on a source is limited elsewhere.
     answers = run_in_tasks(spark, 1, _copy_all, (tuple(chunks), settings, crash, progress))
     return tuple(
         from_json(ChunkOutcome, answer, chunk=chunk)

@@ -1,13 +1,13 @@
-"""How the rows of one shard are copied: what is selected, how it is cut up, where it goes.
+"""How the rows of one shard are copied: the query, its division into chunks, and the target.
 
-A chunk is a range of the shard's key: behind ``lower``, up to and with ``upper``, each the values
-of the key's leading columns, or None for an open end. So whatever lies between the rows that the
-ranges were made from belongs to exactly one chunk.
+A chunk is a range of the shard's key: the keys greater than ``lower`` and not greater than
+``upper``. Each bound holds values of the key's leading columns, or is None for an open end. So
+every row, also one inserted between the rows that the bounds were taken from, belongs to exactly
+one chunk.
 
-Which columns' values may pass from a shard to its target without becoming text on the way.
-
-They are stored as the server of the shard has them then, instead of being read from text; that is
-done where both columns have one type, so that there is nothing to convert.
+Values of a column may pass from a shard to its target without becoming text if both columns have
+one type, so that nothing needs to be converted. The target then stores the values as the shard's
+server has them, instead of parsing text.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from replicator.schema.structure.structure import (
 
 _OTHERS = frozenset(Literal) - {Literal.PARSED, Literal.JSON, Literal.GEOMETRY, Literal.VECTOR}
 _MOST_BYTES = 65535
-"""Of texts: longer ones may be larger than a statement, as a JSON may be."""
+"""Longest text that may pass typed: longer ones, like JSON, may exceed the size of a statement."""
 
 
 def same_type(column: Column, counterpart: Column) -> bool:
-    """Whether values of a shard's column may pass to the target's as they are."""
+    """Return whether values of a shard's column may pass to the target's column unconverted."""
     name = column.base_type
     kind = column.sql_type
     if kind.family == "integer":
-        # Newer servers do not show how wide integers are displayed.
+        # Newer servers do not show the display width of integers.
         return name == counterpart.base_type and column.unsigned == counterpart.unsigned
     if name == "year":
         return {column.type.lower(), counterpart.type.lower()} <= {"year", "year(4)"}
@@ -59,24 +59,27 @@ def same_type(column: Column, counterpart: Column) -> bool:
 
 
 def _charset(column: Column) -> str:
-    # One charset, by the name that it had before there was another one.
+    # Older servers know utf8mb3 only as utf8.
     return "utf8mb3" if column.charset == "utf8" else column.charset
 
 
 Bound = tuple[bytes, ...] | None
-"""The fields (as in a row line) of a row's leading key columns; None: no bound."""
+"""The fields (as in a row line) of a row's leading key columns; None is an open end."""
 
 _ORDERED = frozenset(
     {Literal.NUMBER, Literal.QUOTED, Literal.TEXT, Literal.BINARY, Literal.BIT, Literal.PARSED}
 )
-"""Types whose values compare with a literal in the order in which a key holds them: not ENUM and
-SET, which a key orders by number, nor those that a literal can't name exactly."""
+"""Types whose values compare with a literal in the order of a key. ENUM and SET are missing, since
+a key orders them by number, and so are types that a literal can't represent exactly."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetShard:
-    """Another shard of a target, which may have a key that the target has; ``rules`` say what is
-    made of its columns."""
+    """Another shard of a target, which may have a key that the target has.
+
+    Attributes:
+        rules: the mapping of its columns to the target's.
+    """
 
     source: str
     table: TableName
@@ -84,7 +87,7 @@ class TargetShard:
 
 
 class SnapshotTable(NamedTuple):
-    """A table that is read in a snapshot: its quoted name, and whether its engine shows one."""
+    """A table read in a snapshot: its quoted name, and whether its engine supports snapshots."""
 
     name: bytes
     transactional: bool
@@ -94,21 +97,27 @@ class SnapshotTable(NamedTuple):
 class TableCopy:
     """One shard and its target, as executors need to know them.
 
-    ``fingerprint`` is that of the structure which the shard has, by the statements before the place
-    ``known_to`` of its binlog (0 where none is known); its rows are in the table ``read_from``.
-    ``selected``: the items of a SELECT, ``conditions``: those of its WHERE besides the chunk's
-    bounds, ``columns`` are their counterparts in the target. ``key_name`` and ``key``: the unique
-    key that the shard is cut up by, and those of its leading columns that serve; both empty where
-    none does. ``gone_at``: the place at which all of its rows went, so that none is to be read;
-    None while it is there. ``transcodes``: (index, from, to) of the columns whose text goes to
-    another charset.
-    ``exact``: the target tells its rows apart by no key that the shard has, so that a row that is
-    copied and then applied from the binlog would be there twice. Such a shard is one chunk, read at
-    a known position. ``transactional``: the shard's engine shows a snapshot of it. ``mapped``: the
-    column whose values are mapped. ``typed``: the values may pass without becoming text.
-    ``target_key``: those of ``columns`` that tell the target's rows apart; empty where ``exact``.
-    ``other_shards``: where rows of this shard may be on the target by its binlog, the other
-    shards that a row with the same key may be of; else None.
+    Attributes:
+        fingerprint: of the shard's structure after the statements before ``known_to``.
+        selected: the items of the SELECT.
+        columns: the target's columns, in the order of ``selected``.
+        key_name: the unique key by which the shard is divided into chunks; empty if none can be.
+        key: the leading columns of that key whose order is known; empty without one.
+        transcodes: (index, from, to) of the columns whose text is converted to another charset.
+        exact: the target identifies rows by no key that the shard has, so a row that is copied and
+            also applied from the binlog would be there twice. Such a shard is one chunk, read at a
+            known position.
+        transactional: the shard's engine supports snapshots.
+        read_from: the table that now holds the shard's rows.
+        conditions: conditions of the WHERE, besides the bounds of a chunk.
+        known_to: position in the shard's binlog; 0 if none is known.
+        gone_at: the position at which the shard lost all of its rows, so that nothing is read; None
+            while it has them.
+        mapped: the column whose values are mapped.
+        typed: the values may pass without becoming text.
+        target_key: the columns that identify the target's rows; empty if ``exact``.
+        other_shards: the other shards that may have a row with the same key, if the target may have
+            rows of this shard by its binlog; else None.
     """
 
     source: str
@@ -133,19 +142,19 @@ class TableCopy:
     other_shards: tuple[TargetShard, ...] | None = None
 
     def key_of(self, line: bytes) -> bytes:
-        """The key line of a row line."""
+        """Return the key line of a row line."""
         names = [folded(column.name) for column in self.columns]
         fields = line.split(b"\t")
         return b"\t".join(fields[names.index(folded(c.name))] for c in self.target_key)
 
     @property
     def member(self) -> TableName:
-        """The shard, by the name that it had when the copy began."""
+        """The shard, by its name when the copy began."""
         return TableName(self.schema, self.table)
 
     @property
     def name(self) -> bytes:
-        """The quoted, qualified name of the table that its rows are in."""
+        """The quoted, qualified name of the table that holds the shard's rows."""
         return self.read_from.quoted.encode()
 
     def __str__(self) -> str:
@@ -154,7 +163,7 @@ class TableCopy:
 
 @dataclass(frozen=True, slots=True)
 class CopyChunk:
-    """One chunk of a shard; ``number`` counts them from 0 in the order of the key."""
+    """One chunk of a shard; ``number`` counts from 0 in the order of the key."""
 
     copy: TableCopy
     number: int
@@ -172,12 +181,16 @@ def plan_copy(
     condition: str = "",
     changed: ChangedShard | None = None,
 ) -> TableCopy:
-    """The plan for copying a shard with this structure. Columns are matched by name.
+    """Return the plan for copying a shard with this structure. Columns are matched by name.
 
-    ``rules`` say what is made of them; ``condition`` is that of the rows which are copied, as SQL,
-    empty for all; ``changed``: where its rows are, if it has another structure by now. Raises
-    PlanError where values would be lost or changed, ChangedTooMuchError where they can't be had
-    any more.
+    Args:
+        rules: the mapping of the shard's columns.
+        condition: SQL condition for the rows to copy; empty for all rows.
+        changed: how to read the shard's rows, if it has another structure by now.
+
+    Raises:
+        PlanError: values would be lost or changed.
+        ChangedTooMuchError: former values can't be read any more.
     """
     member = f"{source}: {structure.schema}.{structure.name}"
     pairs = match_columns(member, structure, target, rules)
@@ -209,7 +222,7 @@ def plan_copy(
         table=structure.name,
         fingerprint=fingerprint,
         target=_target_table(structure, target, target_number, rules, columns),
-        # Where all columns are computed a row is an empty line: what counts is how many there are.
+        # If all columns are generated, a row is an empty line, and only the number of lines counts.
         selected=tuple(selected) or (b"''",),
         columns=written,
         key_name=key_name,
@@ -254,7 +267,7 @@ def _typed(structure: Table, pairs: Mapping[int, Column], written: Iterable[Targ
 
 
 def keyed_by_target(structure: Table, target: Table, rules: MemberColumns) -> bool:
-    """Whether the target tells the rows of a shard apart, by columns that the shard writes."""
+    """Return whether columns that the shard writes identify its rows on the target."""
     names = {folded(column.name) for column in structure.columns}
     names |= {folded(column.name) for column in rules.extracted}
     found = (column for column in target.columns if folded(column.name) in names)
@@ -262,7 +275,7 @@ def keyed_by_target(structure: Table, target: Table, rules: MemberColumns) -> bo
 
 
 def _keyed(target: Table, columns: Iterable[Column]) -> bool:
-    # A key of the target's own, such as a number it gives, tells no rows of the shards apart.
+    # A key of the target's own, such as an AUTO_INCREMENT one, does not identify shards' rows.
     own_key = target.row_key.columns if target.row_key else ()
     written = {folded(column.name) for column in columns}
     return bool(own_key) and written.issuperset(map(folded, own_key))
@@ -271,7 +284,7 @@ def _keyed(target: Table, columns: Iterable[Column]) -> bool:
 def _transcodes(
     member: str, structure: Table, pairs: Mapping[int, Column], changed: ChangedShard | None
 ) -> tuple[tuple[int, str, str], ...]:
-    """As `TableCopy.transcodes`. Raises PlanError also for columns of unknown types."""
+    """Return `TableCopy.transcodes`. Raises PlanError, also for columns of unknown types."""
     transcodes = []
     for place, (index, counterpart) in enumerate(pairs.items()):
         column = structure.columns[index]
@@ -290,9 +303,9 @@ def _transcodes(
 
 
 def boundary_query(copy: TableCopy, lower: Bound, rows: int) -> bytes:
-    """Selects the key, in hex, of the last row of a chunk of ``rows`` rows behind ``lower``.
+    """Return a query for the key, in hex, of the last row of a chunk of ``rows`` after ``lower``.
 
-    No row: the chunk has no upper bound. The shard must have a key to cut by.
+    If the result is empty, the chunk has no upper bound. The shard must have a key to divide by.
     """
     names = [quote(column.name) for column in copy.key]
     selected = ",".join(map(_bound_text, copy.key))
@@ -308,13 +321,13 @@ def boundary_query(copy: TableCopy, lower: Bound, rows: int) -> bytes:
 
 def _bound_text(column: TargetColumn) -> str:
     name = quote(column.name)
-    # As binary these give the bytes that they are stored in, which no literal takes.
+    # Cast to binary, these types would give their stored bytes, which no literal accepts.
     text = f"CONVERT({name} USING utf8mb4)" if column.literal is Literal.PARSED else name
     return f"HEX(CAST({text} AS BINARY))"
 
 
 def chunk_query(chunk: CopyChunk) -> bytes:
-    """Selects the rows of a chunk."""
+    """Return the query for the rows of a chunk."""
     copy = chunk.copy
     hint = b" FORCE INDEX (%s)" % quote(copy.key_name).encode() if copy.key else b""
     bounds = _bounds(copy, chunk.lower, chunk.upper)
@@ -325,7 +338,7 @@ def chunk_query(chunk: CopyChunk) -> bytes:
 
 
 def no_room_query(chunk: CopyChunk) -> bytes:
-    """Selects a value of the mapped column of a chunk that has no room; no row: each has."""
+    """Return a query for one value of a chunk's mapped column that is too large or negative."""
     copy = chunk.copy
     assert copy.mapped is not None, f"{copy} has no mapped column"
     name = quote(copy.mapped.name).encode()
@@ -347,11 +360,11 @@ def _where(conditions: list[bytes]) -> bytes:
 
 
 def key_range(key: tuple[TargetColumn, ...], bound: tuple[bytes, ...], sign: bytes) -> bytes:
-    """Rows on one side of a bound; with the bound itself where the sign is ``<``.
+    """Return the condition for the rows on one side of a bound, which ``<`` includes.
 
-    A comparison of whole rows, (a,b) > (1,2), is not used to look up a range by MySQL before 8
-    (manual, "Range Optimization of Row Constructor Expressions"), so the columns are compared one
-    by one, and the first once more, since that is what servers find the range by.
+    MySQL before 8 does not use a comparison of whole rows, (a,b) > (1,2), to find a range (manual,
+    "Range Optimization of Row Constructor Expressions"). So the columns are compared one by one,
+    and the first one twice, since servers find the range by that comparison.
     """
     names = [quote(column.name).encode() for column in key]
     values = [key_predicate(column, field) for column, field in zip(key, bound, strict=True)]
@@ -365,7 +378,7 @@ def key_range(key: tuple[TargetColumn, ...], bound: tuple[bytes, ...], sign: byt
 
 
 def cutting_columns(structure: Table, key: UniqueKey) -> tuple[TargetColumn, ...]:
-    """The leading columns of a table's key whose order is known, by which ranges can be cut."""
+    """Return the leading columns of a key whose order is known, by which ranges can be cut."""
     columns: list[TargetColumn] = []
     for name in key.columns:
         column = structure.column(name)
@@ -383,7 +396,7 @@ def _key_columns(target: Table) -> tuple[TargetColumn, ...]:
 
 
 def _mapped(rules: MemberColumns, changed: ChangedShard | None) -> MappedColumn | None:
-    """The mapped column, by the name that the shard has for it now; None where it is dropped."""
+    """Return the mapped column by its present name in the shard; None if it was dropped."""
     mapped = rules.mapped
     if mapped is None or changed is None:
         return mapped
@@ -394,7 +407,7 @@ def _mapped(rules: MemberColumns, changed: ChangedShard | None) -> MappedColumn 
 def selected_value(
     column: Column, target: Column, rules: MemberColumns, changed: ChangedShard | None = None
 ) -> bytes:
-    """What is selected for a column of a shard, as SQL; ``changed`` as for `plan_copy`."""
+    """Return the SQL selected for a column of a shard; ``changed`` as for `plan_copy`."""
     found = quote(column.name).encode()
     if changed is not None:
         expression = changed.expressions[folded(column.name)]
@@ -403,7 +416,7 @@ def selected_value(
         found = expression
     mapped = rules.mapped
     if mapped is not None and folded(mapped.name) == folded(column.name):
-        # A value without room ends the query with an error: no number is so large, with a bit more.
+        # A value without room ends the query with an error: the sum exceeds the largest integer.
         return b"IF(%s<0 OR %s>=%d,(%s|0)+18446744073709551615,%s|%d)" % (
             found,
             found,
@@ -414,10 +427,10 @@ def selected_value(
         )
     unlabelled = target_column(target).unlabelled
     if column.base_type == "enum" and unlabelled:
-        # Index 0, which is shown like the label ''. The text is converted like any label.
+        # The value with index 0 is displayed like the label ''. Its text is converted like a label.
         text = no_label(labels_of(target)).encode().hex().encode()
         shown = b"CONVERT(_ascii x'%s' USING %s)" % (text, column.charset.encode())
         return b"IF(%s+0=0,CAST(%s AS BINARY),CAST(%s AS BINARY))" % (found, shown, found)
-    # As text a FLOAT has six digits; as a DOUBLE it has all that tell it apart. Multiplied, since
+    # As text, a FLOAT has six digits, but as a DOUBLE all of its digits. It is multiplied, since
     # adding zero would lose the sign of a negative zero.
     return found + b"*1e0" if column.base_type == "float" else found

@@ -1,4 +1,4 @@
-"""What a full copy would do, and the first rows of it as they would be written."""
+"""A preview of a full copy: its shards, chunks and statements, and the first rows to be written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.rows.values.charsets import codec
 
 MOST_CHARACTERS = 60
-"""Of a value that is shown."""
+"""Length at which a displayed value is cut."""
 
 _AS_BYTES = frozenset({Literal.BIT, Literal.BINARY, Literal.GEOMETRY, Literal.VECTOR})
 _BARE = frozenset({Literal.NUMBER, Literal.FLOAT, Literal.DOUBLE})
@@ -24,8 +24,13 @@ _BARE = frozenset({Literal.NUMBER, Literal.FLOAT, Literal.DOUBLE})
 
 @dataclass(frozen=True, slots=True)
 class ShardPreview:
-    """One shard: ``rows`` and ``size`` (bytes) as its server estimates them, and in how many
-    ``chunks`` it would be copied by that."""
+    """One shard, with its server's estimates.
+
+    Attributes:
+        rows: estimated number of rows.
+        size: estimated bytes.
+        chunks: number of chunks that would be copied, by these estimates.
+    """
 
     source: str
     table: TableName
@@ -36,11 +41,14 @@ class ShardPreview:
 
 @dataclass(frozen=True, slots=True)
 class TargetPreview:
-    """One target: what it would be made by, and its first rows.
+    """One target: the statements that would create it, and its first rows.
 
-    ``planned``: a run would copy it. ``create``: the statements that make what is missing of it.
-    ``columns`` and ``rows``: those of its first shard that has some, each value as a literal.
-    ``problem``: why there is no plan.
+    Attributes:
+        planned: a run would copy it.
+        create: the statements that create its missing parts.
+        columns: columns of the first shard that has rows.
+        rows: rows of that shard, each value as a literal.
+        problem: the reason why there is no plan.
     """
 
     target: TableName
@@ -53,9 +61,9 @@ class TargetPreview:
 
 
 def first_rows(stream: SourceStream, copy: TableCopy, most: int) -> list[tuple[str, ...]]:
-    """The first rows of a shard in the order of its key, as literals of its target's columns.
+    """Return the first rows of a shard in the order of its key, as literals of target columns.
 
-    Raises the driver's error, and BinlogError for text that has no counterpart.
+    Raises the driver's error, and BinlogError for text that the target's charset does not have.
     """
     order = b",".join(quote(column.name).encode() for column in copy.key)
     query = chunk_query(CopyChunk(copy, 0, None, None))
@@ -68,7 +76,7 @@ def first_rows(stream: SourceStream, copy: TableCopy, most: int) -> list[tuple[s
 
 
 def shown_row(line: bytes, columns: Sequence[TargetColumn]) -> tuple[str, ...]:
-    """The values of a row line as literals for people; long ones are cut."""
+    """Return the values of a row line as literals for people; long ones are cut."""
     fields = line.split(b"\t") if columns else []
     return tuple(_shown(field, column) for field, column in zip(fields, columns, strict=True))
 

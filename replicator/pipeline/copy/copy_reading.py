@@ -1,4 +1,4 @@
-"""Reading the rows of a chunk from its source, as text or as they are."""
+"""Reading the rows of a chunk from its source, as text or as typed values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from replicator.rows.values.fields import escape
 
 
 class SourceFailedError(Exception):
-    """The source raised ``error`` while its rows were on their way into the target."""
+    """The source raised ``error`` while its rows were being written to the target."""
 
     def __init__(self, error: MySQLError) -> None:
         super().__init__(str(error))
@@ -28,7 +28,7 @@ class SourceFailedError(Exception):
 
 
 def read_text(stream: SourceStream, chunk: CopyChunk) -> Iterator[Block]:
-    """A chunk's blocks."""
+    """Yield the blocks of a chunk's rows."""
     with _of_source():
         yield from stream.blocks(chunk_query(chunk))
 
@@ -36,7 +36,7 @@ def read_text(stream: SourceStream, chunk: CopyChunk) -> Iterator[Block]:
 def read_typed(
     stream: SourceStream, chunk: CopyChunk
 ) -> tuple[Sequence[WireType], Callable[[int], Iterator[Block]]]:
-    """The types of a chunk's values, and its rows in blocks of so many bytes at most."""
+    """Return the types of a chunk's values, and a function from a block size to blocks of rows."""
     with or_not_typed():
         rows = stream.typed(chunk_query(chunk))
 
@@ -49,7 +49,7 @@ def read_typed(
 
 @contextmanager
 def _of_source() -> Iterator[None]:
-    """Errors are the source's own, lest they be taken for the target's."""
+    """Raise the source's errors as SourceFailedError, so that none counts as the target's."""
     try:
         yield
     except MySQLError as error:
@@ -58,7 +58,7 @@ def _of_source() -> Iterator[None]:
 
 @contextmanager
 def or_not_typed() -> Iterator[None]:
-    """As `_of_source`; raises NotTypedError for what text does not meet."""
+    """As `_of_source`; raises NotTypedError for a failure that reading as text would not have."""
     try:
         with _of_source():
             yield
@@ -71,7 +71,7 @@ def or_not_typed() -> Iterator[None]:
 
 
 def converted(copy: TableCopy, blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks with the text of some columns in the target's charset."""
+    """Yield the blocks with the text of some columns converted to the target's charset."""
     if not copy.transcodes:
         yield from blocks
         return

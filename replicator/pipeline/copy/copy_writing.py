@@ -18,11 +18,11 @@ from replicator.pipeline.copy.copy_plan import TableCopy
 from replicator.pipeline.copy.typed_rows import LargeRowError
 
 Block = tuple[memoryview, int]
-"""Row lines, and how many."""
+"""Row lines, and their number."""
 
 
 class OnDuplicate(StrEnum):
-    """What becomes of a row whose key is on the target already."""
+    """The treatment of a row whose key is on the target already."""
 
     REPLACE = "replace"
     ERROR = "error"
@@ -31,8 +31,13 @@ class OnDuplicate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """How rows are written: by a load, or by statements; what becomes of those whose key is there,
-    and the quoted name of the table where such keys are noted (empty: nowhere)."""
+    """How rows are written.
+
+    Attributes:
+        on_duplicate: the treatment of rows whose key exists.
+        tracked_table: quoted name of the table in which such keys are recorded; empty for none.
+        load_data: write by LOAD DATA, not by statements.
+    """
 
     on_duplicate: OnDuplicate
     tracked_table: str
@@ -40,15 +45,15 @@ class Writing:
 
 
 Tell = Callable[[int, int], None]
-"""Is told how many rows and bytes of a chunk were sent, block after block."""
+"""Called after each block with the rows and bytes of the chunk sent so far."""
 
 
 def tell_nobody(rows: int, size: int) -> None:
-    """For a chunk whose progress nobody wants to know."""
+    """Ignore the progress of a chunk."""
 
 
 class Counter:
-    """Counts the rows and bytes that pass, and passes the sums on."""
+    """Counts the rows and bytes that pass, and reports the sums."""
 
     def __init__(self, tell: Tell = tell_nobody) -> None:
         self.rows = 0
@@ -57,7 +62,7 @@ class Counter:
         tell(0, 0)
 
     def counted(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        """The same blocks."""
+        """Yield the same blocks, counting them."""
         for block, rows in blocks:
             self.rows += rows
             self.size += len(block)
@@ -72,11 +77,17 @@ def write_blocks(
     counter: Counter,
     way: Writing,
 ) -> tuple[int, int]:
-    """Write the rows that ``counter`` counts; how many of them replaced others, or were ignored.
+    """Write the rows that ``counter`` counts; return how many replaced others or were ignored.
 
-    Where rows with their keys were there, these may be another shard's: they are noted. Raises
-    InexactLoadError (roll back, and try again without a load) where that, or a value, is open after
-    a load, RowRefusedError, the driver's error, or what ``blocks`` raises.
+    If the target already had rows with the same keys, they may be another shard's, so their keys
+    are recorded.
+
+    Raises:
+        InexactLoadError: after a load, such keys or a stored value are uncertain; roll back, and
+            retry without a load.
+        RowRefusedError: the target refuses a row.
+
+    Raises also the driver's error, and whatever ``blocks`` raises.
     """
     mode = way.on_duplicate
     notes = way.tracked_table if copy.target_key and mode is not OnDuplicate.ERROR else ""
@@ -94,11 +105,17 @@ def write_typed(
     counter: Counter,
     way: Writing,
 ) -> tuple[int, int]:
-    """As `write_blocks`, for rows that are no text; ``way`` is not to ignore any.
+    """As `write_blocks`, for typed rows; ``way`` must not ignore rows.
 
-    ``types``: those of the values; ``blocks_of``: the rows, in blocks of so many bytes at most.
-    Raises InexactLoadError, NotTypedError where the servers, or a row, are not fit for it, the
-    driver's error, or what reading the rows raises.
+    Args:
+        types: the types of the values.
+        blocks_of: called with the largest number of bytes of a block; yields the rows.
+
+    Raises:
+        InexactLoadError: see `write_blocks`.
+        NotTypedError: a server, or a row, can't be handled this way.
+
+    Raises also the driver's error, and whatever reading the rows raises.
     """
     mode = way.on_duplicate
     assert mode is not OnDuplicate.IGNORE, "INSERT IGNORE also takes values that do not fit"
@@ -124,7 +141,7 @@ def _none_to_note(met: tuple[int, int], notes: str) -> tuple[int, int]:
 def _noted(
     session: Session, copy: TableCopy, blocks: Iterator[Block], table: str
 ) -> Iterator[Block]:
-    """The blocks; of each the keys that the target has are noted before it is written."""
+    """Yield the blocks, each after the keys that the target already has were recorded."""
     for block, rows in blocks:
         if table:
             keys = [copy.key_of(line) for line in bytes(block).split(b"\n")[:-1]]
@@ -162,7 +179,7 @@ def _insert(
     if mode is OnDuplicate.REPLACE:
         verb = b"REPLACE"
     elif mode is OnDuplicate.IGNORE and copy.columns:
-        # Not INSERT IGNORE, which also takes values that do not fit, changed.
+        # Not INSERT IGNORE: it would also accept values that do not fit, and change them.
         name = identifier(copy.columns[0].name)
         suffix = b" ON DUPLICATE KEY UPDATE " + name + b"=" + name
     affected = 0

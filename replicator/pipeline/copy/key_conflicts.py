@@ -1,4 +1,4 @@
-"""The keys of a target's rows in its shards, and the shard that already has the key of a row."""
+"""The keys of a target's rows in its shards, and the shards that already have the key of a row."""
 
 from __future__ import annotations
 
@@ -24,8 +24,13 @@ from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """A column of the target's key as one table has it: ``column`` by its name there, with what is
-    mapped of it; or (``constant``) the field that all rows of the table have."""
+    """A column of the target's key, as one table has it.
+
+    Attributes:
+        column: the column, by its name in that table.
+        mapped: the mapping of its values, if any.
+        constant: the field that all rows of the table have, if the column is not read.
+    """
 
     column: TargetColumn
     mapped: MappedColumn | None = None
@@ -38,9 +43,10 @@ def key_parts(
     rules: MemberColumns,
     fills: Mapping[str, bytes] = MappingProxyType({}),
 ) -> tuple[KeyPart, ...]:
-    """The columns of a target's key in a shard with these rules. Raises PlanError.
+    """Return the columns of a target's key in a shard with these rules. Raises PlanError.
 
-    ``fills``: by folded name, the fields of columns that the shard lacks.
+    Args:
+        fills: by folded name, the fields of columns that the shard lacks.
     """
     filled = (filled_column("", target, made) for made in rules.extracted)
     constants = {folded(column.name): escape(value) for column, value in filled} | {**fills}
@@ -56,9 +62,9 @@ def key_parts(
 
 
 def own_key(parts: Sequence[KeyPart], line: bytes) -> KeyFields | None:
-    """The columns and fields that the row with a key of the target has in a table.
+    """Return a table's columns and fields for the row with the key ``line`` of the target.
 
-    None where no row of the table can have this key.
+    Returns None if no row of the table can have this key.
     """
     found = []
     for part, field in zip(parts, line.split(b"\t"), strict=True):
@@ -82,10 +88,14 @@ def find_holders(
     target: Table,
     others: Iterable[tuple[str, DatabaseAddress, TableName, MemberColumns]],
 ) -> list[str]:
-    """The shards among ``others`` (source, its address, table, rules) that hold the key of a row.
+    """Return the shards among ``others`` that have the key of a refused row.
 
-    ``line`` is the row, ``message`` the server's words, which name the key. Empty where the key
-    can't be told. Blocks. Raises the driver's error.
+    Returns an empty list if the key can't be found out. Blocks. Raises the driver's error.
+
+    Args:
+        line: the row.
+        message: the server's error message, which names the key.
+        others: source, address, table and rules of each shard.
     """
     key = _key(message, target)
     if key is None:
@@ -113,7 +123,7 @@ def find_holders(
 def key_conditions(
     values: Mapping[str, tuple[TargetColumn, bytes]], rules: MemberColumns
 ) -> list[bytes] | None:
-    """What a shard's row with this key meets; None where no row of the shard has such a key."""
+    """Return conditions for a shard's row with this key; None if it can't have such a row."""
     made = {folded(column.name): column.value for column in rules.extracted}
     conditions = []
     for name, (column, field) in values.items():
@@ -131,7 +141,7 @@ def key_conditions(
 
 
 def _key(message: str, target: Table) -> UniqueKey | None:
-    """The key in "Duplicate entry '5' for key 'PRIMARY'" (MySQL 8 puts the table in front)."""
+    """Return the key in "Duplicate entry '5' for key 'PRIMARY'" (MySQL 8 adds the table name)."""
     match = re.search(r"for key '(?:[^']*\.)?([^'.]+)'\s*$", message)
     if match is None:
         return None

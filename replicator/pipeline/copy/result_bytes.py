@@ -1,4 +1,4 @@
-"""The rows of a result set as the bytes that a connection receives, for loops that walk packets."""
+"""The rows of a result set as the bytes that a connection receives, for loops over packets."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from replicator.mysql.errors import OddAnswerError
 from replicator.pipeline.copy.text_rows import HEADER, LONGEST_PAYLOAD, Bytes
 
 BLOCK_BYTES = 1 << 20
-"""Bytes of a result that are looked at at a time; more where a single row is larger."""
+"""Bytes of a result that are processed at once; more if a single row is larger."""
 
 
 class ResultBytes:
-    """What is received of a result whose head was read by PyMySQL, and is not used yet.
+    """The received, not yet used bytes of a result whose header PyMySQL has read.
 
     ``data[:filled]`` begins with a packet.
     """
 
     def __init__(self, connection: WatchedConnection) -> None:
-        """Take what PyMySQL's reader has in its buffer already. Raises the driver's error."""
+        """Take the bytes that PyMySQL's reader has buffered. Raises the driver's error."""
         self.data: Bytes = np.empty(BLOCK_BYTES, np.uint8)
         self._connection = connection
         try:
@@ -39,7 +39,7 @@ class ResultBytes:
         self.filled = len(received)
 
     def drop(self, used: int) -> None:
-        """Forget the first bytes."""
+        """Remove the first ``used`` bytes."""
         self.data[: self.filled - used] = self.data[used : self.filled]
         self.filled -= used
 
@@ -51,14 +51,16 @@ class ResultBytes:
         self.filled += self._receive(self.data.data[self.filled :])
 
     def packet_bytes(self) -> int:
-        """The size of the first packet, as far as it is known."""
+        """Return the size of the first packet, or of a header if that is all that is known."""
         if self.filled < HEADER:
             return HEADER
         return HEADER + int.from_bytes(self.data[:3].tobytes(), "little")
 
     def long_payload(self) -> bytes:
-        """A row that spreads over several packets, put together; what follows it moves to the
-        front. Raises the driver's error."""
+        """Return the payload of a row that spans several packets; the bytes after it stay.
+
+        Raises the driver's error.
+        """
         pending = bytearray(self.data[: self.filled].tobytes())
         payload = bytearray()
         while True:
@@ -79,7 +81,7 @@ class ResultBytes:
         return bytes(payload)
 
     def end(self) -> None:
-        """Take the packet behind the last row. Raises the error that it tells."""
+        """Read the packet after the last row. Raises the error that the packet contains."""
         while self.filled < self.packet_bytes():
             self.more()
         size = self.packet_bytes()
@@ -92,7 +94,7 @@ class ResultBytes:
 
     def _receive(self, room: memoryview) -> int:
         try:
-            # The reader's own readinto1() waits for more even if it could give what it has.
+            # The reader's own readinto1() waits for more even if it has buffered bytes to return.
             received = self._connection.receive(room)
         except OSError as error:
             raise _lost(str(error)) from error
@@ -102,14 +104,14 @@ class ResultBytes:
 
     def _extend(self, pending: bytearray, size: int) -> None:
         while len(pending) < size:
-            # Never beyond the packet: what follows must fit into the caller's buffer.
+            # Never beyond the packet: the bytes after it must fit into the caller's buffer.
             room = bytearray(size - len(pending))
             received = self._receive(memoryview(room))
             pending += room[:received]
 
 
 def damaged_row() -> pymysql.err.OperationalError:
-    """The error for a row whose values don't end with its packet."""
+    """Return the error for a row whose values don't end with its packet."""
     return pymysql.err.OperationalError(
         CR.CR_MALFORMED_PACKET,
         "the server sends a row whose values don't end where the row does: something between this"

@@ -40,7 +40,7 @@ READ_TIMEOUT = 600
 """Seconds to wait for the next bytes of a result before the connection counts as lost."""
 
 LOCK_TIMEOUT = 5
-"""Seconds to wait for a table that somebody has locked: then a stop is heeded."""
+"""Seconds to wait for a table that another session has locked; a stop takes effect then."""
 
 TARGET_SETTINGS = set_session(
     {
@@ -51,21 +51,22 @@ TARGET_SETTINGS = set_session(
         "lock_wait_timeout": str(LOCK_TIMEOUT),
     }
 )
-"""Limits that a server may have for others would cut a table off, or end a read that is held up."""
+"""Overrides a server's own limits, which could cut off a table or end a read that is paused."""
 
 SOURCE_SETTINGS = (
     TARGET_SETTINGS + " /*!80030 ,SESSION show_gipk_in_create_table_and_information_schema=ON */"
 )
-"""Of a source, the keys that the server gave tables itself are to be seen, too. (MariaDB takes no
-comments for versions of MySQL from 5.7 on; TiDB, which is no source, takes them.)"""
+"""For sources: SHOW CREATE TABLE must include the keys that the server generated itself. (MariaDB
+ignores version comments of MySQL 5.7 and later; TiDB, which is never a source, executes them.)"""
 
 
 class SnapshotPlace(NamedTuple):
-    """Where in the binlog a snapshot was taken.
+    """The position in the binlog at which a snapshot was taken.
 
-    Not ``exact`` where XA transactions may have been committed just then: MariaDB logs an XA COMMIT
-    first and carries it out then (its ``trans_xa_commit``), so one that stands before the place may
-    not be visible yet.
+    Attributes:
+        exact: no XA transaction can have been committed just then. MariaDB logs an XA COMMIT before
+            it carries it out (its ``trans_xa_commit``), so the snapshot may lack a transaction that
+            is before the position.
     """
 
     file: str
@@ -76,8 +77,8 @@ class SnapshotPlace(NamedTuple):
 class SourceStream(BlockingSession):
     """One connection to a source, for reading whole ranges of tables. For one thread.
 
-    It speaks the charset ``binary``, so that text arrives in the bytes it is stored in, in UTC,
-    and in transactions that see one state of the data.
+    Its charset is ``binary``, so text arrives in the bytes in which it is stored. Times are in UTC,
+    and a transaction sees one state of the data.
     """
 
     def __init__(
@@ -86,10 +87,10 @@ class SourceStream(BlockingSession):
         server: ServerIdentity | None = None,
         settings: str = SOURCE_SETTINGS,
     ) -> None:
-        """Connect, where ``server`` is given, to that one only.
+        """Connect; if ``server`` is given, only to that server.
 
-        Raises the driver's error when the server can't be reached or refuses, and
-        replicator.binlog.errors.OtherServerError where another one answers.
+        Raises the driver's error if the server can't be reached or refuses, and
+        replicator.binlog.errors.OtherServerError if another server answers.
         """
         self._address = address
         self._server = server
@@ -110,7 +111,7 @@ class SourceStream(BlockingSession):
             )
 
     def fingerprint(self, table: bytes) -> str:
-        """The digest of a table's structure; ``table`` is its quoted name.
+        """Return the digest of a table's structure; ``table`` is its quoted name.
 
         Raises the driver's error.
         """
@@ -120,15 +121,16 @@ class SourceStream(BlockingSession):
             return fingerprint_of(_text(text))
 
     def begin_snapshot(self) -> SnapshotPlace | None:
-        """Start a transaction that sees one state of the data; its place in the binlog, if told.
+        """Start a transaction that sees one state of the data; return its position if known.
 
-        MariaDB tells it (KB, "Enhancements for START TRANSACTION WITH CONSISTENT SNAPSHOT"): every
-        transaction before that place is visible, none behind. Elsewhere the end of the binlog does
-        not do: a transaction is there before others see it. Raises the driver's error.
+        MariaDB reports it (KB, "Enhancements for START TRANSACTION WITH CONSISTENT SNAPSHOT"): the
+        snapshot has every transaction before that position, and none after it. On other servers,
+        the end of the binlog is no substitute: a transaction is in the binlog before others see it.
+        Raises the driver's error.
         """
         tells = bool(self.rows(b"SHOW STATUS LIKE 'binlog_snapshot_file'"))
         commits = self._xa_commits() if tells else 0
-        # One whose commit began before that is among these until it has ended.
+        # A transaction whose XA COMMIT began earlier is among these until the COMMIT has ended.
         prepared = self.rows(b"XA RECOVER") if commits else ()
         self.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
         if not tells:
@@ -141,30 +143,30 @@ class SourceStream(BlockingSession):
         return SnapshotPlace(file, offset, exact) if file else None
 
     def _xa_commits(self) -> int:
-        """How many statements XA COMMIT the server has begun since it was started."""
+        """Return the number of XA COMMIT statements that the server has begun since its start."""
         rows = self.rows(b"SHOW GLOBAL STATUS LIKE 'Com_xa_commit'")
         with understood("Com_xa_commit"):
             ((_, count),) = rows
             return int(_text(count))
 
     def await_writers(self, table: bytes, seconds: int) -> None:
-        """Wait until the transactions that have written to a table have ended, at most so long.
+        """Wait at most ``seconds`` until the transactions that have written to a table have ended.
 
         Others may begin to write to it meanwhile: MySQL 8+ lets ``max_write_lock_count`` of them
         pass (its manual, "Metadata Locking"). ``table`` is the quoted name. Raises the driver's
-        error; ER_LOCK_WAIT_TIMEOUT when they have not ended in time.
+        error; ER_LOCK_WAIT_TIMEOUT if they have not ended in time.
         """
         self.lock(table, seconds)
         self.unlock()
 
     def lock(self, table: bytes, seconds: int) -> None:
-        """Keep others from writing to a table, once those who did have ended; wait at most so long.
+        """Lock a table against writers, after at most ``seconds`` of waiting for those it has.
 
-        ``table`` is the quoted name. Raises the driver's error; ER_LOCK_WAIT_TIMEOUT when they
-        have not ended.
+        ``table`` is the quoted name. Raises the driver's error; ER_LOCK_WAIT_TIMEOUT if the
+        transactions that have written to the table have not ended in time.
         """
-        # Until MySQL 5.7 only a lock of InnoDB's own waits for transactions to end, and LOCK TABLES
-        # asks for one without autocommit (its manual, "LOCK TABLES and UNLOCK TABLES Statements").
+        # Before MySQL 8, only a lock of InnoDB's own waits for transactions to end. LOCK TABLES
+        # takes one without autocommit (manual, "LOCK TABLES and UNLOCK TABLES Statements").
         self.run(
             b"SET SESSION autocommit=0,SESSION innodb_table_locks=1"
             b",SESSION lock_wait_timeout=%d,SESSION innodb_lock_wait_timeout=%d"
@@ -178,18 +180,18 @@ class SourceStream(BlockingSession):
             raise
 
     def unlock(self) -> None:
-        """Give all locks back. Raises the driver's error."""
+        """Release all locks. Raises the driver's error."""
         self.run(b"UNLOCK TABLES")
         self.run(b"COMMIT")
         self.run(b"SET SESSION autocommit=1,SESSION lock_wait_timeout=%d" % LOCK_TIMEOUT)
 
     def blocks(self, sql: bytes) -> Iterator[tuple[memoryview, int]]:
-        """The result of a query as blocks of row lines, with the number of lines in each.
+        """Yield the result of a query as blocks of row lines, with the number of lines in each.
 
-        A block is only valid until the next one is asked for. Raises the driver's error, also
-        after some blocks. If it is not read to its end the connection must be closed.
+        A block is only valid until the next one is requested. Raises the driver's error, also after
+        some blocks. If the result is not read to its end, the connection must be closed.
         """
-        # PyMySQL reads the head of the result; its way of reading rows is one object per value.
+        # PyMySQL reads the result's header; its way of reading rows makes one object per value.
         self._connection.query(sql, unbuffered=True)
         result = ResultBytes(self._connection)
         out = np.empty(len(result.data) * OUTPUT_FACTOR, np.uint8)
@@ -212,17 +214,17 @@ class SourceStream(BlockingSession):
                 return
 
     def typed(self, sql: bytes) -> TypedRows:
-        """The result of a query, as parameters of a statement with many rows. It is to be read to
-        its end, or the connection must be closed; so it must after an error.
+        """Return the result of a query as parameters of a statement with many rows.
 
-        Raises the driver's error, and UnknownTypeError for a result that can't be had so.
+        The result must be read to its end, or the connection be closed; so it must after an error.
+        Raises the driver's error, and UnknownTypeError for a result with a value of unknown type.
         """
         number = prepare(self._connection, sql)
         return TypedRows(self._connection, number, ask(self._connection, number))
 
     def close(self) -> None:
-        """Drop the connection, whatever state it is in."""
-        # Nobody is to read on in an answer that was left in the middle.
+        """Close the connection, whatever state it is in."""
+        # PyMySQL must not try to read the rest of a result that was left in the middle.
         self._leave_result()
         if self._connection.open:
             self._connection._force_close()  # type: ignore[attr-defined]

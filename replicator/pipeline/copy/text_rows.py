@@ -1,4 +1,4 @@
-"""From the bytes of a result set to row lines, without a Python object per value.
+"""Converts the bytes of a result set to row lines, without a Python object per value.
 
 A server answers a query with one packet per row: a header of four bytes (length, sequence
 number), then each value as a length and its text (MySQL internals manual, "Text Resultset Row";
@@ -20,19 +20,18 @@ from replicator.rows.values.fields import escape
 Bytes = NDArray[np.uint8]
 
 MORE, END, LONG_ROW, DAMAGED = 0, 1, 2, 4
-"""Why `convert_rows` stopped: the input is used up; the end of the result, or the server's error,
-comes next; a row that spreads over several packets comes next; the next row's values don't end with
-its packet."""
+"""Why `convert_rows` stopped: the input is used up; the next packet ends the result, or is an
+error; the next row spans several packets; the next row's values don't end with its packet."""
 
 OUTPUT_FACTOR = 3
-"""Bytes of row lines that one byte of the result can become, at most: NULL, one byte, is two
-and the end of the field."""
+"""The most bytes of row lines that one byte of the result can become: NULL, one byte, becomes two
+bytes and a separator."""
 
 HEADER = 4
-"""Bytes before the payload of a packet."""
+"""Bytes of a packet's header, before its payload."""
 
 LONGEST_PAYLOAD = 0xFFFFFF
-"""A packet of this size is continued by the next one."""
+"""A payload of this size is continued in the next packet."""
 
 _NULL, _SHORT2, _SHORT3, _LONG, _ERROR = 0xFB, 0xFC, 0xFD, 0xFE, 0xFF
 _EOF_LENGTH = 9
@@ -40,7 +39,7 @@ _BACKSLASH, _TAB, _NEWLINE, _ZERO, _N, _T, _DIGIT_0, _NULL_MARK = 92, 9, 10, 0, 
 
 
 def _convert(data: Bytes, end: int, out: Bytes) -> tuple[int, int, int, int]:
-    """Whole packets of ``data[:end]`` as row lines: (used, written, rows, why it stopped)."""
+    """Convert whole packets of ``data[:end]`` to row lines: (used, written, rows, why stopped)."""
     at, written, rows = 0, 0, 0
     while at + HEADER <= end:
         length = int(data[at]) | int(data[at + 1]) << 8 | int(data[at + 2]) << 16
@@ -102,7 +101,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     try:
         compiled = numba.njit(signature, nogil=True, cache=True)(function)
     except RuntimeError:
-        # An executor may have the module from an archive, beside which nothing can be kept.
+        # If an executor has the module in an archive, there is no folder for a cache beside it.
         compiled = numba.njit(signature, nogil=True)(function)
     found: Callable[..., Any] = compiled
     return found
@@ -112,23 +111,23 @@ _kernel = _compiled(_convert)
 
 
 def convert_rows(data: Bytes, end: int, out: Bytes) -> tuple[int, int, int, int]:
-    """Turn the whole packets in ``data[:end]`` into row lines in ``out``.
+    """Convert the whole packets in ``data[:end]`` to row lines in ``out``.
 
-    ``out`` has room for `OUTPUT_FACTOR` times as many bytes. Returns the bytes used of ``data``
-    and written to ``out``, the number of rows, and why it stopped (`MORE`, `END`,
-    `LONG_ROW`, `DAMAGED`).
+    ``out`` must have room for `OUTPUT_FACTOR` times as many bytes. Returns the number of bytes used
+    of ``data``, the number of bytes written to ``out``, the number of rows, and the reason why the
+    conversion stopped (`MORE`, `END`, `LONG_ROW`, `DAMAGED`).
     """
     used, written, rows, reason = _kernel(data, end, out)
     return int(used), int(written), int(rows), int(reason)
 
 
 def convert_payload(payload: Bytes) -> bytes:
-    """The row line of one row, from the payload of its packets put together.
+    """Return the row line of one row, from the joined payload of its packets.
 
     For rows of 16 MiB and more, whose packets `convert_rows` leaves to its caller. Raises
-    ValueError where the values don't end with it.
+    ValueError if the values don't end with the payload.
     """
-    # A row in one packet of a size that its header can't tell: only the walk over the values.
+    # A row of this size fits no single packet, so only the values' own lengths divide it.
     parts, place = [], 0
     raw = payload.tobytes()
     while place < len(raw):

@@ -1,4 +1,4 @@
-"""Rows from a result set to a statement with many rows, as the bytes that they are in both."""
+"""Passes rows of a result set to a statement with many rows, in the binary format of both."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class LargeRowError(Exception):
 
 
 class TypedRows:
-    """The rows of a prepared query whose head was read. ``types``: as parameters they are of these.
+    """The rows of a prepared query whose header was read. Raises UnknownTypeError.
 
-    Raises UnknownTypeError.
+    Attributes:
+        types: the types of the values as parameters.
     """
 
     def __init__(
@@ -32,9 +33,9 @@ class TypedRows:
         self._sizes = value_sizes(columns)
 
     def blocks(self, room: int) -> Iterator[tuple[memoryview, int]]:
-        """All rows, in blocks of at most ``room`` bytes, with the number of rows in each.
+        """Yield all rows, in blocks of at most ``room`` bytes, with the number of rows in each.
 
-        A block is only valid until the next one is asked for. Raises the driver's error, and
+        A block is only valid until the next one is requested. Raises the driver's error, and
         LargeRowError, also after some blocks.
         """
         result = ResultBytes(self._connection)
@@ -47,8 +48,8 @@ class TypedRows:
             result.drop(used)
             filled, count = filled + written, count + rows
             if reason == MORE:
-                # A connection may give a few rows at a time, by TLS 16 KiB at most, and each block
-                # is a statement of its own.
+                # A connection may return a few rows at a time (with TLS, 16 KiB at most), but each
+                # block becomes a statement of its own, so a block is filled first.
                 result.more()
                 continue
             if reason == DAMAGED:
