@@ -152,7 +152,7 @@ class KeyReconciler:
     _sources: FollowedSources
     _tracks: bool
     """Whether all deleted keys are tracked now."""
-    _told: dict[TableName, tuple[object, float]] = field(factory=dict, init=False)
+    _told: dict[tuple[TableName, str], tuple[object, float]] = field(factory=dict, init=False)
     _took: float = field(default=0.0, init=False)
     """Seconds that the queries of the last survey took on the servers of the shards."""
 
@@ -244,7 +244,7 @@ class KeyReconciler:
                 shard = error.shard
                 why = Unreadable(shard.reason, shard.grant)
                 self._unreadable.waiting[target] = shard.member, why
-                if self._is_news(target, str(error)):
+                if self._is_news("moved.unreadable", target, str(error)):
                     log.warning("moved.unreadable", target=str(target), reason=str(error))
             except (NotYetError, TooOldError, PlanError) as error:
                 self._tell_later(target, str(error))
@@ -364,21 +364,21 @@ class KeyReconciler:
             self._tell_later(target, "rows wait for a lock, or change all the time")
 
     def _tell_shared(self, target: TableName, survey: KeySurvey) -> None:
-        if survey.shared and self._is_news(target, survey.shared):
+        if survey.shared and self._is_news("moved.shared", target, survey.shared):
             values = self._task.show_row_values
             examples = [f"{key if values else HIDDEN} ({of})" for key, of in survey.examples]
             log.warning("moved.shared", target=str(target), keys=survey.shared, examples=examples)
 
     def _tell_later(self, target: TableName, reason: str) -> None:
-        if self._is_news(target, reason):
+        if self._is_news("moved.later", target, reason):
             log.info("moved.later", target=str(target), reason=reason)
 
-    def _is_news(self, target: TableName, what: object) -> bool:
+    def _is_news(self, event: str, target: TableName, what: object) -> bool:
         now = time.monotonic()
-        said, at = self._told.get(target, (None, now))
+        said, at = self._told.get((target, event), (None, now))
         news = said != what or now - at > TELL_SECONDS
         if news:
-            self._told[target] = what, now
+            self._told[target, event] = what, now
         return news
 
 

@@ -252,6 +252,7 @@ def _looked_again(
     quiet = applied and ends == doubt.ends
     before = {evidence.key: evidence for evidence in doubt.evidence}
     first = not doubt.evidence
+    unique = {place for places in comparison.further for place in places}
     differ: list[RowDifference] = []
     waiting = 0
     left: list[Evidence] = []
@@ -266,7 +267,7 @@ def _looked_again(
         found = list(differences_of(comparison, key, group))
         others = [difference for difference in found if not held.holds(difference.shard)]
         # If the shard of a row is held, no further read can decide: the row waits.
-        if quiet or evidence.suffices(strikes) or (applied and not others):
+        if quiet or evidence.suffices(strikes, unique) or (applied and not others):
             differ += others
             waiting += sum(d.times for d in found) - sum(d.times for d in others)
         else:

@@ -14,7 +14,7 @@ with a probability of one in four. Changes of other columns do not matter.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -76,14 +76,19 @@ class Evidence:
     in_shards: bytes
     marks: tuple[ColumnMark, ...]
 
-    def suffices(self, strikes: int) -> bool:
+    def suffices(self, strikes: int, unique: Collection[int] = ()) -> bool:
         """Return whether the row is wrong although its source is written to.
 
-        ``strikes``: mismatches that a column needs. A missing or extra row needs `STRIKES`.
+        Args:
+            strikes: mismatches that a column needs. A missing or extra row needs `STRIKES`.
+            unique: the columns of further unique keys. If the row differs in some of these, each
+                of them needs `STRIKES`: a value that is not applied yet may still be that of
+                another row.
         """
-        return any(
-            mark.strikes >= (STRIKES if mark.column == _COUNT else strikes) for mark in self.marks
-        )
+        certain = [mark for mark in self.marks if mark.column == _COUNT or mark.column in unique]
+        if certain:
+            return all(mark.strikes >= STRIKES for mark in certain)
+        return any(mark.strikes >= strikes for mark in self.marks)
 
 
 @dataclass(frozen=True, slots=True)

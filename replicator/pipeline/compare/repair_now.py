@@ -345,7 +345,8 @@ def _by_keys(
     comparison: ComparisonPlan, differences: Sequence[RowDifference], sessions: Sessions
 ) -> _Wrong:
     """Return the wrong rows with these keys, and the wrong rows that are in their way."""
-    seen = {difference.key: difference.in_shard for difference in differences}
+    seen = {difference.key: difference for difference in differences}
+    unique = frozenset(place for places in comparison.further for place in places)
     keys = dict.fromkeys(difference.key for difference in differences)
     while True:
         if not keys:
@@ -355,7 +356,7 @@ def _by_keys(
             difference
             for key, group in groups.items()
             for difference in differences_of(comparison, key, group)
-            if not _follows(difference, seen.get(key))
+            if not _follows(difference, seen.get(key), unique)
         ]
         shared = {key: group for key, group in groups.items() if len(group.in_shards) > 1}
         wrong = _without_kept(comparison, [one for one in found if one.key not in shared])
@@ -376,11 +377,20 @@ def _named(
     }
 
 
-def _follows(difference: RowDifference, seen: bytes | None) -> bool:
-    """Return whether the task may still apply a change that the shard has made since ``seen``."""
+def _follows(difference: RowDifference, seen: RowDifference | None, unique: frozenset[int]) -> bool:
+    """Return whether the task may still apply a change that the shard has made since ``seen``.
+
+    A row with another value in ``unique`` columns counts only if it is as it was seen: the value of
+    a change that follows may be that of another row now.
+    """
+    in_shard = seen.in_shard if seen is not None else None
     if difference.kind == "missing":
-        return difference.in_shard != seen
-    return difference.kind == "extra" and seen is not None
+        return difference.in_shard != in_shard
+    if difference.kind == "extra":
+        return in_shard is not None
+    if seen is None or not (changed := unique.intersection(difference.columns)):
+        return False
+    return difference.in_shard != in_shard or not changed.issubset(seen.columns)
 
 
 def _wanted(group: RowGroup) -> list[bytes]:

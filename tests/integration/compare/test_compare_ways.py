@@ -25,6 +25,7 @@ from actors.comparing.source_load import LoadGate, LoadLimit, load_limits
 from actors.comparing.target_run import ComparisonView
 from actors.comparing.task_progress import TaskProgress
 from actors.task_setup import address_of
+from replicator.downstream.meta.held_shards import NOTHING_HELD, HeldShards
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.compare import compare_digests
 from replicator.pipeline.compare.compare_plan import plan_comparison
@@ -466,13 +467,13 @@ async def test_a_value_that_flips_where_no_key_makes_ranges_is_right(
     estate.target.execute(f"INSERT INTO {there} VALUES ('1',1,1),('1',2,0)")
     looks = 0
 
-    async def applied(*_: object) -> bool:
+    async def applied(*_: object) -> tuple[bool, HeldShards]:
         nonlocal looks
         looks += 1
         shard = f"UPDATE {estate.db}.t1 SET flag={looks // 2} WHERE k=1"
         estate.sources["a"].execute(f"CREATE TABLE {estate.db}.other{looks} (i INT)", shard)
         estate.target.execute(f"UPDATE {there} SET flag={1 - looks // 2} WHERE k=1")
-        return True
+        return True, NOTHING_HELD
 
     monkeypatch.setattr(TaskProgress, "applied", applied)
     route = {"schema-pattern": estate.db, "target-schema": f"{estate.db}_all"}

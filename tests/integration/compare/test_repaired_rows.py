@@ -123,6 +123,27 @@ async def test_a_differing_row_that_its_shard_deletes_meanwhile_is_left_to_the_t
     )
 
 
+async def test_a_unique_value_that_a_row_gets_meanwhile_is_left_to_the_task(
+    estate: Estate, spark: SparkContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the binlog, another row may have had the value in between."""
+    columns = "id INT PRIMARY KEY, u INT UNIQUE, v INT"
+    estate.shard("a", "t1", columns, "(1,1,1),(2,2,2),(3,3,3)")
+    estate.into(columns)
+    name = f"{estate.db}_all.t"
+    estate.target.execute(f"INSERT INTO {name} VALUES (1,1,9),(2,2,9),(3,8,3)")
+
+    def later(*arguments: Any) -> Repaired:
+        estate.sources["a"].execute(f"UPDATE {estate.db}.t1 SET u = 5 WHERE id = 1")
+        return repair_now(*arguments)
+
+    monkeypatch.setattr(differing_rows, "repair_now", later)
+    result = await compared(estate, spark, CompareOptions(repair_now=True))
+    assert (result.differing, result.repaired) == (3, 2), result
+    there = estate.target.execute(f"SELECT id, u, v FROM {name} ORDER BY id")
+    assert there == ((1, 1, 9), (2, 2, 2), (3, 3, 3))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("at_once", [True, False], ids=["now", "file"])
 async def test_columns_that_a_tidb_changes_by_itself(

@@ -60,6 +60,16 @@ def test_a_changed_row_may_need_fewer_looks_than_a_missing_one() -> None:
     assert (changed.suffices(1), missing.suffices(1)) == (True, False)
 
 
+def test_a_row_needs_certainty_in_each_unique_column_in_which_it_differs() -> None:
+    steady = [group(b"1\twrong\t5", b"1\tright\t6")] * (STRIKES + 1)
+    changing = [group(b"1\twrong\t%d" % (n - 1), b"1\tright\t%d" % n) for n in range(STRIKES + 1)]
+    for some, suffices in ((steady, True), (steady[:3], False), (changing, False)):
+        found = looks(*some)
+        assert found is not None
+        assert found.suffices(1)
+        assert found.suffices(1, unique={2}) is suffices
+
+
 def test_a_wrong_column_counts_while_another_changes() -> None:
     changing = [group(b"1\twrong\t%d" % (n - 1), b"1\tright\t%d" % n) for n in range(STRIKES + 1)]
     # At each look but the first the target would have what the shard had before, but for a column.
