@@ -300,7 +300,8 @@ class DdlRunner:
             numbered = [name for one in found for name in counting(after, one)]
             known = replace(known, shard_only=(*known.shard_only, *numbered))
         stops = self._queued is None
-        columns, why = known.shard_only, "the task file has `on-unproven-change: stop`"
+        columns = known.shard_only if stops else ()
+        why = "the task file has `on-unproven-change: stop`"
         safe: frozenset[str] = frozenset()
         if not stops and present is not None:
             there, others = ddl.before if begun else present, set[str]()
@@ -313,8 +314,6 @@ class DdlRunner:
                 safe = exact if after is not None and after.row_key is not None else safe
                 keyed = set() if exact else keyed
                 columns = tuple(sorted(keyed if safe else keyed | others))
-            else:
-                columns = ()
             why = (
                 f"the task finds rows by their values in {', '.join(columns)}, and may"
                 " not delete rows of the target that have other values there: it has not copied"
