@@ -7,15 +7,15 @@ from replicator.mysql.connection.asyncio_connection import Connection
 _METHOD = "wsrep_OSU_method"
 
 _ASKED = "reaches all nodes"
-"""Noted of a session that was asked."""
+"""Recorded for a session that was set up."""
 
 
 async def reach_all_nodes(session: Connection) -> None:
     """Let the session's schema changes reach all nodes of a Galera cluster.
 
-    An operator may set the node's default to RSU while the task runs, for a change of his own. A
-    table that is changed on one node only takes this node out of the cluster at the next row. Does
-    nothing on other servers. Raises DatabaseUnavailableError or the server's error.
+    An operator may set the node's default to RSU while the task runs, for a manual change. If a
+    table is changed on one node only, the next row takes this node out of the cluster. Does nothing
+    on other servers. Raises DatabaseUnavailableError or the server's error.
     """
     if _ASKED in session.notes:
         return

@@ -1,4 +1,4 @@
-"""Creating a target again as a statement would make it, whose server refuses the statement.
+"""Creating a target again with the structure of a statement that its server refuses.
 
 TiDB refuses many changes of tables with rows that it could store, such as another type for a column
 of the primary key ("Unsupported modify column"). MySQL and MariaDB create the table again for these
@@ -37,7 +37,7 @@ COPY_PATIENCE = 7 * 24 * 3600.0
 before the connection is given up."""
 
 ROWS_AT_ONCE = 10_000
-"""How many rows one transaction copies (TiDB's page "Non-Transactional DML Statements")."""
+"""Rows that one transaction copies (TiDB's page "Non-Transactional DML Statements")."""
 
 _INDIVISIBLE = ("bit", "enum", "set")
 """Types of columns whose values TiDB 7.5 cannot write in the statements of a BATCH."""
@@ -46,7 +46,7 @@ _SQL_MODE = (
     "SET SESSION sql_mode = CONCAT('NO_AUTO_VALUE_ON_ZERO,',"
     " REPLACE(REPLACE(@@sql_mode, 'NO_ZERO_IN_DATE', ''), 'NO_ZERO_DATE', ''))"
 )
-"""As the statement ran, but rows keep the zeros that they have."""
+"""The settings of the statement's session, except that rows keep their zeros."""
 
 _PARENT = """
 SELECT 1 FROM information_schema.KEY_COLUMN_USAGE
@@ -61,7 +61,7 @@ log = structlog.get_logger()
 async def changed_table(
     connection: Connection, target: TableName, actions: Sequence[Action]
 ) -> AlteredTable | None:
-    """Return what a target is to be created again as; None if that is not certain, or not possible.
+    """Return the structure to create a target again with; None if it is uncertain or impossible.
 
     A target that is the parent of foreign keys, or has a replica in TiFlash, would lose these.
     """
@@ -86,8 +86,8 @@ async def changed_table(
 
 
 async def _is_in_tiflash(connection: Connection, target: TableName) -> bool:
-    """Whether a query of the target may be answered by TiFlash (TiDB's page "Use TiDB to Read
-    TiFlash Replicas"). Its table of replicas asks the placement driver, which may take long."""
+    """Return whether TiFlash may answer a query of the target (TiDB's page "Use TiDB to Read
+    TiFlash Replicas"). TiDB's table of replicas asks the placement driver, which may be slow."""
     session = Connection(connection.address)
     try:
         await session.execute("SET SESSION tidb_isolation_read_engines = 'tiflash'")
@@ -102,12 +102,12 @@ async def _is_in_tiflash(connection: Connection, target: TableName) -> bool:
 async def rebuild(
     session: Connection, meta: MetaStore, target: TableName, wanted: AlteredTable
 ) -> bool:
-    """Put a table with the rows of a target in its place; False if the server does not store it.
+    """Replace a target by a changed table with its rows; return False if the server can't store it.
 
     Args:
-        session: one in which the statement would run.
+        session: a session in which the statement would run.
 
-    Raises the server's error if the changed table does not take the rows; the target is as it was
+    Raises the server's error if the changed table does not accept the rows; the target is unchanged
     then. Raises DatabaseUnavailableError, LeaseLostError, FencedError.
     """
     made, former = (scratch_table(meta.schema, meta.task) for _ in range(2))

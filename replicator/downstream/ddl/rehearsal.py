@@ -1,4 +1,4 @@
-"""Trying statements on an empty copy of a target: does its server refuse them whatever the rows?"""
+"""Rehearsal of statements on an empty copy of a target: are they refused whatever the rows?"""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
 
 
 class Rehearsal:
-    """Tries statements that alter a target, one attempt at a time.
+    """Rehearses statements that alter a target, one attempt at a time.
 
-    A refusal is an error about a statement, or that there is no such target. Other errors are
-    raised: the server's own, or DatabaseUnavailableError if the attempt can be made again.
+    The server refuses a statement if the error is about the statement, or about a missing target.
+    Other errors are raised: the server's own, or DatabaseUnavailableError if the attempt can be
+    retried.
     """
 
     def __init__(self, sessions: StatementSessions, copy: TableName) -> None:
@@ -51,7 +52,7 @@ class Rehearsal:
         self._connection = sessions.connection
         self._copy = copy
         self._lock = anyio.Lock()
-        # A former process may have left it.
+        # A former process may have left the copy.
         self._may_exist = True
 
     async def refused(
@@ -60,14 +61,14 @@ class Rehearsal:
         statements: Sequence[ParsedStatement],
         context: StatementContext,
     ) -> bool:
-        """Whether the server refuses one of these statements, run in their order on a copy."""
+        """Return whether the server refuses one of these statements, run in order on a copy."""
         async with self._copied():
             return await self._tried(target, statements, context) is not None
 
     async def takes_anew(self, target: TableName, statements: Sequence[ParsedStatement]) -> bool:
-        """Whether the server refuses these statements and stores the table that they would make.
+        """Return whether the server refuses these statements but can store the resulting table.
 
-        `replicator.downstream.ddl.rebuilding` creates the target again then.
+        If so, `replicator.downstream.ddl.rebuilding` creates the target again.
         """
         actions = [action for one in statements for action in typed_actions(one)]
         async with self._copied():
@@ -89,7 +90,7 @@ class Rehearsal:
     async def outcome(
         self, target: TableName, statements: Sequence[ParsedStatement], context: StatementContext
     ) -> Table | None:
-        """The copy after these statements; None if the server refuses one of them."""
+        """Return the copy after these statements; None if the server refuses one of them."""
         async with self._copied():
             if await self._tried(target, statements, context) is not None:
                 return None
@@ -116,10 +117,10 @@ class Rehearsal:
         self._may_exist = False
 
     async def keeps_keys(self, target: TableName, statement: ParsedStatement) -> bool:
-        """Whether no key of the target goes with a column that a statement drops and adds anew,
-        although the statement, made at once, keeps it.
+        """Return whether single changes keep the target's keys over columns that they add again.
 
-        Raises DatabaseUnavailableError.
+        As one statement, they keep each key over a column that is dropped and added again. Raises
+        DatabaseUnavailableError.
         """
         renewed, dropped = renewed_columns(statement), dropped_keys(statement)
         if not renewed:
@@ -136,7 +137,7 @@ class Rehearsal:
         statements: Sequence[ParsedStatement],
         context: StatementContext,
     ) -> int | None:
-        """The code of the error by which a copy refuses these statements; None if it takes them."""
+        """Return the code of the error by which a copy refuses these statements; None if none."""
         copied = (self._copy.schema, self._copy.table)
 
         def on_copy(schema: str, table: str) -> tuple[str, str]:

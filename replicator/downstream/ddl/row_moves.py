@@ -23,10 +23,10 @@ PATIENCE = 7 * 24 * 3600.0
 """Seconds that the transaction may take."""
 
 _MARKED = TableName("", "moved rows")
-"""What the marker is named after."""
+"""The name from which the marker's name is derived."""
 
 _SETTINGS = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'"
-"""Each value arrives as it is, or the server refuses it."""
+"""Each value is stored unchanged, or the server refuses it."""
 
 
 @define(eq=False)
@@ -41,7 +41,7 @@ class RowMoves:
         return self._meta.marker(_MARKED)
 
     async def prepare(self, connection: Connection) -> None:
-        """Make the marker. Raises DatabaseUnavailableError."""
+        """Create the marker. Raises DatabaseUnavailableError."""
         await self.forget(connection)
         await connection.execute(f"CREATE TABLE {self._marker.quoted} (id INT PRIMARY KEY)")
 

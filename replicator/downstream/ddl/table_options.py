@@ -1,7 +1,7 @@
-"""Options of a target that say how its server stores it: set once, if the server accepts them.
+"""Storage options of a target: set once, if the server accepts them.
 
-No shard waits for one, and no row depends on it. So there is no record of it, and an option that
-the server refuses is left out.
+No shard waits for an option, and no row depends on it. So there is no record of it, and an option
+that the server refuses is left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from replicator.schema.structure.structure import Table
 
 LOCK_SECONDS = 30
-"""How long an option waits for sessions that use the table."""
+"""Seconds that an option waits for sessions that use the table."""
 
 PATIENCE = 7 * 24 * 3600.0
 """Seconds that the rebuild of a large table may take before the connection is given up."""
@@ -32,7 +32,7 @@ _USUAL = frozenset({"DEFAULT", "0", "", "N", "NO", "NONE"})
 """Values that SHOW CREATE TABLE leaves out."""
 
 _SWITCHES = frozenset({"PACK_KEYS", "STATS_AUTO_RECALC", "STATS_PERSISTENT"})
-"""Options whose 0 is another value than their default."""
+"""Options for which 0 differs from the default."""
 
 _SECURITY = frozenset({"ENCRYPTED", "ENCRYPTION"})
 

@@ -1,4 +1,4 @@
-"""What must be known of a target before a statement is executed on it."""
+"""Reading the state of a target before a statement is executed on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from replicator.schema.structure.structure import Table
 
 
 class TargetReader:
-    """Reads targets and what is saved of them.
+    """Reads targets and the saved state about them.
 
     All methods raise DatabaseUnavailableError and the server's error.
     """
@@ -28,7 +28,7 @@ class TargetReader:
         self._meta = meta
 
     async def present(self, target: TableName) -> Table | None:
-        """Return the structure of a target, None if it does not exist."""
+        """Return the structure of a target; None if it does not exist."""
         return await read_table(self._connection, target)
 
     async def queued(self, target: TableName) -> frozenset[str]:
@@ -36,7 +36,7 @@ class TargetReader:
         return await queued_columns(self._connection, self._meta, target)
 
     async def has_rows(self, target: TableName) -> bool:
-        """Whether a target that exists has rows."""
+        """Return whether a target that exists has rows."""
         return bool(await self._connection.fetch(f"SELECT 1 FROM {target.quoted} LIMIT 1"))
 
     async def numbered(
@@ -56,6 +56,6 @@ class TargetReader:
         return await owned_by(self._meta, target, members)
 
     async def copied(self, sources: Collection[str]) -> bool:
-        """Whether the task has copied these sources: a target has rows of them alone then."""
+        """Return whether the task has copied these sources, so a target has only their rows."""
         copies = await CopyStore(self._meta).copies()
         return all(source in copies and copies[source].done for source in sources)

@@ -1,7 +1,8 @@
 """Renaming targets whose shards were all renamed, exactly once.
 
-The statement renames a table of ours, too, the marker: after a crash its name says whether the
-statement ran. Several targets get their names in one statement, since one may take another's.
+The statement also renames a table of ours, the marker: after a crash the marker's name shows
+whether the statement ran. Several targets are renamed in one statement, since one may take
+another's name.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ PATIENCE = 7 * 24 * 3600.0
 """Seconds that a RENAME may wait for sessions that use the table."""
 
 _MARKED = TableName("", "renamed targets")
-"""What the marker is named after."""
+"""The name from which the marker's name is derived."""
 
 
 _CHILDREN = """
@@ -60,9 +61,9 @@ class TargetRenames:
         self._log = structlog.get_logger()
 
     async def recover(self) -> None:
-        """Finish what a crash has left unfinished. Raises DatabaseUnavailableError.
+        """Finish renamings that a crash has interrupted. Raises DatabaseUnavailableError.
 
-        Call it before anything else is loaded of what is saved.
+        Call it before anything else is loaded from the saved state.
         """
         for pending in await self._store.load(done=False):
             # The statement may still run. It fails without the marker, or has renamed that.
@@ -75,28 +76,28 @@ class TargetRenames:
             await self._drop_replaced(last)
 
     async def load(self) -> list[Renaming]:
-        """The renamings of the task, in their order. Raises DatabaseUnavailableError."""
+        """Return the renamings of the task, in their order. Raises DatabaseUnavailableError."""
         return await self._store.load(done=True)
 
     async def exists(self, target: TableName) -> bool:
-        """Whether there is a table or view of this name. Raises DatabaseUnavailableError."""
+        """Return whether a table or view of this name exists. Raises DatabaseUnavailableError."""
         return await listed(self._connection, target) is not None
 
     async def columns(self, target: TableName) -> frozenset[str]:
-        """The names of a target's columns, in lower case. Raises DatabaseUnavailableError."""
+        """Return a target's column names, in lower case. Raises DatabaseUnavailableError."""
         table = await self.table(target)
         return frozenset(folded(column.name) for column in table.columns) if table else frozenset()
 
     async def table(self, target: TableName) -> Table | None:
-        """The structure of a target; None if there is no table. Raises DatabaseUnavailableError."""
+        """Return a target's structure; None if there is none. Raises DatabaseUnavailableError."""
         return await read_table(self._connection, target)
 
     async def children(self, target: TableName) -> list[TableName]:
-        """The tables whose foreign keys refer to a target. Raises DatabaseUnavailableError."""
+        """Return the tables with foreign keys to a target. Raises DatabaseUnavailableError."""
         return [TableName(*row) for row in await self._connection.fetch(_CHILDREN, tuple(target))]
 
     def aside(self, target: TableName) -> TableName:
-        """The name under which a target is dropped that gives way to another one."""
+        """Return the name under which a replaced target is dropped."""
         return self._meta.marker(replace(target, schema=f"replaced {target.schema}"))
 
     async def execute(
@@ -105,11 +106,9 @@ class TargetRenames:
         until: Sequence[AppliedUntil],
         lives: Sequence[TableLife],
     ) -> None:
-        """Rename the targets that these shards leave.
+        """Rename the targets that these shards leave. Replaced targets are dropped.
 
         ``until``, ``lives``: which rows the targets have (`Renaming`).
-
-        Those that give way to them are dropped.
 
         Raises DatabaseUnavailableError, RenameRefusedError.
         """
@@ -132,10 +131,13 @@ class TargetRenames:
         lives: Sequence[TableLife],
         columns: ColumnPairs,
     ) -> None:
-        """Move the rows of the target that these shards leave to the one that they come to.
+        """Move the rows of the target that these shards leave to the one that they join.
 
-        Then the former target is dropped. ``columns``: which column of the one gets which of the
-        other. ``until``, ``lives`` as for `execute`.
+        Then the former target is dropped.
+
+        Args:
+            columns: pairs of a column of the former target and one of the new target.
+            until, lives: as for `execute`.
 
         Raises DatabaseUnavailableError, RenameRefusedError.
         """
@@ -161,7 +163,7 @@ class TargetRenames:
         reach(Failpoint.DDL_FINISHED)
 
     async def widen(self, target: TableName, sql: str) -> None:
-        """Let a target take rows that come to it, by an ALTER TABLE.
+        """Prepare a target for the rows moved to it, by an ALTER TABLE.
 
         It may be executed again. Raises DatabaseUnavailableError, RenameRefusedError.
         """
@@ -238,7 +240,7 @@ class TargetRenames:
         except pymysql.err.MySQLError as error:
             if is_unavailable(error):
                 raise
-            # A former attempt that had lost its client may have come to its end meanwhile.
+            # A former attempt that lost its client may have ended in the meantime.
             if not await self._has_run():
                 text = f"{error.args[-1]} ({error_code(error)})\n  statement: {sql}"
                 raise RenameRefusedError(text) from error
