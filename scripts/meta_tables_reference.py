@@ -100,7 +100,7 @@ MEANINGS: Mapping[str, str] = {
     "unvalidated": "keys of applied rows that are still to be compared, by target and shard, as"
     " of the last checkpoint; without a shard those of rows that differed",
     "held": "per target with an open schema change or a fault, as of the last checkpoint: the"
-    " shards whose rows wait, or (`all_of`) those whose rows do not; the `reason` if it is not"
+    " shards whose rows wait, or (`all_of`) that those of all shards do; the `reason` if it is not"
     " only a schema change",
     "row_owner": "per target: every shard that it may have rows of, whether a table of this name"
     " was dropped (`ended`; the target keeps its rows), and the values of extracted and mapped"

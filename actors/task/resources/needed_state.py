@@ -85,10 +85,8 @@ async def _target_states(
 def _held(target: TableName, held: HeldShards) -> str:
     if held.reason:
         return f"rows of target {target} wait: {held.reason}"
-    if held.alone:
-        return f"a schema change of {_listed(sorted(held.shards))} waits for target {target}"
-    lacking = f" of {_listed(sorted(held.shards))}" if held.shards else ""
-    return f"rows of target {target} wait for the schema change{lacking}"
+    waiting = "all shards" if held.all_of else _listed(sorted(held.shards))
+    return f"rows of {waiting} wait for a schema change of target {target}"
 
 
 def _task_states(saved: SavedState) -> Iterator[str]:

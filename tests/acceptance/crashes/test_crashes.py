@@ -35,6 +35,7 @@ LIVES = {
 
 
 ELSEWHERE = {
+    Failpoint.VERIFICATION_SAVED,
     Failpoint.COPY_BEGUN,
     Failpoint.CHUNKS_PLANNED,
     Failpoint.CHUNK_WRITTEN,

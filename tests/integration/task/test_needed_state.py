@@ -56,8 +56,8 @@ async def test_rows_that_wait_for_a_shard_are_not_forgotten(
 ) -> None:
     await lock_is_open(merging)
     found = await refused(merging, forget)
-    assert f"{merging.database}.x wait for the schema change" in found.message
-    assert f"{merging.database}.x_2" in found.message
+    waiting = f"rows of a: {merging.database}.x_1 wait for a schema change"
+    assert f"{waiting} of target {merging.database}.x" in found.message
     # Rows that are held would not come again, whatever the target has.
     merging.on(merging.target, "DELETE FROM x WHERE id = 2")
     await refused(merging, forget)
