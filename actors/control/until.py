@@ -235,7 +235,7 @@ def _lock(lock: LockStatus) -> str:
 
 
 def _is_settled(status: TaskStatus, ends: Mapping[str, BinlogPosition | None]) -> bool:
-    """Whether all that the sources had is read and applied, except for held rows.
+    """Return whether everything up to the sources' ends is read and applied, except for held rows.
 
     Before that, the next statement or row of a shard may end a lock. A blocked source does not
     count: nothing of it is read.

@@ -298,7 +298,7 @@ class Generation:
         return reconciler, verifier
 
     async def _spark_unless(self, stop: anyio.Event) -> SparkContext | None:
-        """Spark, which may have started beside all that goes before; None as soon as ``stop``."""
+        """Return Spark, which may have been started earlier; None as soon as ``stop`` is set."""
         if self._context is None:
             self._log.info("task.step", step="spark")
             self._context = await self._spark(stop)

@@ -47,7 +47,7 @@ class EndOfTask:
         self._log.info("task.until-reached", positions={s: str(p) for s, p in places.items()})
 
     async def _ends(self) -> dict[str, BinlogPosition]:
-        """Where the binlogs of all sources end; waits for those that are away."""
+        """Return the ends of the binlogs of all sources; wait for sources that are away."""
         found: dict[str, BinlogPosition] = {}
         for setup in self._setups:
             while setup.source not in found:

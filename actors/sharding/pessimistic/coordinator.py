@@ -201,12 +201,16 @@ class LockCoordinator(Actor[LockMessage], Coordination):
 
     def open_items(self, source: str) -> Collection[Place]:
         """The positions of a source's open items: its saved position stays before all of them."""
+        self._settle(source)
+        groups = [lock.groups.get(source) for lock in self.locks.values()]
+        return [at for group in groups if group is not None for at in group.open_items]
+
+    def _settle(self, source: str) -> None:
+        """Forget the open items of a source whose released rows are applied."""
         passed = self._writer.tracker(source).passed
         for (of, _), group in self._groups.items():
             if of == source:
                 group.held_rows.settle(passed)
-        groups = [lock.groups.get(source) for lock in self.locks.values()]
-        return [at for group in groups if group is not None for at in group.open_items]
 
     def open_targets(self, source: str) -> Collection[int]:
         """The targets (numbers) of the open items of a source."""
@@ -216,7 +220,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     def held(self) -> Mapping[TableName, HeldShards]:
         """The shards that have items which their target lacks, or that are ahead of it."""
         for source in self._units:
-            self.open_items(source)
+            self._settle(source)
         return {lock.target: held_shards(lock) for lock in self.locks.values()}
 
     def gives_way(self, target: TableName, member: Member) -> bool:

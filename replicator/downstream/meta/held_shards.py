@@ -42,7 +42,7 @@ class HeldShards:
 
     @property
     def alone(self) -> bool:
-        """Whether each of these shards has a statement of its own that waits for an answer."""
+        """Whether rows of single shards may wait, and those of the others may not."""
         return not self.all_of and bool(self.shards)
 
     @property
