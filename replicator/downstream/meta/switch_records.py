@@ -1,4 +1,4 @@
-"""The switch of a task away from its shards: frozen sources and the certificate, in a meta table."""
+"""The switch of a task: frozen sources, the finished mark, the certificate, in a meta table."""
 
 from __future__ import annotations
 
