@@ -52,7 +52,7 @@ def published() -> dict[str, Any]:
         },
         "checks": sorted(CHECKS),
         "python": {
-            f"Task.{name}": [each for each in signature(getattr(Task, name)).parameters]
+            f"Task.{name}": list(signature(getattr(Task, name)).parameters)
             for name in ("open", "status", "locks", "shards", "wait", "compare")
         },
     }
