@@ -502,9 +502,7 @@ def _kept(fills: Mapping[str, Fill], before: Shape | None, after: Shape) -> Mapp
     return {name: fill for name, fill in fills.items() if name not in dropped}
 
 
-def _fills(
-    state: TargetState[Name], change: Change[Name], *, executed: bool
-) -> dict[str, Fill]:
+def _fills(state: TargetState[Name], change: Change[Name], *, executed: bool) -> dict[str, Fill]:
     """Return the fills after a statement; ``executed``: the target executes its text."""
     assert change.after is not None
     fills = dict(state.fills)
