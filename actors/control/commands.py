@@ -5,6 +5,7 @@ What shows and asks is imported when it is used, so that `replicator --help` is 
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +16,9 @@ import typer
 from actors.control.arguments import (
     AsJson,
     Everything,
+    OnChangedRules,
     OptionalTaskName,
+    TaskFile,
     TaskName,
     name_of,
 )
@@ -25,6 +28,9 @@ from replicator.terminal.consoles import complain, out, show, tell
 
 if TYPE_CHECKING:
     from replicator.status import TaskStatus
+
+RELOAD_SECONDS = 600.0
+"""How long a task may take to answer whether it runs by a changed file."""
 
 WATCH_SECONDS = 1.0
 """Time between two looks of ``status --watch``."""
@@ -254,6 +260,36 @@ def recopy(
         named = ", ".join(map(str, reply.body.get("targets", ())))
     verb = "copies {} again" if truncate else "reconciles {}: `replicator status` shows how far"
     out.print(f"task {name} {verb.format(named)}", markup=False, highlight=False)
+
+
+def reload(
+    task_file: TaskFile,
+    on_changed_rules: Annotated[
+        OnChangedRules,
+        typer.Option(
+            help="If the changed rules concern rows that are on the targets: refuse the file, keep"
+            " these rows as they are, or empty the targets concerned and copy them again."
+        ),
+    ] = OnChangedRules.STOP,
+) -> None:
+    """Let a running task read its changed task file; it copies new tables in the background.
+
+    If the file can't be used, the task continues with the former one, and the command shows the
+    reason. Passwords from the environment are those of this command.
+    """
+    from actors.control.requests import command
+    from config.loading import name_and_variables
+
+    name, variables = name_and_variables(task_file)
+    # If there is no name in the file, loading it says what is wrong.
+    name = name or name_of(str(task_file))
+    arguments = {
+        "file": str(task_file.absolute()),
+        "variables": {v: os.environ[v] for v in variables if v in os.environ},
+        "on_changed_rules": on_changed_rules.value,
+    }
+    anyio.run(command, name, "reload", arguments, RELOAD_SECONDS)
+    out.print(f"task {name} runs by {task_file}", markup=False, highlight=False)
 
 
 def stop(task: TaskName) -> None:
