@@ -173,6 +173,7 @@ def _try_to_write(path: Path | None) -> None:
 async def _compared(task: Task, options: CompareOptions, as_json: bool) -> list[TargetComparison]:
     from actors.comparing.comparing import TargetComparer
     from actors.comparing.target_run import ComparisonView
+    from actors.task.resources.finished_task import admit
     from actors.task.resources.spark import TaskSpark
     from replicator.terminal.comparison import ComparisonBar, comparison_line
 
@@ -198,6 +199,9 @@ async def _compared(task: Task, options: CompareOptions, as_json: bool) -> list[
             if why:
                 err.print(why)
 
+    if options.repair is not None or options.repair_now:
+        # A repair would take back what the application has written since.
+        await admit(task, reopens=False)
     spark = TaskSpark(task)
     view = TerminalView() if err.is_terminal and not as_json else PipeView()
     try:

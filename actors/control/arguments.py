@@ -40,13 +40,15 @@ class RunOptions:
     """How `replicator run` is to run its task.
 
     ``exit_on_error``: a fault ends the process instead of pausing the task. ``until``: where the
-    task stops by itself. ``standby``: it waits while another process runs the task.
+    task stops by itself. ``standby``: it waits while another process runs the task. ``reopen``: a
+    task that a switch has finished runs again.
     """
 
     exit_on_error: bool = False
     on_changed_rules: OnChangedRules = OnChangedRules.STOP
     until: Until | None = None
     standby: bool = False
+    reopen: bool = False
 
 
 DEFAULTS = RunOptions()

@@ -1,7 +1,4 @@
-"""The supervisor: the life of a task, from `replicator run` to its exit code.
-
-The signals that end a task in order.
-"""
+"""The supervisor: the life of a task, from `replicator run` to its exit code."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import anyio
@@ -21,6 +19,7 @@ from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
 from actors.faults import FatalError, LostCommitsError, Parts, Recovery, TransientError
+from actors.task.ending_signals import ending_signals
 from actors.task.generation import STOP_LOOK, Generation
 from actors.task.heartbeat import Heartbeat
 from actors.task.lock_backoff import LockBackoff
@@ -33,6 +32,7 @@ from actors.task.operator.blocked_parts import (
     recopy_wanted,
 )
 from actors.task.operator.fault_answers import FaultAnswers
+from actors.task.operator.switch_requests import SwitchRequests
 from actors.task.outcome import (
     Failed,
     Outcome,
@@ -45,6 +45,7 @@ from actors.task.outcome import (
 )
 from actors.task.recurrence import Recurrence, rows_copied, saved_positions
 from actors.task.resources.cancellation import done_unless
+from actors.task.resources.finished_task import admit
 from actors.task.resources.lease_keeper import LeaseKeeper, lease_lost
 from actors.task.resources.leftovers import cause_of, forget_saved, refuse_removed
 from actors.task.resources.spark import TaskSpark
@@ -64,17 +65,6 @@ from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableEr
 from replicator.mysql.names import TableName
 from replicator.schema.scratch.learned_structures import LearnedStructures
 from replicator.status import TaskState, TaskStatus, now
-
-
-def ending_signals() -> Iterator[signal.Signals]:
-    """SIGTERM, SIGINT and SIGHUP; this one only if it is not ignored.
-
-    `nohup` has it ignored, to let the task outlive its terminal, and so has a task without one.
-    """
-    yield from (signal.SIGTERM, signal.SIGINT)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        yield signal.SIGHUP
-
 
 RESTART_WAIT = (0.5, 30.0)
 """Seconds before the first and, at most, before any later restart after a transient failure."""
@@ -154,6 +144,9 @@ class TaskSupervisor:
             lambda: list(self._blocks),
             self._still,
             self._counts,
+        )
+        self._switch = SwitchRequests(
+            task, self._lease, self.status, self._start_again, self.request, self._still
         )
         self._log = structlog.get_logger().bind(task=task.name)
 
@@ -348,6 +341,9 @@ class TaskSupervisor:
             await self._prechecks.make(self._parts.blocked.sources)
             return True
         self._log.info("task.step", step="checks")
+        admitted = partial(admit, self._task, reopens=self._options.reopen)
+        if not await done_unless(self._wished, admitted):
+            return False
         if not await done_unless(self._wished, self._prechecks.make, self._parts.blocked.sources):
             return False
         self._log.info("task.step", step="lease")
@@ -358,6 +354,8 @@ class TaskSupervisor:
             taken = await self._keeper.take(self._wished, forgetting=forgetting)
         if not taken:
             return False
+        # Another process may have finished the task while this one waited.
+        await admitted(self._lease)
         if forgetting:
             await forget_saved(self._task)
             self._log.info("meta.removed")
@@ -387,7 +385,7 @@ class TaskSupervisor:
     async def _run_generation(self, started: anyio.Event) -> bool:
         """Whether all is done. Of several errors of its actors the weightiest is raised."""
         generation = self._generation = Generation(
-            self._task,
+            self._switch.task,
             self._spark.context_unless,
             self._counts,
             self._lease,
@@ -500,6 +498,8 @@ class TaskSupervisor:
             return await answer_validation(
                 self._task, self._lease, self._counts.validation, request.arguments
             )
+        if request.command == "switch":
+            return await self._switch.take(request.arguments)
         if request.command in ("binlog", "schema", "reconcile", "ends", "shards"):
             return await self._answers.take(request)
         if request.command == "recopy" and not request.arguments.get("truncate"):

@@ -28,6 +28,7 @@ COMMANDS = [
         "service",
         "shards",
         "wait",
+        "switch",
         "files",
     ),
 ]
