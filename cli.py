@@ -14,7 +14,7 @@ import typer
 
 from actors.commands import encrypt, files
 from actors.comparing.commands import compare
-from actors.control.commands import pause, recopy, resume, shards, status, stop, wait
+from actors.control.commands import pause, recopy, reload, resume, shards, status, stop, wait
 from actors.control.exit_codes import (
     ASKING_CODES,
     CHECK_CODES,
@@ -139,6 +139,7 @@ for _command in (
     resume,
     stop,
     recopy,
+    reload,
     reconcile,
     shards,
     show_ddl_locks,

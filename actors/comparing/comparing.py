@@ -37,6 +37,8 @@ from actors.comparing.target_run import (
     sources_of,
 )
 from actors.comparing.task_progress import TaskProgress
+from actors.task.resources.finished_task import admit
+from actors.task.resources.spark import TaskSpark
 from actors.task.startup.check_scope import task_to_check
 from actors.task_setup import address_of
 from config.models import Task
@@ -146,9 +148,12 @@ class TargetComparer:
     async def run(self) -> list[TargetComparison]:
         """Compare the targets, and return a result for each.
 
-        Raises RouteError, DatabaseUnavailableError, FatalError, OSError for files that can't be
-        written, and Spark's errors.
+        Raises RouteError, DatabaseUnavailableError, FatalError, TaskFinishedError, OSError for
+        files that can't be written, and Spark's errors.
         """
+        if self._options.repair is not None or self._options.repair_now:
+            # A repair would take back what the application has written since a switch.
+            await admit(self._task, reopens=False)
         found = await task_to_check(self._task)
         shards = await shards_of_targets(found, self._progress)
         self._servers = servers_of(found)
@@ -341,7 +346,10 @@ class TargetComparer:
         changed = set(map(folded, self._options.columns))
         keyless = not comparison.key or not changed.isdisjoint(comparison.key_names)
         splits = self._options.pairs_only and keyless
-        return DifferingRows(comparison, result, self._file, self._servers, scope, confirm, splits)
+        differ = self._view.differ
+        return DifferingRows(
+            comparison, result, self._file, self._servers, scope, confirm, differ, splits
+        )
 
     async def _count_retired(self, comparison: ComparisonPlan, result: TargetComparison) -> None:
         conditions = [b"(%s)" % each for each in comparison.alone.retired]
@@ -389,6 +397,20 @@ class TargetComparer:
         result = TargetComparison(name, left_out=comparison.left_out)
         self._kept.current = UnfinishedTarget(result, plan, repair_begin=begin)
         return self._kept.current
+
+
+async def compare_task(
+    task: Task, options: CompareOptions, view: ComparisonView
+) -> list[TargetComparison]:
+    """Compare the targets of a task, in a Spark application of its own.
+
+    Raises as `TargetComparer.run`.
+    """
+    spark = TaskSpark(task)
+    try:
+        return await TargetComparer(task, options, spark.context, view).run()
+    finally:
+        await spark.close()
 
 
 async def planned_comparison(

@@ -41,7 +41,8 @@ class RunOptions:
 
     ``exit_on_error``: a fault ends the process instead of pausing the task. ``until``: where the
     task stops by itself. ``standby``: it waits while another process runs the task. ``reopen``: a
-    task that a switch has finished runs again.
+    task that a switch has finished runs again. ``environment``: the variables with passwords, which
+    the process has no longer.
     """
 
     exit_on_error: bool = False
@@ -49,6 +50,7 @@ class RunOptions:
     until: Until | None = None
     standby: bool = False
     reopen: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 DEFAULTS = RunOptions()

@@ -20,6 +20,7 @@ from actors.task.operator.reconcile_command import reconcile
 from actors.task.operator.recopy_command import RecopyCommand
 from actors.task.operator.shard_report import shards_reply
 from actors.task.wiring.wiring import RunningTask
+from actors.validating.operator_answers import answer_validation
 from config.models import Task
 from replicator.downstream.fence import FencedError
 from replicator.downstream.meta.lease import Lease, LeaseLostError
@@ -30,6 +31,11 @@ from replicator.status import TaskState, TaskStatus
 START_LOOKS = 400
 LOOK_SECONDS = 0.05
 
+TAKEN = frozenset(
+    {"binlog", "ends", "reconcile", "schema", "shards", "unlock-ddl-lock", "validation"}
+)
+"""Commands that a task takes beside its life."""
+
 
 @define(eq=False)
 class FaultAnswers:
@@ -39,7 +45,7 @@ class FaultAnswers:
     state of the task, ``blocks`` what blocks it or parts of it.
     """
 
-    _task: Task
+    task: Task
     _lease: Lease
     _running: Callable[[], RunningTask | None]
     _state: Callable[[], TaskState]
@@ -48,14 +54,18 @@ class FaultAnswers:
     _counts: TaskCounts
 
     async def take(self, request: Request) -> Reply:
-        """Answer `replicator binlog`, `schema`, `reconcile`, `shards`, or the first question of
-        `wait`.
-        """
+        """Answer a request for one of the commands `TAKEN`."""
         if request.command == "ends":
-            return await ends_reply(self._task)
+            return await ends_reply(self.task)
         if request.command == "shards":
             return shards_reply(self._running(), self._counts)
-        takes = {"binlog": self._binlog, "schema": self._schema, "reconcile": self._reconcile}
+        takes = {
+            "binlog": self._binlog,
+            "schema": self._schema,
+            "reconcile": self._reconcile,
+            "unlock-ddl-lock": self._unlock,
+            "validation": self._validation,
+        }
         return await takes[request.command](request.arguments)
 
     async def recopy(
@@ -75,7 +85,7 @@ class FaultAnswers:
             await anyio.sleep(LOOK_SECONDS)
         try:
             async with self._still:
-                command = RecopyCommand(self._task, self._lease, now, arguments)
+                command = RecopyCommand(self.task, self._lease, now, arguments)
                 found = await command.take()
         except (FencedError, LeaseLostError) as error:
             return Reply(ok=False, error=f"nothing was saved: {error}")
@@ -86,10 +96,19 @@ class FaultAnswers:
         self._counts.reconciling.changed()
         return found.reply
 
+    async def _unlock(self, arguments: Mapping[str, Any]) -> Reply:
+        running = self._running() if self._state() == "running" else None
+        renames = [lock.id for lock in running.mover.open_locks()] if running else []
+        coordination = running.coordination if running else None
+        return await operator_commands.unlock(coordination, arguments, self.task.name, renames)
+
+    async def _validation(self, arguments: Mapping[str, Any]) -> Reply:
+        return await answer_validation(self.task, self._lease, self._counts.validation, arguments)
+
     async def _reconcile(self, arguments: Mapping[str, Any]) -> Reply:
         try:
             return await reconcile(
-                self._task, self._lease, self._running(), self._counts.reconciling, arguments
+                self.task, self._lease, self._running(), self._counts.reconciling, arguments
             )
         except (FencedError, LeaseLostError) as error:
             return Reply(ok=False, error=f"nothing was saved: {error}")
@@ -99,9 +118,9 @@ class FaultAnswers:
     async def _binlog(self, arguments: Mapping[str, Any]) -> Reply:
         try:
             if arguments.get("action") == "list":
-                return await operator_commands.list_overrides(self._task, self._lease)
+                return await operator_commands.list_overrides(self.task, self._lease)
             return await operator_commands.give_override(
-                self._task,
+                self.task,
                 self._lease,
                 {block.about for block in self._blocks() if isinstance(block.about, DdlEvent)},
                 lambda: running.overrides if (running := self._running()) else None,
@@ -118,7 +137,7 @@ class FaultAnswers:
         try:
             if arguments.get("action") == "list":
                 return await structure_commands.list_structures(
-                    self._task,
+                    self.task,
                     self._lease,
                     registry,
                     unread_rows(self._blocks(), arguments),
@@ -129,7 +148,7 @@ class FaultAnswers:
                 if self._state() != "paused" and unread is None:
                     return Reply(ok=False, error=f"the task is {self._state()}: pause it first")
                 return await structure_commands.declare_structure(
-                    self._task, self._lease, registry, unread, arguments
+                    self.task, self._lease, registry, unread, arguments
                 )
         except (FencedError, LeaseLostError) as error:
             return Reply(ok=False, error=f"nothing was saved: {error}")

@@ -49,13 +49,14 @@ class SwitchRequests:
     """Takes the requests of `replicator switch`.
 
     Attributes:
+        task: the task as its file has it.
         status: returns what the task does now.
-        start_again: starts a new run, which uses `task`.
+        start_again: starts a new run, which uses `next_task`.
         request: takes `stop`, which ends the process in order.
         still: is held while something is saved.
     """
 
-    _task: Task
+    task: Task
     _lease: Lease
     _status: Callable[[], TaskStatus]
     _start_again: Callable[[], None]
@@ -64,9 +65,9 @@ class SwitchRequests:
     _validates: bool = field(default=False, init=False)
 
     @property
-    def task(self) -> Task:
+    def next_task(self) -> Task:
         """The task as the next run has it."""
-        return validating(self._task) if self._validates else self._task
+        return validating(self.task) if self._validates else self.task
 
     async def take(self, arguments: Mapping[str, Any]) -> Reply:
         """Answer a request.
@@ -108,8 +109,9 @@ class SwitchRequests:
 
     @asynccontextmanager
     async def _store(self) -> AsyncIterator[SwitchStore]:
-        with closing(Connection(address_of(self._task.target_database))) as connection:
-            meta = MetaStore(connection, self._task.meta_schema, self._task.name, self._lease)
+        task = self.task
+        with closing(Connection(address_of(task.target_database))) as connection:
+            meta = MetaStore(connection, task.meta_schema, task.name, self._lease)
             yield SwitchStore(meta)
 
     async def _finish(self, text: str) -> Reply:

@@ -29,6 +29,7 @@ COMMANDS = [
         "shards",
         "wait",
         "switch",
+        "reload",
         "files",
     ),
 ]
