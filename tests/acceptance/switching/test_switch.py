@@ -67,6 +67,7 @@ def test_an_aborted_switch_changes_nothing(writable: Shards, tmp_path: Path) -> 
     shards.change()
     with task_process(file, tmp_path) as task:
         task.until_state(name, "running")
+        task.until_applied(name, shards.sources)
         shards.target.execute(f"DELETE FROM {name}.t LIMIT 1")
         done = task.cli("switch", str(file), "--freeze", patience=400)
         assert done.returncode == 1
