@@ -14,7 +14,7 @@ import typer
 
 from actors.commands import encrypt, files
 from actors.comparing.commands import compare
-from actors.control.commands import pause, recopy, resume, shards, status, stop, wait
+from actors.control.commands import pause, recopy, resume, retire, shards, status, stop, wait
 from actors.control.exit_codes import (
     ASKING_CODES,
     CHECK_CODES,
@@ -137,6 +137,7 @@ for _command in (
     stop,
     recopy,
     reconcile,
+    retire,
     shards,
     show_ddl_locks,
     unlock_ddl_lock,

@@ -500,7 +500,7 @@ class TaskSupervisor:
             return await answer_validation(
                 self._task, self._lease, self._counts.validation, request.arguments
             )
-        if request.command in ("binlog", "schema", "reconcile", "ends", "shards"):
+        if request.command in ("binlog", "schema", "reconcile", "ends", "shards", "retire"):
             return await self._answers.take(request)
         if request.command == "recopy" and not request.arguments.get("truncate"):
             return await self._answers.recopy(request.arguments, self.status, self._go_on_with)

@@ -36,7 +36,7 @@ from replicator.schema.effects.ddl_effects import (
     renamed_tables,
     target_statement,
 )
-from replicator.schema.effects.removed_rows import removed_rows
+from replicator.schema.effects.removed_rows import NO_ROWS, removed_rows
 from replicator.schema.effects.session_settings import compared_text, settings_of, text_and_rows
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.structure.inspection import read_again
@@ -284,7 +284,8 @@ class OptimisticAnswers:
     def _drops(self, effect: Effect, gone: Collection[Member]) -> bool:
         """Whether a target is dropped with these members of it."""
         left = self.histories.of(effect.target).state.members.keys() - set(gone)
-        return self.drops_targets and not effect.skipped and not left
+        kept = self._registry.keeps_retired(effect.target)
+        return self.drops_targets and not effect.skipped and not left and not kept
 
     def _gone(self, item: DdlItem, target: TableName) -> tuple[Member, ...]:
         """The members that leave a target by one statement."""
@@ -385,6 +386,10 @@ class OptimisticAnswers:
             members = {**state.members, put.member: verdict.standing}
             then = TargetState(members, verdict.fills)
             refusal = then.unfit_fill(verdict.before, verdict.after)
+        if run and put.removes not in (None, NO_ROWS) and self._registry.keeps_retired(target):
+            # Another answer than skip leaves it open.
+            reason = "the target keeps rows of retired shards, which the statement would remove"
+            verdict, run, refusal = left_open(state, put, Objection.REFUSED, reason), (), ""
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
             known = put.after if put.before is not None else None
             wider = known and verdict.before and fits(shape_of(known), verdict.before)

@@ -18,6 +18,7 @@ from actors.task.operator.binlog_ends import ends_reply
 from actors.task.operator.blocked_parts import Block
 from actors.task.operator.reconcile_command import reconcile
 from actors.task.operator.recopy_command import RecopyCommand
+from actors.task.operator.retire_command import RetireCommand
 from actors.task.operator.shard_report import shards_reply
 from actors.task.wiring.wiring import RunningTask
 from config.models import Task
@@ -48,13 +49,16 @@ class FaultAnswers:
     _counts: TaskCounts
 
     async def take(self, request: Request) -> Reply:
-        """Answer `replicator binlog`, `schema`, `reconcile`, `shards`, or the first question of
-        `wait`.
+        """Answer `replicator binlog`, `schema`, `reconcile`, `shards`, `retire`, or the first
+        question of `wait`.
         """
         if request.command == "ends":
-            return await ends_reply(self._task)
+            return await ends_reply(self._task, self._counts.retiring.done)
         if request.command == "shards":
             return shards_reply(self._running(), self._counts)
+        if request.command == "retire":
+            running = self._running() if self._state() == "running" else None
+            return RetireCommand(running, self._counts).reply(request.arguments)
         takes = {"binlog": self._binlog, "schema": self._schema, "reconcile": self._reconcile}
         return await takes[request.command](request.arguments)
 

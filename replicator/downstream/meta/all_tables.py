@@ -28,6 +28,7 @@ from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.downstream.meta.moved_shards import MOVED_SHARD_TABLE
 from replicator.downstream.meta.online_ddl_records import ONLINE_DDL_TABLE
 from replicator.downstream.meta.reconciliations import RECONCILIATION_TABLE
+from replicator.downstream.meta.retirements import RETIRED_TABLE
 from replicator.downstream.meta.row_owners import ROW_OWNER_TABLE
 from replicator.downstream.meta.rule_texts import RULES_TABLE
 from replicator.downstream.meta.statement_gtids import STATEMENT_GTID_TABLE
@@ -69,6 +70,7 @@ META_TABLES = (
     MOVED_SHARD_TABLE,
     RECONCILIATION_TABLE,
     VERIFICATION_TABLE,
+    RETIRED_TABLE,
 )
 """Every declaration there is; a test holds this against the modules of this package."""
 
@@ -128,6 +130,7 @@ ADDED_TABLES: frozenset[str] = frozenset(
         MOVED_SHARD_TABLE.suffix,
         RECONCILIATION_TABLE.suffix,
         VERIFICATION_TABLE.suffix,
+        RETIRED_TABLE.suffix,
     }
 )
 """The suffixes of the tables that an earlier release does not have."""
