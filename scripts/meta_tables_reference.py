@@ -94,8 +94,8 @@ MEANINGS: Mapping[str, str] = {
     " asked for (`asked`, and when the current pass began, `begun`), the rows corrected, the"
     " progress of the pass, and the sources in safe mode until it is done (`safe_sources`)",
     "retired": "the retired shards, each with the target that keeps its rows, the `place` from"
-    " which rows of its source are not applied, and the time. A row without names of a table: the whole"
-    " source is retired",
+    " which rows of its source are not applied, and the time. A row without names of a table: the"
+    " whole source is retired",
     "verification": "per target: when all of its rows were last compared with those of its shards,"
     " how many were compared and how many differed, the progress of the present comparison",
     "validation": "rows that stay different from those of their shards: target, key, kind of"

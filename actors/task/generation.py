@@ -149,9 +149,8 @@ class Generation:
         """Work until ``stop``; True where something is to be done that is done at a start: rows are
         to be looked up, shards to be copied that were deferred, or to be followed that are copied,
         a source to be waited for."""
-        retired = await retirements_of(self._task)
+        retired = self.counts.retiring.done = await retirements_of(self._task)
         task = self._task = without_retired(self._task, retired)
-        self.counts.retiring.done = retired
         await self._look_at_sources()
         away = dict(self.away.reasons)
         async with resources_of(
@@ -169,8 +168,7 @@ class Generation:
             await self.lease.begin(resources.meta.connection)
             await take_mode(resources.meta)
             await TargetRenames(resources.ddl, resources.meta).recover()
-            if asked := self.counts.retiring.asked:
-                self.counts.retiring.answer(await retire_shards(resources.meta, asked))
+            if await retire_shards(resources.meta, self.counts.retiring):
                 return True
             self._saved = await resources.meta.targets()
             applied, self._applied = self._applied.checked(self.lease.revision), AppliedTargets()

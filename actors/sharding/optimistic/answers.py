@@ -387,9 +387,8 @@ class OptimisticAnswers:
             then = TargetState(members, verdict.fills)
             refusal = then.unfit_fill(verdict.before, verdict.after)
         if run and put.removes not in (None, NO_ROWS) and self._registry.keeps_retired(target):
-            # Another answer than skip leaves it open.
             reason = "the target keeps rows of retired shards, which the statement would remove"
-            verdict, run, refusal = left_open(state, put, Objection.REFUSED, reason), (), ""
+            verdict, run, refusal = left_open(state, put, Objection.ROWS, reason), (), ""
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
             known = put.after if put.before is not None else None
             wider = known and verdict.before and fits(shape_of(known), verdict.before)

@@ -7,11 +7,12 @@ are on the target.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import structlog
 
+from actors.counts import RetiringShards
 from actors.lock_state import dump_group, load_group
 from actors.sharding.modes import SHARD_MODES
 from replicator.binlog.positions.position import BinlogPosition
@@ -38,19 +39,16 @@ _KEPT = (DDL_TABLE, MOVED_SHARD_TABLE, ROW_OWNER_TABLE, RETIRED_TABLE)
 log = structlog.get_logger()
 
 
-async def retire_shards(
-    meta: MetaStore, asked: Mapping[str, frozenset[TableName] | None]
-) -> tuple[str, ...]:
-    """Retire shards, all shards of a source together; return why some could not be retired.
+async def retire_shards(meta: MetaStore, retiring: RetiringShards) -> bool:
+    """Retire the shards that were asked for, all shards of a source together; False for none.
 
-    The shards of the other sources are retired all the same. Raises FencedError,
-    DatabaseUnavailableError and the target's error.
-
-    Args:
-        asked: the shards by source; None for the whole source.
+    If it is not certain which rows of a source are applied, its shards are not retired. Raises
+    FencedError, DatabaseUnavailableError and the target's error.
     """
+    if not retiring.asked:
+        return False
     refused = []
-    for source, names in asked.items():
+    for source, names in retiring.asked.items():
         checkpoint = await meta.load(source)
         if checkpoint is None:
             continue
@@ -60,7 +58,8 @@ async def retire_shards(
             refused.append(f"{source}: {reason}")
             continue
         await _retire(meta, checkpoint, going, whole=names is None)
-    return tuple(refused)
+    retiring.answer(tuple(refused))
+    return True
 
 
 def unfinished(checkpoint: Checkpoint, going: Iterable[TableName]) -> str:
