@@ -36,7 +36,7 @@ from replicator.schema.effects.ddl_effects import (
     renamed_tables,
     target_statement,
 )
-from replicator.schema.effects.removed_rows import NO_ROWS, removed_rows
+from replicator.schema.effects.removed_rows import removed_rows
 from replicator.schema.effects.session_settings import compared_text, settings_of, text_and_rows
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.structure.inspection import read_again
@@ -341,6 +341,7 @@ class OptimisticAnswers:
             doubt=doubt,
             form=renaming_form(effect.statement, change, execution.context),
             reconciles=self._reconciles,
+            keeps_retired=self._registry.keeps_retired(target),
         )
         self._changes.setdefault(target, {})[member] = put
         return put
@@ -386,9 +387,6 @@ class OptimisticAnswers:
             members = {**state.members, put.member: verdict.standing}
             then = TargetState(members, verdict.fills)
             refusal = then.unfit_fill(verdict.before, verdict.after)
-        if run and put.removes not in (None, NO_ROWS) and self._registry.keeps_retired(target):
-            reason = "the target keeps rows of retired shards, which the statement would remove"
-            verdict, run, refusal = left_open(state, put, Objection.ROWS, reason), (), ""
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
             known = put.after if put.before is not None else None
             wider = known and verdict.before and fits(shape_of(known), verdict.before)
