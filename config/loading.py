@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any, get_args
 
@@ -19,15 +19,17 @@ from config.dm_keys import (
     take_out_ignored,
 )
 from config.models import Task
-from config.passwords import fill_in_passwords
+from config.passwords import fill_in_passwords, variables_of
 from config.paths import Path, select
 from config.problems import Problem, TaskFileError, did_you_mean
 from config.references import find_unused_sources, find_wrong_references
 from config.yaml_lines import MOST_BYTES, Document, read_yaml
 
 
-def load_task(path: FilePath) -> Task:
+def load_task(path: FilePath, environment: Mapping[str, str] | None = None) -> Task:
     """The task that a file describes, with its sources.
+
+    ``environment``: the variables that passwords are taken from; by default those of the process.
 
     Raises TaskFileError with every problem of the file and of its source files: not readable, not
     YAML, duplicate or unknown keys, wrong values, names that lead nowhere, things that are not
@@ -45,7 +47,9 @@ def load_task(path: FilePath) -> Task:
     for at, key in key_files(document):
         if text := changeable(key):
             document.problems.append(document.problem(at, text))
-    variables = fill_in_passwords(document, os.environ, path.parent)
+    variables = fill_in_passwords(
+        document, os.environ if environment is None else environment, path.parent
+    )
     ignored = take_out_ignored(document.data)
     task = _validate(document)
     for find in (find_wrong_references, find_unsupported) if files_read else (find_unsupported,):
@@ -54,6 +58,18 @@ def load_task(path: FilePath) -> Task:
         raise TaskFileError(str(path), document.problems)
     warnings = tuple(_warnings(document, ignored))
     return task.with_notes(warnings, variables, open_files, str(path.absolute()))
+
+
+def name_and_variables(path: FilePath) -> tuple[str, tuple[str, ...]]:
+    """Return the name of the task in a file, and the variables that its passwords are taken from.
+
+    The name is empty if the file can't be read or has none. The rest of the file may be wrong.
+    """
+    document = _read(path, str(path))
+    if not isinstance(document.data, dict):
+        return "", ()
+    _add_source_files(document, document.data, path.parent)
+    return document.texts.get(("name",), ""), variables_of(document)
 
 
 def _read(path: FilePath, shown: str) -> Document:

@@ -63,6 +63,12 @@ def fill_in_passwords(
     return tuple(variables)
 
 
+def variables_of(document: Document) -> tuple[str, ...]:
+    """Return the environment variables that passwords of a document are taken from."""
+    texts = (document.texts.get((*key, "password"), "") for key, _ in _sections(document))
+    return tuple(match[1] for text in texts if (match := _VARIABLE.fullmatch(text)))
+
+
 def _sections(document: Document) -> Iterator[tuple[Path, dict[str, object]]]:
     for pattern in PATTERNS:
         for path, section in select(document.data, pattern):

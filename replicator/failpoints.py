@@ -73,6 +73,8 @@ class Failpoint(StrEnum):
     """What a ghost table went through is saved, nothing of its statement is handed on."""
     GHOSTS_FORGOTTEN = "ghosts-forgotten"
     """What no reading can need of ghost tables is removed, nothing is read yet."""
+    TABLES_ADDED = "tables-added"
+    """Tables are saved as shards that are to be copied, no copy of them has begun."""
     COPY_BEGUN = "copy-begun"
     """The position that a source's copy starts from is saved, no chunk is planned."""
     CHUNKS_PLANNED = "chunks-planned"

@@ -98,6 +98,9 @@ MEANINGS: Mapping[str, str] = {
     " whole source is retired",
     "verification": "per target: when all of its rows were last compared with those of its shards,"
     " how many were compared and how many differed, the progress of the present comparison",
+    "switch": "at most one row, once a switch away from the shards was begun: the variables"
+    " that it set on each source, with their former values (`frozen`), when the task was finished"
+    " (`finished_at`; 0 if it is not), and the certificate as JSON",
     "validation": "rows that stay different from those of their shards: target, key, kind of"
     " difference and columns, shard, time, and the operator's answer",
     "unvalidated": "keys of applied rows that are still to be compared, by target and shard, as"

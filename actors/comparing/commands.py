@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
+from contextlib import closing
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import anyio
 import typer
 
 from actors.control.arguments import AsJson, TaskFile
@@ -19,7 +17,7 @@ from replicator.terminal.consoles import err, show, tell
 
 if TYPE_CHECKING:
     from actors.comparing.comparing import CompareOptions
-    from config import Task
+    from actors.comparing.target_run import ComparisonView
     from replicator.mysql.names import TableName
     from replicator.pipeline.compare.findings import TargetComparison
 
@@ -110,6 +108,7 @@ def compare(
     from actors.comparing.source_load import load_limits
     from config import load_task
     from replicator import logs
+    from replicator.api.open_task import OpenTask
     from replicator.memory import set_largest_event
 
     task = load_task(task_file)
@@ -131,14 +130,10 @@ def compare(
         raise typer.BadParameter(str(error)) from error
     for path in (repair, html):
         _try_to_write(path)
-    results = anyio.run(_compared, task, options, as_json)
+    with closing(_view(quiet=as_json)) as view:
+        results = OpenTask.open(task_file).compare_with(options, view)
     _tell(task.name, results, options, html, as_json=as_json)
-    if not results:
-        raise typer.BadParameter("no target of the task has this name")
-    if any(r.structure or r.blocked or r.repaired < r.differing for r in results):
-        raise typer.Exit(FAILED)
-    if any(result.incomplete or result.held for result in results):
-        raise typer.Exit(INCOMPLETE)
+    _end(results)
 
 
 def _tell(
@@ -155,9 +150,21 @@ def _tell(
     if html is not None:
         html.write_text(comparison_page(task, results, datetime.now(UTC)), encoding="utf-8")
     if as_json:
-        tell(shown_json(json.loads(_as_json(task, results)), indent=2))
+        from replicator.api.comparison import findings_as_json
+
+        tell(shown_json(findings_as_json(task, results), indent=2))
     else:
         show(render_comparison(results, options.repair))
+
+
+def _end(results: list[TargetComparison]) -> None:
+    """End the command with the exit code of these results, unless all rows are equal."""
+    if not results:
+        raise typer.BadParameter("no target of the task has this name")
+    if any(r.structure or r.blocked or r.repaired < r.differing for r in results):
+        raise typer.Exit(FAILED)
+    if any(result.incomplete or result.held for result in results):
+        raise typer.Exit(INCOMPLETE)
 
 
 def _try_to_write(path: Path | None) -> None:
@@ -170,10 +177,9 @@ def _try_to_write(path: Path | None) -> None:
         raise typer.BadParameter(f"{path} can't be written: {error}") from error
 
 
-async def _compared(task: Task, options: CompareOptions, as_json: bool) -> list[TargetComparison]:
-    from actors.comparing.comparing import TargetComparer
+def _view(*, quiet: bool) -> ComparisonView:
+    """Return what shows the progress on the error output."""
     from actors.comparing.target_run import ComparisonView
-    from actors.task.resources.spark import TaskSpark
     from replicator.terminal.comparison import ComparisonBar, comparison_line
 
     class TerminalView(ComparisonView):
@@ -193,47 +199,12 @@ async def _compared(task: Task, options: CompareOptions, as_json: bool) -> list[
             self.bar.close()
             err.print(comparison_line(result))
 
+        def close(self) -> None:
+            self.bar.close()
+
     class PipeView(ComparisonView):
         def paused(self, why: str) -> None:
             if why:
                 err.print(why)
 
-    spark = TaskSpark(task)
-    view = TerminalView() if err.is_terminal and not as_json else PipeView()
-    try:
-        return await TargetComparer(task, options, spark.context, view).run()
-    finally:
-        if isinstance(view, TerminalView):
-            view.bar.close()
-        await spark.close()
-
-
-def _as_json(task: str, results: list[TargetComparison]) -> str:
-    targets = [
-        {
-            "target": str(result.target),
-            "rows": result.rows,
-            "shards": result.by_shard,
-            "ranges": len(result.ranges),
-            "missing": result.missing,
-            "extra": result.extra,
-            "different": result.different,
-            "held": result.held,
-            "held_events": result.held_events,
-            "unsettled": result.unsettled,
-            "retired": result.retired,
-            "unowned": result.unowned,
-            "remarks": result.remarks,
-            "repaired": result.repaired,
-            "blocked": result.blocked,
-            "seconds": round(result.seconds, 3),
-            "left_out": [{"column": out.column, "why": out.why} for out in result.left_out],
-            "failure": result.failure,
-            "structure": result.structure,
-            "notes": result.notes,
-            "examples": [asdict(example) for example in result.examples],
-        }
-        for result in results
-    ]
-    equal = not any(r.unequal or r.incomplete or r.held for r in results)
-    return json.dumps({"task": task, "equal": equal, "targets": targets})
+    return TerminalView() if err.is_terminal and not quiet else PipeView()

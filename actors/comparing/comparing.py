@@ -37,6 +37,7 @@ from actors.comparing.target_run import (
     sources_of,
 )
 from actors.comparing.task_progress import TaskProgress
+from actors.task.resources.spark import TaskSpark
 from actors.task.startup.check_scope import task_to_check
 from actors.task_setup import address_of
 from config.models import Task
@@ -341,7 +342,10 @@ class TargetComparer:
         changed = set(map(folded, self._options.columns))
         keyless = not comparison.key or not changed.isdisjoint(comparison.key_names)
         splits = self._options.pairs_only and keyless
-        return DifferingRows(comparison, result, self._file, self._servers, scope, confirm, splits)
+        differ = self._view.differ
+        return DifferingRows(
+            comparison, result, self._file, self._servers, scope, confirm, differ, splits
+        )
 
     async def _count_retired(self, comparison: ComparisonPlan, result: TargetComparison) -> None:
         conditions = [b"(%s)" % each for each in comparison.alone.retired]
@@ -389,6 +393,20 @@ class TargetComparer:
         result = TargetComparison(name, left_out=comparison.left_out)
         self._kept.current = UnfinishedTarget(result, plan, repair_begin=begin)
         return self._kept.current
+
+
+async def compare_task(
+    task: Task, options: CompareOptions, view: ComparisonView
+) -> list[TargetComparison]:
+    """Compare the targets of a task, in a Spark application of its own.
+
+    Raises as `TargetComparer.run`.
+    """
+    spark = TaskSpark(task)
+    try:
+        return await TargetComparer(task, options, spark.context, view).run()
+    finally:
+        await spark.close()
 
 
 async def planned_comparison(

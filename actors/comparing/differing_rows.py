@@ -101,6 +101,8 @@ class DifferingRows:
     """What a repair must respect; None if rows are not to be corrected at once."""
     _confirm: Callable[[], Awaitable[None]]
     """Raises OwnersChangedError if the target may have rows of a shard that was not compared."""
+    _tell: Callable[[ComparisonPlan, list[RowDifference]], None]
+    """Is called with all rows that differ for certain."""
     _splits: bool
     """Whether a changed row is found as a missing row and a row that only the target has."""
     _others: set[bytes] = field(factory=set, init=False)
@@ -125,6 +127,7 @@ class DifferingRows:
                 if kept == "unowned":
                     self._show(alone, kept)
                 some = [found for found in some if found.kind != "extra"]
+            self._tell(self._comparison, some)
             for difference in some:
                 differing += difference.times
                 self._count(difference)

@@ -133,11 +133,17 @@ class ComparisonView:
     def went_on(self, result: TargetComparison, doubted: int) -> None:
         """More rows were read; ``doubted`` rows are in doubt."""
 
+    def differ(self, comparison: ComparisonPlan, rows: Sequence[RowDifference]) -> None:
+        """Rows of the target differ for certain."""
+
     def paused(self, why: str) -> None:
         """The comparison waits for a busy server; it continues if ``why`` is empty."""
 
     def finished(self, result: TargetComparison) -> None:
         """The comparison of a target has ended."""
+
+    def close(self) -> None:
+        """The comparison has ended, also by an error."""
 
 
 @define(eq=False)

@@ -41,12 +41,14 @@ class RunOptions:
 
     ``exit_on_error``: a fault ends the process instead of pausing the task. ``until``: where the
     task stops by itself. ``standby``: it waits while another process runs the task.
+    ``environment``: the variables with passwords, which the process has no longer.
     """
 
     exit_on_error: bool = False
     on_changed_rules: OnChangedRules = OnChangedRules.STOP
     until: Until | None = None
     standby: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 DEFAULTS = RunOptions()

@@ -5,9 +5,9 @@ What shows and asks is imported when it is used, so that `replicator --help` is 
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
@@ -16,9 +16,10 @@ import typer
 from actors.control.arguments import (
     AsJson,
     Everything,
+    OnChangedRules,
     OptionalTaskName,
+    TaskFile,
     TaskName,
-    is_file,
     name_of,
 )
 from actors.control.exit_codes import FAILED, NOT_RUNNING, UNHEALTHY
@@ -27,6 +28,9 @@ from replicator.terminal.consoles import complain, out, show, tell
 
 if TYPE_CHECKING:
     from replicator.status import TaskStatus
+
+RELOAD_SECONDS = 600.0
+"""How long a task may take to answer whether it runs by a changed file."""
 
 WATCH_SECONDS = 1.0
 """Time between two looks of ``status --watch``."""
@@ -53,6 +57,7 @@ def status(
     Without TASK, show the tasks of this user on this host; if one does not answer, the list says so
     and the exit code is 1. With the task file of a task that does not run, show its saved state.
     """
+    from replicator.api.open_task import OpenTask
     from replicator.status import needs_operator
     from replicator.terminal.status import render
 
@@ -65,7 +70,7 @@ def status(
         return
     if watch:
         raise typer.Exit(_watch(name_of(task)))
-    found = anyio.run(_status, task)
+    found = OpenTask.open(task).status()
     if as_json:
         tell(shown_json(_values(found), indent=2))
     else:
@@ -105,31 +110,13 @@ def _list(as_json: bool, *, tells_health: bool) -> None:
         raise typer.Exit(UNHEALTHY)
 
 
-async def _status(task: str) -> TaskStatus:
-    """The status of a task as it tells it, or of a task file's as it is saved."""
-    from actors.control.client import NotRunningError
-    from actors.control.requests import status_of
-
-    if not is_file(task):
-        return await status_of(task)
-    from config import load_task
-
-    loaded = load_task(Path(task))
-    try:
-        return await status_of(loaded.name)
-    except NotRunningError:
-        from actors.control.saved_status import saved_status
-
-        return await saved_status(loaded)
-
-
 def shards(task: TaskName, as_json: AsJson = False) -> None:
     """List the shards that a running task follows, with what each lacks."""
-    from actors.control.requests import shards_of
+    from replicator.api.open_task import OpenTask
     from replicator.status_values import plain
     from replicator.terminal.shards import render_shards
 
-    found = anyio.run(shards_of, name_of(task))
+    found = OpenTask.open(task).shards()
     if as_json:
         tell(shown_json(plain(found), indent=2))
     else:
@@ -173,17 +160,17 @@ def wait(
     This includes the rows that locks and blocked targets hold. If these, a fault or a pause keep
     the task from it, the command ends with 1 and says what does.
     """
-    from actors.control.waiting import wait_until
     from config.values import parse_duration
+    from replicator.api.open_task import OpenTask
     from replicator.terminal.waiting import render_waited
 
     try:
         limit = parse_duration(timeout) if timeout else None
     except ValueError as error:
         raise typer.BadParameter(f"--timeout: {error}") from error
-    seconds = limit.total_seconds() if isinstance(limit, timedelta) else None
+    most = limit if isinstance(limit, timedelta) else None
     try:
-        found = anyio.run(wait_until, name_of(task), end or ["now"], seconds)
+        found = OpenTask.open(task).wait(end or "now", timeout=most)
     except ValueError as error:
         raise typer.BadParameter(f"--for: {error}") from error
     if as_json:
@@ -327,6 +314,36 @@ def retire(
         markup=False,
         highlight=False,
     )
+
+
+def reload(
+    task_file: TaskFile,
+    on_changed_rules: Annotated[
+        OnChangedRules,
+        typer.Option(
+            help="If the changed rules concern rows that are on the targets: refuse the file, keep"
+            " these rows as they are, or empty the targets concerned and copy them again."
+        ),
+    ] = OnChangedRules.STOP,
+) -> None:
+    """Let a running task read its changed task file; it copies new tables in the background.
+
+    If the file can't be used, the task continues with the former one, and the command shows the
+    reason. Passwords from the environment are those of this command.
+    """
+    from actors.control.requests import command
+    from config.loading import name_and_variables
+
+    name, variables = name_and_variables(task_file)
+    # If there is no name in the file, loading it says what is wrong.
+    name = name or name_of(str(task_file))
+    arguments = {
+        "file": str(task_file.absolute()),
+        "variables": {v: os.environ[v] for v in variables if v in os.environ},
+        "on_changed_rules": on_changed_rules.value,
+    }
+    anyio.run(command, name, "reload", arguments, RELOAD_SECONDS)
+    out.print(f"task {name} runs by {task_file}", markup=False, highlight=False)
 
 
 def stop(task: TaskName) -> None:

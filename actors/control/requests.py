@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from actors.control.client import ask, ask_all, end
+from actors.control.client import DEFAULT_TIMEOUT, ask, ask_all, end
 from actors.control.protocol import STOP, CommandRefusedError, ControlError, Reply, Request
 from actors.control.task_records import TaskRecord, records, was_killed
 from replicator.status import ShardStatus, StatusFormatError, TaskState, TaskStatus
@@ -17,9 +17,18 @@ PAUSE_LOOK_SECONDS = 0.2
 """Seconds between two looks whether a task has paused."""
 
 
-async def command(name: str, command: str, arguments: Mapping[str, Any] | None = None) -> Reply:
-    """Give a task a command. Raises ControlError when it refuses, NotRunningError."""
-    return _accepted(name, command, await ask(name, Request(command, arguments or {})))
+async def command(
+    name: str,
+    command: str,
+    arguments: Mapping[str, Any] | None = None,
+    patience: float = DEFAULT_TIMEOUT,
+) -> Reply:
+    """Give a task a command. Raises ControlError when it refuses, NotRunningError.
+
+    ``patience``: seconds to wait for the reply.
+    """
+    request = Request(command, arguments or {})
+    return _accepted(name, command, await ask(name, request, timeout=patience))
 
 
 def _accepted(name: str, command: str, reply: Reply) -> Reply:

@@ -490,15 +490,16 @@ class SourceReader(Actor[Never]):
             self._statements.online.tell_left_out(name)
             self._tell_retired(name)
             return None
-        member = self._registry.join(Member(self.settings.source, name), target)
-        if self._statements.is_copied(name):
-            self._statements.members.add(name)
-        elif self.held.holds(target):
-            # The statement that makes it a member may be held, too. Nothing of it is handed on.
-            self._registry.leave(member)
-        else:
+        copied = self._statements.is_copied(name)
+        if not copied and not self.held.holds(target):
             self._uncopied = {name: target}
             raise UncopiedMemberError(f"rows of {name}, which was never copied")
+        member = self._registry.join(Member(self.settings.source, name), target)
+        if copied:
+            self._statements.members.add(name)
+        else:
+            # The statement that makes it a member may be held, too. Nothing of it is handed on.
+            self._registry.leave(member)
         event_filter = self._statements.settings.event_filter
         left_out = event_filter.rows_left_out(name.schema, name.table)
         return RouteSlot(self._registry.target(target), member, row_event_types(left_out))

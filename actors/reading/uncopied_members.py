@@ -62,6 +62,10 @@ def uncopied_members(
         " see it, and the task has read no statement that creates it: the account could not see"
         " it, or the routes or the block-allow-list were different then. The rows that it had"
         " then are not on the target",
+        f"with task-mode all: let the account see it ({schemas} `replicator check` shows what it"
+        " can't see), then `replicator resume`. The task copies it in the background. It can't if a"
+        " statement has changed the table since the saved position, a schema change of its target"
+        " is open, or the target still has rows of it from a time when it was followed",
         f"to copy it together with all others: let the account see it ({schemas} `replicator"
         f" check` shows what it can't see); then {START_OVER}",
         "to copy it alone, if its target has a key: let the account see it, `replicator pause"

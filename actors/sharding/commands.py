@@ -26,10 +26,10 @@ class UnlockAction(StrEnum):
 def show_ddl_locks(task: TaskName, everything: Everything = False, as_json: AsJson = False) -> None:
     """Show the schema changes that wait, the shards that they wait for, and the commands that
     resolve them."""
-    from actors.control.requests import status_of
+    from replicator.api.open_task import OpenTask
     from replicator.terminal.locks import locks_json, render_locks
 
-    found = anyio.run(status_of, name_of(task))
+    found = OpenTask.open(name_of(task)).status()
     if as_json:
         tell(locks_json(found.task, found.locks, found.differing))
     else:

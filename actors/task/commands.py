@@ -151,7 +151,7 @@ def run(
 
     _outlive_rotations()
     task = load_task(task_file)
-    _keep_from_children(task)
+    environment = _keep_from_children(task)
     most_bytes = _log_size(log_max_size) if log_max_size else 0
     logs.configure(log_level.value, log_file, task=task.name, most_bytes=most_bytes)
     if task.warnings:
@@ -174,7 +174,7 @@ def run(
         )
     # The first start of an installation compiles loops when their modules are imported.
     structlog.get_logger().info("task.step", step="programs")
-    options = RunOptions(on_error is OnError.EXIT, on_changed_rules, end, standby)
+    options = RunOptions(on_error is OnError.EXIT, on_changed_rules, end, standby, environment)
     raise typer.Exit(_run(task, task_file, options))
 
 
@@ -388,13 +388,12 @@ def _keep_to_memory(task: Task) -> None:
     )
 
 
-def _keep_from_children(task: Task) -> None:
-    """Forget the variables with passwords: the JVM and its workers would get them."""
+def _keep_from_children(task: Task) -> dict[str, str]:
+    """Forget the variables with passwords, which the JVM and its workers would get; return them."""
     from replicator.pipeline.spark.direct_launch import hide_variables
 
     hide_variables(task.variables)
-    for name in task.variables:
-        os.environ.pop(name, None)
+    return {name: os.environ.pop(name) for name in task.variables if name in os.environ}
 
 
 def _run(task: Task, task_file: Path, options: RunOptions) -> int:

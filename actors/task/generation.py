@@ -32,6 +32,7 @@ from actors.task.resources.leftovers import refuse_leftovers
 from actors.task.resources.resources import Resources, resources_of
 from actors.task.resources.unavailable_sources import UnavailableSources
 from actors.task.source_report import source_statuses
+from actors.task.startup.added_tables import TablesAddedError
 from actors.task.startup.changed_rules import accept_rules
 from actors.task.startup.changed_task import take_mode
 from actors.task.startup.copy_overlap import hand_over
@@ -97,6 +98,8 @@ class Generation:
     recopy: set[TableName] = attrs.field(factory=set, init=False)
     reason_of: Callable[[TableName], str] = attrs.field(default=lambda _: "a fault", init=False)
     """Returns why a target is blocked."""
+    accepted: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+    """Set when the task file is accepted, which may have changed since the last run."""
     _running: RunningTask | None = attrs.field(default=None, init=False)
     _saved: frozenset[TableName] = attrs.field(default=frozenset(), init=False)
     _context: SparkContext | None = attrs.field(default=None, init=False)
@@ -188,6 +191,7 @@ class Generation:
                 self._on_changed_rules,
                 copies=task.task_mode == "all",
             )
+            self.accepted.set()
             if self.recopy:
                 await recopy_targets(resources.meta, self.recopy)
                 self.recopy.clear()
@@ -234,8 +238,8 @@ class Generation:
                 for source, setup in resources.setups.items()
                 if source not in resources.blocked.sources
             }
-        except DatabaseUnavailableError as error:
-            if not self.away.leave_out(error):
+        except (TablesAddedError, DatabaseUnavailableError) as error:
+            if not isinstance(error, TablesAddedError) and not self.away.leave_out(error):
                 raise
             return True
         stopped = {

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pymysql.err
+import structlog
 from pymysql.err import MySQLError
 
 from actors.control.protocol import ControlError
@@ -30,6 +31,8 @@ from replicator.mysql.connection.asyncio_connection import DatabaseAddress, Data
 from replicator.pipeline.spark.java import JavaMissingError
 from replicator.routing.routes import RouteError
 from replicator.status import Fault, TaskState, now
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,3 +181,34 @@ def remedies_of(error: BaseException, task: str, task_file: Path) -> tuple[str, 
         case DatabaseUnavailableError() | pymysql.err.OperationalError():
             return (f"`replicator check {file}` shows which server can't be used, and why",)
     return ("report this unexpected error, with this record of the log",)
+
+
+def report_lost(error: LostCommitsError) -> None:
+    """Log which commits the target has lost."""
+    lost = error.mismatch
+    log.warning(
+        "target.lost-commits",
+        what=lost.what,
+        expected=lost.expected,
+        found=lost.found,
+        target=lost.target,
+        bucket=lost.bucket,
+    )
+
+
+_ENTERED: dict[TaskState, str] = {
+    "starting": "task.starting",
+    "running": "task.running",
+    "stopping": "task.stopping",
+    "stopped": "task.stopped",
+}
+
+
+def log_state(state: TaskState, reason: str) -> None:
+    """Log that a task has entered a state; ``reason``: why it pauses."""
+    if state == "paused":
+        log.info("task.paused", reason=reason)
+    elif state == "pausing":
+        log.info("task.pausing", reason=reason)
+    else:
+        log.info(_ENTERED[state])

@@ -8,7 +8,7 @@ need be. So the server is asked on a connection of its own what its threads are 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,6 +28,11 @@ from replicator.mysql.connection.asyncio_connection import (
 )
 from replicator.mysql.names import TableName
 from replicator.status import now
+
+log = structlog.get_logger()
+
+STOP_LOOK = 0.5
+"""Seconds between two looks whether the stop of a task is held up by the target."""
 
 LOOK_SECONDS = 3.0
 """Between two looks at the target."""
@@ -114,6 +119,10 @@ class StalledTarget:
     _told: str = field(default="", init=False)
     _since: datetime | None = field(default=None, init=False)
 
+    def use(self, address: DatabaseAddress) -> None:
+        """Log in by another address from the next connection on."""
+        self._address = address
+
     async def keep_looking(self) -> None:
         """Look every `LOOK_SECONDS`, until cancelled."""
         with closing(Connection(self._address, patience=PATIENCE)) as connection:
@@ -150,3 +159,26 @@ class StalledTarget:
 
 def _text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
+
+
+async def end_stalled(
+    stalled: StalledTarget,
+    stopping: Callable[[], bool],
+    given_up: anyio.Event,
+    scope: anyio.CancelScope,
+    close_spark: Callable[[], Awaitable[None]],
+) -> None:
+    """End a generation whose stop would wait for a target that does not get on.
+
+    What is not saved is read again at the next start; the watermarks keep it exact.
+    """
+    trouble = ""
+    while not trouble:
+        await anyio.sleep(STOP_LOOK)
+        trouble = stalled.trouble if stopping() else ""
+    log.warning("task.stopped-unsaved", writer=trouble)
+    given_up.set()
+    scope.cancel()
+    with anyio.CancelScope(shield=True):
+        # Jobs end with Spark: a cancellation would wait for them.
+        await close_spark()

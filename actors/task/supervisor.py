@@ -1,12 +1,8 @@
-"""The supervisor: the life of a task, from `replicator run` to its exit code.
-
-The signals that end a task in order.
-"""
+"""The supervisor: the life of a task, from `replicator run` to its exit code."""
 
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,13 +11,13 @@ import anyio
 import structlog
 
 from actors.backoff import Backoff
-from actors.control.arguments import DEFAULTS, RunOptions, Until
+from actors.control.arguments import DEFAULTS, OnChangedRules, RunOptions, Until
 from actors.control.metrics_server import MetricsServer
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
 from actors.faults import FatalError, LostCommitsError, Parts, Recovery, TransientError
-from actors.task.generation import STOP_LOOK, Generation
+from actors.task.generation import Generation
 from actors.task.heartbeat import Heartbeat
 from actors.task.lock_backoff import LockBackoff
 from actors.task.operator import operator_commands
@@ -31,6 +27,7 @@ from actors.task.operator.blocked_parts import (
     block_of,
     pause_reason,
     recopy_wanted,
+    sources_by_target,
 )
 from actors.task.operator.fault_answers import FaultAnswers
 from actors.task.outcome import (
@@ -40,16 +37,19 @@ from actors.task.outcome import (
     Phase,
     Retry,
     Stop,
+    log_state,
+    report_lost,
     restart_fault,
     weightiest,
 )
 from actors.task.recurrence import Recurrence, rows_copied, saved_positions
+from actors.task.reload import Reload, ReloadRefusedError, changed_task, checked, sources_of
 from actors.task.resources.cancellation import done_unless
 from actors.task.resources.lease_keeper import LeaseKeeper, lease_lost
 from actors.task.resources.leftovers import cause_of, forget_saved, refuse_removed
 from actors.task.resources.spark import TaskSpark
-from actors.task.resources.unavailable_sources import UnavailableSources
-from actors.task.stalled_target import StalledTarget
+from actors.task.signals import obey_signals
+from actors.task.stalled_target import StalledTarget, end_stalled
 from actors.task.startup.prechecks import Prechecks
 from actors.task.status_report import RateMeter, lag_of_all, stalled_status, task_status
 from actors.task.target_watch import TargetWatch
@@ -65,29 +65,11 @@ from replicator.mysql.names import TableName
 from replicator.schema.scratch.learned_structures import LearnedStructures
 from replicator.status import TaskState, TaskStatus, now
 
-
-def ending_signals() -> Iterator[signal.Signals]:
-    """SIGTERM, SIGINT and SIGHUP; this one only if it is not ignored.
-
-    `nohup` has it ignored, to let the task outlive its terminal, and so has a task without one.
-    """
-    yield from (signal.SIGTERM, signal.SIGINT)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        yield signal.SIGHUP
-
-
 RESTART_WAIT = (0.5, 30.0)
 """Seconds before the first and, at most, before any later restart after a transient failure."""
 
 RELEASE_SECONDS = 5.0
 """Seconds that giving the lease back may take at the end of the process."""
-
-_ENTERED: dict[TaskState, str] = {
-    "starting": "task.starting",
-    "running": "task.running",
-    "stopping": "task.stopping",
-    "stopped": "task.stopped",
-}
 
 
 class TaskSupervisor:
@@ -106,6 +88,9 @@ class TaskSupervisor:
         options: RunOptions = DEFAULTS,
     ) -> None:
         self._task = task
+        self._reload: Reload | None = None
+        self._environment = options.environment
+        self._on_changed_rules = options.on_changed_rules
         self._options = options
         self._phase = Phase("starting", now())
         self._wish = "run"
@@ -113,9 +98,7 @@ class TaskSupervisor:
         self._parts = BlockedParts()
         self._sources = [instance.source_id for instance in task.mysql_instances]
         self._set_aside = LockBackoff(self._parts, self._is_altering)
-        self._away = UnavailableSources(
-            {s: address_of(task.source(s).connection) for s in self._sources}
-        )
+        self._away = sources_of(task)
         self._prechecks = Prechecks(task, self._away)
         self._target_watch = TargetWatch(
             address_of(task.target_database),
@@ -216,16 +199,36 @@ class TaskSupervisor:
 
     def request_recopy(self, arguments: Mapping[str, Any]) -> None:
         """Empty targets and copy them again; returns at once. Raises ValueError."""
-        known: dict[TableName, set[str]] = {target: set() for target in self._targets}
-        if self._running is not None:
-            registry = self._running.registry
-            for number, target in registry.targets():
-                if target in known:
-                    members = map(registry.member, registry.members_of(number))
-                    known[target] = {member.source for member in members}
+        known = sources_by_target(self._running, self._targets)
         targets = recopy_wanted(self.status(), self._task.task_mode, arguments, known)
         self._recopy |= targets
         self._go_on_with(Parts(targets))
+
+    async def _reload_file(self, arguments: Mapping[str, Any]) -> Reply:
+        """Try a changed task file; the answer says whether the task runs by it."""
+        state, former = self._phase.state, self._task
+        try:
+            if self._reload is not None:
+                raise ReloadRefusedError("the task file is being read already")
+            if state != "running" and not (state == "paused" and self._whole is not None):
+                raise ReloadRefusedError(
+                    f"the task is {state}: it reads its file when it runs",
+                    (f"`replicator resume {former.name}`, if it is paused; then try it again",),
+                )
+            task = await changed_task(former, arguments, self._environment)
+            away = sources_of(task)
+            await checked(task, former, Prechecks(task, away), away)
+        except ReloadRefusedError as error:
+            return error.reply
+        faulty = self._parts.faulty
+        answer = OnChangedRules(arguments.get("on_changed_rules") or "stop")
+        self._use(task)
+        self._reload = tried = Reload(task, former, faulty, answer)
+        self._on_changed_rules = answer
+        self._forget_fault()
+        self._wish, self._nothing_left = "run", False
+        self._go_on_with(faulty)
+        return await tried.settled()
 
     def _go_on_with(self, parts: Parts) -> None:
         self._parts.release(parts)
@@ -249,7 +252,7 @@ class TaskSupervisor:
             if listen := self._task.metrics.listen:
                 address, meters = host_and_port(listen), self._counts.meters
                 await tasks.start(MetricsServer(address, self.status, meters).run)
-            tasks.start_soon(self._obey_signals)
+            tasks.start_soon(obey_signals, self.request)
             tasks.start_soon(self._rates.keep_looking, self._lag)
             tasks.start_soon(Heartbeat(self.status).keep)
             tasks.start_soon(self._stalled.keep_looking)
@@ -259,6 +262,8 @@ class TaskSupervisor:
             try:
                 code = await self._live()
             finally:
+                if self._reload is not None:
+                    self._reload.refuse(ReloadRefusedError("the task has ended"))
                 with anyio.CancelScope(shield=True):
                     await self._spark.close()
                     with anyio.move_on_after(RELEASE_SECONDS):
@@ -269,7 +274,7 @@ class TaskSupervisor:
     async def _live(self) -> int:
         backoff, code = Backoff(RESTART_WAIT), 0
         while await self._wanted():
-            match await self._run_once():
+            match self._tried(await self._run_once()):
                 case Stop():
                     code = int(self._parts.failed)
                     break
@@ -324,15 +329,7 @@ class TaskSupervisor:
         except LeaseLostError as error:
             return Failed(lease_lost(error))
         except LostCommitsError as error:
-            lost = error.mismatch
-            self._log.warning(
-                "target.lost-commits",
-                what=lost.what,
-                expected=lost.expected,
-                found=lost.found,
-                target=lost.target,
-                bucket=lost.bucket,
-            )
+            report_lost(error)
             return Retry(error, ran=started.is_set())
         except (TransientError, DatabaseUnavailableError) as error:
             saved, copied = saved_positions(self._generation), rows_copied(self._generation)
@@ -384,6 +381,31 @@ class TaskSupervisor:
                 self._phase, state="standby", since=now(), fault=None, standby_for=str(lease)
             )
 
+    def _tried(self, outcome: Outcome) -> Outcome:
+        """Return the outcome of a run; after a refused task file, that the former one goes on."""
+        tried = self._reload
+        if tried is None or not tried.refused(outcome):
+            return outcome
+        self._use(tried.former)
+        return outcome if isinstance(outcome, Stop) else Pause()
+
+    async def _accept_reload(self, accepted: anyio.Event) -> None:
+        await accepted.wait()
+        if self._reload is not None:
+            self._reload.accept()
+        self._reload, self._on_changed_rules = None, OnChangedRules.STOP
+
+    def _use(self, task: Task) -> None:
+        """Let the next generation run by another task file."""
+        self._reload = None
+        self._task, self._away = task, sources_of(task)
+        self._sources = [instance.source_id for instance in task.mysql_instances]
+        self._prechecks = Prechecks(task, self._away)
+        self._answers.task = task
+        address = address_of(task.target_database)
+        for user in (self._target_watch, self._stalled, self._keeper):
+            user.use(address)
+
     async def _run_generation(self, started: anyio.Event) -> bool:
         """Whether all is done. Of several errors of its actors the weightiest is raised."""
         generation = self._generation = Generation(
@@ -394,17 +416,22 @@ class TaskSupervisor:
             self._parts.blocked,
             self._away,
             self._learned,
-            self._options.on_changed_rules,
+            self._on_changed_rules,
         )
         generation.recopy, generation.reason_of = self._recopy, self._parts.reason_of
         given_up = anyio.Event()
+        if self._reload is not None:
+            self._reload.begun = True
         try:
             async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._accept_reload, generation.accepted)
                 tasks.start_soon(self._announce, started)
                 for one in (self._away.one_is_back, self._set_aside.one_is_due):
                     tasks.start_soon(self._take_up, one, started)
                 tasks.start_soon(self._end_without_lease)
-                tasks.start_soon(self._end_stalled, given_up, tasks.cancel_scope)
+                scope = tasks.cancel_scope
+                stops, close = lambda: self._wish == "stop", self._spark.close
+                tasks.start_soon(end_stalled, self._stalled, stops, given_up, scope, close)
                 tasks.start_soon(self._target_watch.run, started)
                 await generation.run(self._wished, started)
                 tasks.cancel_scope.cancel()
@@ -457,28 +484,6 @@ class TaskSupervisor:
         assert self._keeper.lost is not None
         raise self._keeper.lost
 
-    async def _end_stalled(self, given_up: anyio.Event, scope: anyio.CancelScope) -> None:
-        """End a generation whose stop would wait for a target that does not get on.
-
-        What is not saved is read again at the next start; the watermarks keep it exact.
-        """
-        trouble = ""
-        while not trouble:
-            await anyio.sleep(STOP_LOOK)
-            trouble = self._stalled.trouble if self._wish == "stop" else ""
-        self._log.warning("task.stopped-unsaved", writer=trouble)
-        given_up.set()
-        scope.cancel()
-        with anyio.CancelScope(shield=True):
-            # Jobs end with Spark: a cancellation would wait for them.
-            await self._spark.close()
-
-    async def _obey_signals(self) -> None:
-        with anyio.open_signal_receiver(*ending_signals()) as signals:
-            async for number in signals:
-                self._log.info("task.signal", signal=signal.Signals(number).name)
-                self.request("stop")
-
     async def _end_when_reached(self, until: Until) -> None:
         end = EndOfTask(until, source_setups(self._task), self._counts)
         await end.reached(lambda: self._generation if self._phase.state == "running" else None)
@@ -490,11 +495,9 @@ class TaskSupervisor:
         if request.command == "unlock-ddl-lock":
             running = self._running if self._phase.state == "running" else None
             renames = [lock.id for lock in running.mover.open_locks()] if running else []
+            coordination = running.coordination if running else None
             return await operator_commands.unlock(
-                running.coordination if running else None,
-                request.arguments,
-                self._task.name,
-                renames,
+                coordination, request.arguments, self._task.name, renames
             )
         if request.command == "validation":
             return await answer_validation(
@@ -502,6 +505,8 @@ class TaskSupervisor:
             )
         if request.command in ("binlog", "schema", "reconcile", "ends", "shards", "retire"):
             return await self._answers.take(request)
+        if request.command == "reload":
+            return await self._reload_file(request.arguments)
         if request.command == "recopy" and not request.arguments.get("truncate"):
             return await self._answers.recopy(request.arguments, self.status, self._go_on_with)
         try:
@@ -592,9 +597,4 @@ class TaskSupervisor:
 
     def _enter(self, state: TaskState) -> None:
         self._phase = replace(self._phase, state=state, since=now(), standby_for="")
-        if state == "paused":
-            self._log.info("task.paused", reason=self._reason)
-        elif state == "pausing":
-            self._log.info("task.pausing", reason=self._reason)
-        else:
-            self._log.info(_ENTERED[state])
+        log_state(state, self._reason)

@@ -59,6 +59,10 @@ class TargetWatch:
         self._written = written
         self._told: frozenset[CheckResult] | None = None
 
+    def use(self, address: DatabaseAddress) -> None:
+        """Log in by another address from the next connection on."""
+        self._address = address
+
     async def run(self, started: anyio.Event) -> None:
         """Watch from the start of a run on, until cancelled. Raises FatalError."""
         if ALL in self._ignored:

@@ -10,12 +10,14 @@ import json
 import re
 import sys
 from dataclasses import fields, is_dataclass
+from inspect import signature
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from typer import Typer
 
 import cli
-from actors.comparing.commands import _as_json
+from replicator.api import Task
+from replicator.api.comparison import findings_as_json
 from replicator.checks.check_items import ALL, CHECKS
 from replicator.checks.result import CheckResult
 from replicator.checks.source.estimates import TargetEstimate
@@ -36,7 +38,8 @@ from scripts.cli_reference import _parameters
 
 def published() -> dict[str, Any]:
     """By kind: log events with their fields, meta tables with their parts, commands with their
-    options, keys of JSON as paths, and names of checks."""
+    options, keys of JSON as paths, names of checks, and parameters of the Python API."""
+    findings = findings_as_json("", [_COMPARISON])
     return {
         "log events": {event.name: sorted(event.fields) for event in EVENTS},
         "meta tables": {table.suffix: list(table.parts) for table in META_TABLES},
@@ -44,10 +47,14 @@ def published() -> dict[str, Any]:
         "json": {
             "status": sorted({"condition", "needs_operator", *_keys(TaskStatus)}),
             "check": sorted(_keys_of(json.loads(checks_json("", [_CHECK], [ALL], [_ESTIMATE])))),
-            "compare": sorted(_keys_of(json.loads(_as_json("", [_COMPARISON])))),
+            "compare": sorted(_keys_of(json.loads(json.dumps(findings)))),
             "show-ddl-locks": sorted(_keys_of(json.loads(locks_json("", [])))),
         },
         "checks": sorted(CHECKS),
+        "python": {
+            f"Task.{name}": list(signature(getattr(Task, name)).parameters)
+            for name in ("open", "status", "locks", "shards", "wait", "compare")
+        },
     }
 
 

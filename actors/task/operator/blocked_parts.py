@@ -64,6 +64,14 @@ class BlockedParts:
         """Whether a fault blocks one of them that the operator must mend."""
         return any(block.fault is not None and not block.passing for block in self.blocks)
 
+    @property
+    def faulty(self) -> Parts:
+        """Those that a fault blocks."""
+        return Parts(
+            frozenset(target for target, block in self.targets.items() if block.fault),
+            frozenset(source for source, block in self.sources.items() if block.fault),
+        )
+
     def reason_of(self, target: TableName) -> str:
         """Return why a target is blocked: its fault, or that the operator has paused it."""
         block = self.targets.get(target) or self.targets.get(TableName(target.schema, ""))
@@ -352,3 +360,17 @@ def recopy_wanted(
             + (f", or name it, too: --source {' --source '.join(missing)}" if begun_again else "")
         )
     return targets
+
+
+def sources_by_target(
+    running: RunningTask | None, targets: Iterable[TableName]
+) -> dict[TableName, set[str]]:
+    """Return the sources of the shards of these targets, as far as they are known."""
+    known: dict[TableName, set[str]] = {target: set() for target in targets}
+    if running is not None:
+        registry = running.registry
+        for number, target in registry.targets():
+            if target in known:
+                members = map(registry.member, registry.members_of(number))
+                known[target] = {member.source for member in members}
+    return known

@@ -40,7 +40,7 @@ class FaultAnswers:
     state of the task, ``blocks`` what blocks it or parts of it.
     """
 
-    _task: Task
+    task: Task
     _lease: Lease
     _running: Callable[[], RunningTask | None]
     _state: Callable[[], TaskState]
@@ -53,7 +53,7 @@ class FaultAnswers:
         question of `wait`.
         """
         if request.command == "ends":
-            return await ends_reply(self._task, self._counts.retiring.done)
+            return await ends_reply(self.task, self._counts.retiring.done)
         if request.command == "shards":
             return shards_reply(self._running(), self._counts)
         if request.command == "retire":
@@ -79,7 +79,7 @@ class FaultAnswers:
             await anyio.sleep(LOOK_SECONDS)
         try:
             async with self._still:
-                command = RecopyCommand(self._task, self._lease, now, arguments)
+                command = RecopyCommand(self.task, self._lease, now, arguments)
                 found = await command.take()
         except (FencedError, LeaseLostError) as error:
             return Reply(ok=False, error=f"nothing was saved: {error}")
@@ -93,7 +93,7 @@ class FaultAnswers:
     async def _reconcile(self, arguments: Mapping[str, Any]) -> Reply:
         try:
             return await reconcile(
-                self._task, self._lease, self._running(), self._counts.reconciling, arguments
+                self.task, self._lease, self._running(), self._counts.reconciling, arguments
             )
         except (FencedError, LeaseLostError) as error:
             return Reply(ok=False, error=f"nothing was saved: {error}")
@@ -103,9 +103,9 @@ class FaultAnswers:
     async def _binlog(self, arguments: Mapping[str, Any]) -> Reply:
         try:
             if arguments.get("action") == "list":
-                return await operator_commands.list_overrides(self._task, self._lease)
+                return await operator_commands.list_overrides(self.task, self._lease)
             return await operator_commands.give_override(
-                self._task,
+                self.task,
                 self._lease,
                 {block.about for block in self._blocks() if isinstance(block.about, DdlEvent)},
                 lambda: running.overrides if (running := self._running()) else None,
@@ -122,7 +122,7 @@ class FaultAnswers:
         try:
             if arguments.get("action") == "list":
                 return await structure_commands.list_structures(
-                    self._task,
+                    self.task,
                     self._lease,
                     registry,
                     unread_rows(self._blocks(), arguments),
@@ -133,7 +133,7 @@ class FaultAnswers:
                 if self._state() != "paused" and unread is None:
                     return Reply(ok=False, error=f"the task is {self._state()}: pause it first")
                 return await structure_commands.declare_structure(
-                    self._task, self._lease, registry, unread, arguments
+                    self.task, self._lease, registry, unread, arguments
                 )
         except (FencedError, LeaseLostError) as error:
             return Reply(ok=False, error=f"nothing was saved: {error}")

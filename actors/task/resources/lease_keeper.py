@@ -51,6 +51,10 @@ class LeaseKeeper:
         self._taken = anyio.Event()
         self._log = structlog.get_logger()
 
+    def use(self, address: DatabaseAddress) -> None:
+        """Log in by another address from the next connection on."""
+        self._connection.address = address
+
     async def take(self, stop: anyio.Event, *, forgetting: bool = False) -> bool:
         """Take the lease, waiting for one of a process that may be gone; False on ``stop``.
 

@@ -20,6 +20,7 @@ from actors.refusals import refusal
 from actors.saved_position import saved_position
 from actors.sharding.coordination import ShardMode
 from actors.sharding.modes import SHARD_MODES
+from actors.task.startup.added_tables import add_tables
 from actors.task.startup.changed_task import refuse_missed
 from actors.task.startup.gtid_start import start_by_gtid
 from actors.task.startup.past_statements import created_between
@@ -354,7 +355,8 @@ async def refuse_uncopied(
 
     Those of ``blocked`` targets are not looked at, since nothing is written there. Members are in
     ``registry`` by now. A table that a statement after ``read_from`` creates will become one.
-    Raises TransientError, DatabaseUnavailableError, the server's error, too.
+    Raises TablesAddedError if some could be made members; TransientError,
+    DatabaseUnavailableError, the server's error, too.
     """
     copied = setup.source in await CopyStore(meta).copies()
     members = {registry.member(number).name for number in registry.members_in(setup.source)}
@@ -381,6 +383,9 @@ async def refuse_uncopied(
         return
     place = BinlogPosition(end.file, end.offset)
     lost = strangers.keys() - await created_between(setup, server, read_from, place)
+    if lost and copied and isinstance(read_from, SourcePosition):
+        missing = {name: strangers[name] for name in lost}
+        await add_tables(setup, meta, upstream, server, read_from, missing)
     if lost:
         raise uncopied_members(
             setup.source,

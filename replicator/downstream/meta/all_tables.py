@@ -32,6 +32,7 @@ from replicator.downstream.meta.retirements import RETIRED_TABLE
 from replicator.downstream.meta.row_owners import ROW_OWNER_TABLE
 from replicator.downstream.meta.rule_texts import RULES_TABLE
 from replicator.downstream.meta.statement_gtids import STATEMENT_GTID_TABLE
+from replicator.downstream.meta.switch_records import SWITCH_TABLE
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
 from replicator.downstream.meta.validation.validation_errors import VALIDATION_ERROR_TABLE
 from replicator.downstream.meta.validation.validation_keys import VALIDATION_KEY_TABLE
@@ -71,6 +72,7 @@ META_TABLES = (
     RECONCILIATION_TABLE,
     VERIFICATION_TABLE,
     RETIRED_TABLE,
+    SWITCH_TABLE,
 )
 """Every declaration there is; a test holds this against the modules of this package."""
 
@@ -131,6 +133,7 @@ ADDED_TABLES: frozenset[str] = frozenset(
         RECONCILIATION_TABLE.suffix,
         VERIFICATION_TABLE.suffix,
         RETIRED_TABLE.suffix,
+        SWITCH_TABLE.suffix,
     }
 )
 """The suffixes of the tables that an earlier release does not have."""

@@ -26,6 +26,8 @@ shards are read again, too.
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -81,6 +83,9 @@ PATIENCE = 60.0
 
 MOST_KEYS = 10_000
 """Keys in a transaction after which it does not search for more rows in the way."""
+
+SEARCH_SECONDS = 1.0
+"""Seconds that a transaction searches for rows in the way; the next attempt searches before it."""
 
 COUNTED_AT_ONCE = 50
 """Rows without a key that one statement counts."""
@@ -244,10 +249,11 @@ def repair_now(
     Raises OwnersChangedError, OutOfPatienceError and the driver's error; nothing is changed then.
     """
     otherwise: frozenset[bytes] = frozenset()
+    in_the_way: set[bytes] = set()
     for _ in range(ATTEMPTS):
         left = [found for found in differences if found.key not in otherwise]
         done = until_done(
-            partial(_repaired, comparison, left, servers, scope, otherwise),
+            partial(_repaired, comparison, left, servers, scope, otherwise, in_the_way),
             patience=PATIENCE,
             away=PATIENCE,
         )
@@ -263,22 +269,30 @@ def _repaired(
     servers: CompareServers,
     scope: RepairScope,
     but: Set[bytes],
+    in_the_way: set[bytes],
     _: bool,
 ) -> Repaired:
-    """Make one attempt; it is rolled back if the server stores a row with other values."""
+    """Make one attempt; it is rolled back if the server stores a row with other values.
+
+    ``in_the_way``: keys that a former attempt has found in the time that it had.
+    """
     sources = sorted({shard.source for shard in comparison.shards})
     with (
         contextlib.closing(_RepairSession(servers.target)) as session,
         contextlib.closing(Sessions(servers)) as sessions,
     ):
+        if in_the_way:
+            _by_keys(comparison, differences, sessions, in_the_way, math.inf)
         session.begin()
         try:
             lock_all_buckets(session, scope.watermarks, comparison.target.name, sources)
         except MySQLError as error:
             if error_code(error) not in NO_SUCH_TABLE:
                 raise
-        still_wrong = _by_keys if comparison.key else _by_counts
-        wrong = still_wrong(comparison, differences, sessions)
+        if comparison.key:
+            wrong = _by_keys(comparison, differences, sessions, in_the_way, SEARCH_SECONDS)
+        else:
+            wrong = _by_counts(comparison, differences, sessions)
         wrong.rows = [found for found in wrong.rows if found.key not in but]
         if any(found.in_shard is None for found in wrong.rows):
             _refuse_other_owners(scope, sessions)
@@ -342,12 +356,21 @@ def _text(value: object) -> str:
 
 
 def _by_keys(
-    comparison: ComparisonPlan, differences: Sequence[RowDifference], sessions: Sessions
+    comparison: ComparisonPlan,
+    differences: Sequence[RowDifference],
+    sessions: Sessions,
+    in_the_way: set[bytes],
+    seconds: float,
 ) -> _Wrong:
-    """Return the wrong rows with these keys, and the wrong rows that are in their way."""
+    """Return the wrong rows with these keys, and the wrong rows that are in their way.
+
+    ``in_the_way``: the known keys of these; new ones are added. If the search takes longer than
+    ``seconds``, raises the error of a lock that another transaction holds: so it is tried again.
+    """
+    ends = time.monotonic() + seconds
     seen = {difference.key: difference for difference in differences}
     unique = frozenset(place for places in comparison.further for place in places)
-    keys = dict.fromkeys(difference.key for difference in differences)
+    keys = dict.fromkeys([*seen, *in_the_way])
     while True:
         if not keys:
             return _Wrong([])
@@ -366,6 +389,10 @@ def _by_keys(
             right = frozenset(seen.keys() - groups.keys())
             return _Wrong(wrong, wanted, right, _named(shared, comparison))
         keys |= dict.fromkeys(others)
+        in_the_way |= others
+        if time.monotonic() > ends:
+            why = "the rows in the way of others are still searched for"
+            raise MySQLError(ER.LOCK_WAIT_TIMEOUT, why)
 
 
 def _named(

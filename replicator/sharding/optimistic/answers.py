@@ -350,7 +350,7 @@ def _executed(
     objections.look(found_by_former(unclear, keyed=keyed) if unclear else None)
     reconciled = objections.reconciled(known | found_by)
     reconciled |= {one.new for one in given if one.unclear}
-    fills = _fills(state, change)
+    fills = _fills(state, change, executed=True)
     for one in given:
         # Rows of the others have the fill with which the column was added.
         fill = fills.pop(one.old, fills[one.new])
@@ -425,7 +425,8 @@ def _judged(
         raise without_key(unclear, keyed=keyed)
     objections.look(narrower(rounded) if rounded else None)
     reconciled = objections.reconciled(known | found_by)
-    fills = _fills(state, change)
+    own = _is_own(state, before, together, change)
+    fills = _fills(state, change, executed=own)
     exec_fills = objections.fills if change.action is Action.EXEC else frozenset()
     for column in change.after.columns:
         if folded(column.name) in exec_fills:
@@ -437,7 +438,6 @@ def _judged(
     if without_value := without_value - (known - (before.columns.keys() if before else set())):
         raise without_fill(without_value, keyed=keyed)
     ceding = objections.types if change.action is Action.EXEC else frozenset()
-    own = _is_own(state, before, together, change)
     return JoinVerdict(
         StatementAnswer.TAKEN,
         standing,
@@ -505,12 +505,13 @@ def _kept(fills: Mapping[str, Fill], before: Shape | None, after: Shape) -> Mapp
     return {name: fill for name, fill in fills.items() if name not in dropped}
 
 
-def _fills(state: TargetState[Name], change: Change[Name]) -> dict[str, Fill]:
+def _fills(state: TargetState[Name], change: Change[Name], *, executed: bool) -> dict[str, Fill]:
+    """Return the fills after a statement; ``executed``: the target executes its text."""
     assert change.after is not None
     fills = dict(state.fills)
     for column in change.after.columns:
         name = folded(column.name)
-        if name not in fills or column_part(column.name) in change.touched.dropped:
+        if name not in fills or (executed and name in change.recreated):
             fills[name] = fill_of(change.after, column)
     return fills
 
@@ -526,6 +527,9 @@ def _is_own(
         return False
     others = [s.taken for name, s in state.members.items() if name != change.member]
     known = [taken for taken in others if taken is not None]
+    if any(t.column(name) for t in (*known, *state.left.values()) for name in change.recreated):
+        # It would remove the values of the others.
+        return False
     parted = gives_partitions(change.before, change.after, known)
     old, new = shape_of(change.before), shape_of(change.after)
     if parted is False or old.checks - new.checks:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Generic
 
 from replicator.mysql.names import folded
-from replicator.schema.effects.touched_parts import Touched, column_part
+from replicator.schema.effects.touched_parts import Touched, column_part, name_of_column
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.column_order import comparable
@@ -55,6 +55,11 @@ class Change(Generic[Name]):
     doubt: str = ""
     form: str = ""
     reconciles: bool = False
+
+    @property
+    def recreated(self) -> frozenset[str]:
+        """The columns that it drops and adds again."""
+        return frozenset(map(name_of_column, self.touched.dropped & self.touched.added))
 
 
 class ObjectionError(Exception):
@@ -146,10 +151,6 @@ def other_values(
                 " do not show where their values are"
             )
         return ObjectionError(Objection.NAME, f"it renames {names}, and {why}")
-    if anew := touched.dropped & touched.added:
-        return ObjectionError(
-            Objection.NAME, f"it drops {', '.join(sorted(anew))} and adds it again"
-        )
     if former.taken is None or change.before is None:
         return None
     for column in change.after.columns:
@@ -159,8 +160,10 @@ def other_values(
         if old.generated != column.generated:
             why = f"it makes {column.name} a generated column, or no longer one"
             return ObjectionError(Objection.ROWS, why)
-        # The target has already converted a ceded column to the type of the others.
-        if folded(column.name) not in former.ceded and not comparable(old, column):
+        # The target has already converted a ceded column to the type of the others. A column that
+        # is dropped and added again has no values to convert.
+        apart = folded(column.name) in former.ceded | change.recreated
+        if not apart and not comparable(old, column):
             return ObjectionError(
                 Objection.TYPE,
                 f"it converts the values of {column.name} ({old.type} to {column.type})"
@@ -183,6 +186,13 @@ def other_rows(
             found = _other_fill(state, former, change.after, column)
             if found is not None:
                 yield found
+    if change.recreated:
+        yield ObjectionError(
+            Objection.STALE,
+            f"it drops {', '.join(sorted(change.recreated))} and adds it again: its older rows on"
+            " the target still have their former values",
+            change.recreated,
+        )
     yield from former_values(former, change)
 
 

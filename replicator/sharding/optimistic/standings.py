@@ -117,13 +117,14 @@ class Objection(StrEnum):
     """The reason why a statement is open, which decides the operator's possible answers."""
 
     NAME = "name"
-    """It renames a column, or drops and adds it: its rows would have no column."""
+    """It renames a column: its rows would have no column."""
     TYPE = "type"
     """Its column and the others' have no type in common, or their values are converted."""
     FILL = "fill"
     """Its rows get another value in a new column than its rows on the target."""
     STALE = "stale"
-    """It adds a column again in which the target still has the shard's former values."""
+    """It adds a column again, or drops it and adds it: the target still has the shard's former
+    values there."""
     ROUNDED = "rounded"
     """A narrower type may have changed a shard's values, and the target has the former ones; or
     rows would be found by a column in which the target has former values."""

@@ -36,6 +36,7 @@ LIVES = {
 
 ELSEWHERE = {
     Failpoint.VERIFICATION_SAVED,
+    Failpoint.TABLES_ADDED,
     Failpoint.COPY_BEGUN,
     Failpoint.CHUNKS_PLANNED,
     Failpoint.CHUNK_WRITTEN,

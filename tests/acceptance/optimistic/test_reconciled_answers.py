@@ -29,6 +29,21 @@ CASES = {
         ("B1", "DROP v"),
         ("B1", "ADD v INT DEFAULT 6"),
     ),
+    "dropped and added again at once": (
+        ("A1", "DROP v, ADD v INT DEFAULT 5"),
+        ("B1", "DROP v, ADD v BIGINT DEFAULT 6"),
+        ("B2", "DROP v, ADD v BIGINT"),
+        ("A1", "DROP v, ADD v BIGINT DEFAULT 7 AFTER id"),
+    ),
+    "dropped and added again at once, where others lack it": (
+        ("A1", "ADD c INT DEFAULT 1"),
+        ("A1", "DROP c, ADD c BIGINT DEFAULT 2"),
+        ("B1", "ADD e INT"),
+        ("A1", "DROP c, ADD c BIGINT DEFAULT 3"),
+        ("B1", "ADD c BIGINT DEFAULT 4"),
+        ("B2", "ADD c BIGINT, ADD e INT"),
+        ("A1", "ADD e INT"),
+    ),
     "narrow and wide again": (
         ("A1", "MODIFY d DECIMAL(6,1)"),
         ("A1", "MODIFY d DECIMAL(9,4)"),

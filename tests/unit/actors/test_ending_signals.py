@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from actors.task.supervisor import ending_signals
+from actors.task.signals import ending_signals
 
 
 def test_a_hangup_ends_a_task_unless_nohup_has_had_it_ignored() -> None:

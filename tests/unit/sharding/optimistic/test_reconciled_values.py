@@ -13,7 +13,7 @@ from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.standings import Action, Objection, Standing
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import table
-from tests.support.optimistic_answers import B, bring, history_of
+from tests.support.optimistic_answers import B, bring, history_of, objection
 
 reconciling = partial(bring, reconciles=True)
 
@@ -42,6 +42,47 @@ def test_a_column_that_is_dropped_and_added_again() -> None:
     reconciling(found, "A", (B,), dropped="c")
     assert reconciling(found, "A", (B, ("c", "int", "")), added="c").reconciled == {"c"}
     assert found.state.members["A"].stale == frozenset()
+
+
+def test_a_column_that_is_dropped_and_added_again_at_once() -> None:
+    """The statement on the target would remove the values of the others."""
+    found = history_of("A", "B", "C")
+    for member in "AB":
+        reconciling(found, member, (B, ("c", "int", " DEFAULT 1")), added="c")
+    for kind, steps in (("int", False), ("bigint", True)):
+        made = reconciling(
+            found, "A", (B, ("c", kind, " DEFAULT 2")), dropped="c", added="c", converted=""
+        )
+        assert made.reconciled == {"c"}
+        assert (made.own, made.step) == (False, steps)
+    assert found.state.fills["c"].sql == "1", "rows of C have it"
+
+
+def test_a_column_that_its_only_shard_drops_and_adds_again_at_once() -> None:
+    """The target does the same, unless other parts of its shards differ."""
+    found = history_of("A", "B")
+    for member, name, own in (("A", "c", True), ("B", "d", False)):
+        reconciling(found, member, (B, (name, "int", " DEFAULT 1")), added=name)
+        after = (B, ("c", "bigint", " DEFAULT 2"))
+        made = reconciling(found, "A", after, dropped="c", added="c")
+        assert made.own is own
+        assert found.state.fills["c"].sql == "2"
+    made = reconciling(found, "A", (B, ("c", "bigint", " DEFAULT 3")), dropped="c", added="c")
+    assert made.reconciled == {"c"}
+    assert found.state.fills["c"].sql == "2"
+
+
+def test_a_type_that_joins_with_no_other_waits() -> None:
+    found = history_of("A", "B")
+    for member in "AB":
+        reconciling(found, member, (B, ("c", "int", "")), added="c")
+    verdicts = [
+        reconciling(found, member, (B, ("c", "date", "")), dropped="c", added="c")
+        for member in "AB"
+    ]
+    assert objection(verdicts[0]) is Objection.TYPE
+    assert verdicts[1].own
+    assert verdicts[1].granted == ("A",)
 
 
 def test_a_column_that_one_shard_makes_narrower() -> None:
