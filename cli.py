@@ -28,6 +28,7 @@ from actors.control.exit_codes import (
     RUN_CODES,
     SERVICE_CODES,
     STATUS_CODES,
+    SWITCH_CODES,
     WAIT_CODES,
     WRONG_USAGE,
     exit_code,
@@ -38,6 +39,7 @@ from actors.reconciling.commands import reconcile
 from actors.reporting.commands import report
 from actors.service.commands import service
 from actors.sharding.commands import show_ddl_locks, unlock_ddl_lock
+from actors.switching.commands import switch
 from actors.task.commands import check, list_structures, remove, run, set_structure
 from actors.validating.commands import validation
 from replicator.demo.commands import demo
@@ -131,6 +133,7 @@ app.command(epilog=CHECK_CODES)(with_messages(check))
 app.command(epilog=COMPARE_CODES)(with_messages(compare, unable=INCOMPLETE))
 app.command(epilog=STATUS_CODES)(with_messages(status))
 app.command(epilog=WAIT_CODES)(with_messages(wait))
+app.command(epilog=SWITCH_CODES)(with_messages(switch))
 for _command in (
     pause,
     resume,

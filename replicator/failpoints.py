@@ -120,6 +120,18 @@ class Failpoint(StrEnum):
     """The progress of a rolling verification is saved."""
     RECONCILING_ENDED = "reconciling-ended"
     """All rows of a target are compared, and the queue still has the entry."""
+    SWITCH_RECORDED = "switch-recorded"
+    """The variables that a switch is about to set are saved, none is set."""
+    SWITCH_FROZEN = "switch-frozen"
+    """The command has made the sources read-only."""
+    SWITCH_APPLIED = "switch-applied"
+    """Everything up to the ends of the binlogs is applied, the changed rows are not compared."""
+    SWITCH_COMPARED = "switch-compared"
+    """They are compared, AUTO_INCREMENT is not set."""
+    SWITCH_CERTIFIED = "switch-certified"
+    """The certificate is made, the task is not asked to save it."""
+    SWITCH_FINISHED = "switch-finished"
+    """The task has saved its end and the certificate, and runs; the files are not written."""
 
 
 _reached: dict[str, int] = {}

@@ -37,6 +37,7 @@ from actors.comparing.target_run import (
     sources_of,
 )
 from actors.comparing.task_progress import TaskProgress
+from actors.task.resources.finished_task import admit
 from actors.task.resources.spark import TaskSpark
 from actors.task.startup.check_scope import task_to_check
 from actors.task_setup import address_of
@@ -147,9 +148,12 @@ class TargetComparer:
     async def run(self) -> list[TargetComparison]:
         """Compare the targets, and return a result for each.
 
-        Raises RouteError, DatabaseUnavailableError, FatalError, OSError for files that can't be
-        written, and Spark's errors.
+        Raises RouteError, DatabaseUnavailableError, FatalError, TaskFinishedError, OSError for
+        files that can't be written, and Spark's errors.
         """
+        if self._options.repair is not None or self._options.repair_now:
+            # A repair would take back what the application has written since a switch.
+            await admit(self._task, reopens=False)
         found = await task_to_check(self._task)
         shards = await shards_of_targets(found, self._progress)
         self._servers = servers_of(found)

@@ -303,6 +303,8 @@ class _RangedComparison:
             self._doubts.append((len(result.ranges), looked.doubt))
         result.ranges.append(ComparedRange(looked.rows))
         result.rows += looked.rows
+        if result.checksum is not None:
+            result.checksum = None if looked.checksum is None else result.checksum + looked.checksum
         for shard, rows in zip(self._run.comparison.shards, looked.by_shard, strict=True):
             result.by_shard[str(shard)] = result.by_shard.get(str(shard), 0) + rows
 
@@ -375,6 +377,7 @@ class _WholeComparison:
         result, jobs = self._run.result, self._run.jobs
         tasks = await jobs.gate()
         job = partial(self._digests.look, counts=counts, tasks=tasks)
+        result.checksum = None
         result.rows, *of_shards = await submit(jobs.spark, job, starving=lambda _: None)
         names = map(str, self._run.comparison.shards)
         result.by_shard = dict(zip(names, of_shards, strict=True))

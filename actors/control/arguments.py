@@ -40,14 +40,16 @@ class RunOptions:
     """How `replicator run` is to run its task.
 
     ``exit_on_error``: a fault ends the process instead of pausing the task. ``until``: where the
-    task stops by itself. ``standby``: it waits while another process runs the task.
-    ``environment``: the variables with passwords, which the process has no longer.
+    task stops by itself. ``standby``: it waits while another process runs the task. ``reopen``: a
+    task that a switch has finished runs again. ``environment``: the variables with passwords, which
+    the process has no longer.
     """
 
     exit_on_error: bool = False
     on_changed_rules: OnChangedRules = OnChangedRules.STOP
     until: Until | None = None
     standby: bool = False
+    reopen: bool = False
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 

@@ -8,7 +8,8 @@ INCOMPLETE = 2
 
 _USAGE = "2 the command or the task file is wrong"
 RUN_CODES = (
-    f"Exit codes: 0 stopped in order; 1 a check failed, or a fault ended the task; {_USAGE}."
+    f"Exit codes: 0 stopped in order; 1 a check failed, or a fault ended the task; {_USAGE}, or a"
+    " switch has finished the task."
 )
 CHECK_CODES = (
     f"Exit codes: 0 no check failed; 1 a check failed, or a server does not answer; {_USAGE}."
@@ -24,6 +25,10 @@ STATUS_CODES = (
 WAIT_CODES = (
     "Exit codes: 0 everything is applied; 1 it is not: the time is over, somebody has to do"
     f" something first, or the task does not answer; {_USAGE}; 3 the task does not run here."
+)
+SWITCH_CODES = (
+    "Exit codes: 0 the task is finished, or with --dry-run can be; 1 it is not, and everything"
+    f" continues as before; {_USAGE}; 3 the task does not run here."
 )
 REMOVE_CODES = (
     "Exit codes: 0 the task is removed, or nothing was saved; 1 it runs, or the target refuses;"
@@ -47,6 +52,9 @@ DEMO_CODES = "Exit codes: 0 source and target are equal; 1 they are not, or some
 
 _CODES = {
     "actors.control.client.NotRunningError": NOT_RUNNING,
+    "actors.task.resources.finished_task.TaskFinishedError": WRONG_USAGE,
+    "actors.switching.freeze.FreezeError": FAILED,
+    "actors.switching.switching.SwitchError": FAILED,
     "config.problems.TaskFileError": WRONG_USAGE,
     "replicator.logs.LogFileError": WRONG_USAGE,
     "replicator.routing.routes.RouteError": WRONG_USAGE,

@@ -21,8 +21,8 @@ from urllib.parse import quote
 PROTOCOL_VERSION = 1
 STOP = "stop"
 """The command to end."""
-REQUEST_LIMIT = 64 * 1024
-"""Bytes of a request line."""
+REQUEST_LIMIT = 8 * 1024 * 1024
+"""Bytes of a request line: the certificate of a switch names every shard."""
 REPLY_LIMIT = 64 * 1024 * 1024
 """Bytes of a reply line: a status with very many targets is some megabytes."""
 

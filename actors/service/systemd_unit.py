@@ -49,7 +49,7 @@ StateDirectory=replicator
 StateDirectoryMode=0700
 Environment=HOME=/var/lib/replicator
 # Exit code 1: a check failed, or a server refused; a later start may do. 2: the task file or the
-# command line is wrong, so that no start can do.
+# command line is wrong, or `replicator switch` has finished the task, so that no start can do.
 Restart=on-failure
 RestartSec=30
 RestartPreventExitStatus=2

@@ -108,6 +108,15 @@ Standby = Annotated[
     ),
 ]
 
+Reopen = Annotated[
+    bool,
+    typer.Option(
+        "--reopen",
+        help="Run a task that `switch` has finished. Only if nothing has been written to its"
+        " targets since: the task writes what the shards have.",
+    ),
+]
+
 OnChangedRulesOption = Annotated[
     OnChangedRules,
     typer.Option(
@@ -137,6 +146,7 @@ def run(
     metrics: MetricsAddress = "",
     dry_run: DryRun = False,
     standby: Standby = False,
+    reopen: Reopen = False,
 ) -> None:
     """Run a task in the foreground. SIGTERM, Ctrl-C and the end of its terminal (SIGHUP) end it; it
     saves its batch first."""
@@ -154,9 +164,8 @@ def run(
     environment = _keep_from_children(task)
     most_bytes = _log_size(log_max_size) if log_max_size else 0
     logs.configure(log_level.value, log_file, task=task.name, most_bytes=most_bytes)
-    if task.warnings:
-        keys, findings = task.keys_without_effect, task.warnings
-        structlog.get_logger().warning("task-file.no-effect", keys=keys, findings=findings)
+    if keys := task.keys_without_effect:
+        structlog.get_logger().warning("task-file.no-effect", keys=keys, findings=task.warnings)
     _keep_to_memory(task)
     for finding in task.open_files:
         structlog.get_logger().warning("task-file.open-to-others", finding=finding)
@@ -174,7 +183,9 @@ def run(
         )
     # The first start of an installation compiles loops when their modules are imported.
     structlog.get_logger().info("task.step", step="programs")
-    options = RunOptions(on_error is OnError.EXIT, on_changed_rules, end, standby, environment)
+    options = RunOptions(
+        on_error is OnError.EXIT, on_changed_rules, end, standby, reopen, environment
+    )
     raise typer.Exit(_run(task, task_file, options))
 
 

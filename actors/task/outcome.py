@@ -23,6 +23,7 @@ from actors.faults import (
     TransientError,
 )
 from actors.refusals import refusal
+from actors.task.resources.finished_task import TaskFinishedError
 from actors.task.resources.lease_keeper import lease_lost
 from actors.task.startup.prechecks import PrecheckError
 from replicator.downstream.fence import FencedError
@@ -172,6 +173,8 @@ def remedies_of(error: BaseException, task: str, task_file: Path) -> tuple[str, 
                 "where that host can't be reached: end the process, or take its access to the"
                 " target away; the start waits until its lease has run out",
             )
+        case TaskFinishedError():
+            return error.remedies
         case JavaMissingError():
             return ("install Java, or set JAVA_HOME, then start the task again",)
         case RouteError():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import anyio
@@ -20,7 +21,6 @@ from actors.faults import FatalError, LostCommitsError, Parts, Recovery, Transie
 from actors.task.generation import Generation
 from actors.task.heartbeat import Heartbeat
 from actors.task.lock_backoff import LockBackoff
-from actors.task.operator import operator_commands
 from actors.task.operator.blocked_parts import (
     Block,
     BlockedParts,
@@ -29,7 +29,8 @@ from actors.task.operator.blocked_parts import (
     recopy_wanted,
     sources_by_target,
 )
-from actors.task.operator.fault_answers import FaultAnswers
+from actors.task.operator.fault_answers import TAKEN, FaultAnswers
+from actors.task.operator.switch_requests import SwitchRequests
 from actors.task.outcome import (
     Failed,
     Outcome,
@@ -45,6 +46,7 @@ from actors.task.outcome import (
 from actors.task.recurrence import Recurrence, rows_copied, saved_positions
 from actors.task.reload import Reload, ReloadRefusedError, changed_task, checked, sources_of
 from actors.task.resources.cancellation import done_unless
+from actors.task.resources.finished_task import admit
 from actors.task.resources.lease_keeper import LeaseKeeper, lease_lost
 from actors.task.resources.leftovers import cause_of, forget_saved, refuse_removed
 from actors.task.resources.spark import TaskSpark
@@ -56,7 +58,6 @@ from actors.task.target_watch import TargetWatch
 from actors.task.until import EndOfTask
 from actors.task.wiring.wiring import RunningTask
 from actors.task_setup import address_of, source_setups
-from actors.validating.operator_answers import answer_validation
 from config.models import Task
 from config.processing import host_and_port
 from replicator.downstream.meta.lease import Lease, LeaseLostError, LeaseState, this_process
@@ -137,6 +138,9 @@ class TaskSupervisor:
             lambda: list(self._blocks),
             self._still,
             self._counts,
+        )
+        self._switch = SwitchRequests(
+            task, self._lease, self.status, self._start_again, self.request, self._still
         )
         self._log = structlog.get_logger().bind(task=task.name)
 
@@ -345,8 +349,10 @@ class TaskSupervisor:
             await self._prechecks.make(self._parts.blocked.sources)
             return True
         self._log.info("task.step", step="checks")
-        if not await done_unless(self._wished, self._prechecks.make, self._parts.blocked.sources):
-            return False
+        admitted = partial(admit, self._task, reopens=self._options.reopen)
+        for step in (admitted, partial(self._prechecks.make, self._parts.blocked.sources)):
+            if not await done_unless(self._wished, step):
+                return False
         self._log.info("task.step", step="lease")
         forgetting = self._task.remove_meta
         if self._options.standby:
@@ -355,6 +361,8 @@ class TaskSupervisor:
             taken = await self._keeper.take(self._wished, forgetting=forgetting)
         if not taken:
             return False
+        # Another process may have finished the task while this one waited.
+        await admitted(self._lease)
         if forgetting:
             await forget_saved(self._task)
             self._log.info("meta.removed")
@@ -401,7 +409,7 @@ class TaskSupervisor:
         self._task, self._away = task, sources_of(task)
         self._sources = [instance.source_id for instance in task.mysql_instances]
         self._prechecks = Prechecks(task, self._away)
-        self._answers.task = task
+        self._answers.task = self._switch.task = task
         address = address_of(task.target_database)
         for user in (self._target_watch, self._stalled, self._keeper):
             user.use(address)
@@ -409,7 +417,7 @@ class TaskSupervisor:
     async def _run_generation(self, started: anyio.Event) -> bool:
         """Whether all is done. Of several errors of its actors the weightiest is raised."""
         generation = self._generation = Generation(
-            self._task,
+            self._switch.next_task,
             self._spark.context_unless,
             self._counts,
             self._lease,
@@ -492,18 +500,9 @@ class TaskSupervisor:
     async def _answer(self, request: Request) -> Reply:
         if request.command == "status":
             return Reply(ok=True, body=self.status().to_dict())
-        if request.command == "unlock-ddl-lock":
-            running = self._running if self._phase.state == "running" else None
-            renames = [lock.id for lock in running.mover.open_locks()] if running else []
-            coordination = running.coordination if running else None
-            return await operator_commands.unlock(
-                coordination, request.arguments, self._task.name, renames
-            )
-        if request.command == "validation":
-            return await answer_validation(
-                self._task, self._lease, self._counts.validation, request.arguments
-            )
-        if request.command in ("binlog", "schema", "reconcile", "ends", "shards"):
+        if request.command == "switch":
+            return await self._switch.take(request.arguments)
+        if request.command in TAKEN:
             return await self._answers.take(request)
         if request.command == "reload":
             return await self._reload_file(request.arguments)

@@ -37,7 +37,7 @@ def validation_status(backlog: ValidationBacklog) -> ValidationStatus | None:
         return None
     return ValidationStatus(
         checked=backlog.checked,
-        waiting=backlog.waiting_count,
+        waiting=backlog.waiting_count + sum(keys.count for keys in backlog.looking),
         seconds_behind=round(backlog.seconds, 1),
         suspects=len(backlog.suspects),
         skipped=backlog.skipped,

@@ -20,6 +20,7 @@ from actors.task.operator.reconcile_command import reconcile
 from actors.task.operator.recopy_command import RecopyCommand
 from actors.task.operator.shard_report import shards_reply
 from actors.task.wiring.wiring import RunningTask
+from actors.validating.operator_answers import answer_validation
 from config.models import Task
 from replicator.downstream.fence import FencedError
 from replicator.downstream.meta.lease import Lease, LeaseLostError
@@ -29,6 +30,11 @@ from replicator.status import TaskState, TaskStatus
 # A request waits for a task that is starting: how often it looks, at intervals of how many seconds.
 START_LOOKS = 400
 LOOK_SECONDS = 0.05
+
+TAKEN = frozenset(
+    {"binlog", "ends", "reconcile", "schema", "shards", "unlock-ddl-lock", "validation"}
+)
+"""Commands that a task takes beside its life."""
 
 
 @define(eq=False)
@@ -48,14 +54,18 @@ class FaultAnswers:
     _counts: TaskCounts
 
     async def take(self, request: Request) -> Reply:
-        """Answer `replicator binlog`, `schema`, `reconcile`, `shards`, or the first question of
-        `wait`.
-        """
+        """Answer a request for one of the commands `TAKEN`."""
         if request.command == "ends":
             return await ends_reply(self.task)
         if request.command == "shards":
             return shards_reply(self._running(), self._counts)
-        takes = {"binlog": self._binlog, "schema": self._schema, "reconcile": self._reconcile}
+        takes = {
+            "binlog": self._binlog,
+            "schema": self._schema,
+            "reconcile": self._reconcile,
+            "unlock-ddl-lock": self._unlock,
+            "validation": self._validation,
+        }
         return await takes[request.command](request.arguments)
 
     async def recopy(
@@ -85,6 +95,15 @@ class FaultAnswers:
             go_on_with(found.released)
         self._counts.reconciling.changed()
         return found.reply
+
+    async def _unlock(self, arguments: Mapping[str, Any]) -> Reply:
+        running = self._running() if self._state() == "running" else None
+        renames = [lock.id for lock in running.mover.open_locks()] if running else []
+        coordination = running.coordination if running else None
+        return await operator_commands.unlock(coordination, arguments, self.task.name, renames)
+
+    async def _validation(self, arguments: Mapping[str, Any]) -> Reply:
+        return await answer_validation(self.task, self._lease, self._counts.validation, arguments)
 
     async def _reconcile(self, arguments: Mapping[str, Any]) -> Reply:
         try:

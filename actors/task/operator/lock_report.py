@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from actors.lock_state import ShardStatement
 from actors.sharding.coordination import LockRemedy, OpenLock
 from actors.task.wiring.wiring import RunningTask
 from replicator.binlog.positions.position import Distance
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
+from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Claim
 from replicator.sharding.open_locks import LockView
 from replicator.status import (
@@ -27,6 +28,9 @@ from replicator.terminal.figures import some_by_source, some_of
 
 MOST_SHARDS = 5
 """Shards that a remedy names: the status and show-ddl-locks --all have all of them."""
+
+_LATEST = 1 << 62
+"""A key after every position of a binlog."""
 
 _SHOWN = 500
 """Characters of a statement among the remedies."""
@@ -84,7 +88,7 @@ def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
         conflict=LockConflict(conflict.version, _claim(conflict.ours), _claim(conflict.theirs))
         if conflict
         else None,
-        remedies=(*_blocked(running), *_ways(task, lock)),
+        remedies=(*_blocked(running), *_ways(task, lock, _alike(running, view))),
         reason=lock.reason,
         shard=lock.shard,
         holds=lock.holds,
@@ -167,7 +171,34 @@ def _way(task: str, unlock: str, way: LockRemedy) -> str:
     return f"`{unlock} {shard} --action {way.action}`: {way.text}"
 
 
-def _ways(task: str, lock: OpenLock) -> Iterator[str]:
+def _alike(
+    running: RunningTask, view: LockView[TableName, ShardStatement]
+) -> dict[str, list[TableName]]:
+    """Return by source the shards without the statement that have the structure after it."""
+    registry, item = running.registry, view.item
+    sources = [view.owner] if view.owner else [s for s in running.units if s not in view.missing]
+    numbers = [registry.number(Member(source, item.member)) for source in sources]
+    made = next((number for number in numbers if number is not None), None)
+    after = registry.held(made, item.at.transaction).structure if made is not None else None
+    if after is None:
+        return {}
+    found: dict[str, list[TableName]] = {}
+    for source, names in view.missing.items():
+        for name in names:
+            number = registry.number(Member(source, name))
+            held = registry.held(number, _LATEST).structure if number is not None else None
+            if held is not None and _parts(held) == _parts(after):
+                found.setdefault(source, []).append(name)
+    return found
+
+
+def _parts(table: Table) -> tuple[object, ...]:
+    """Return what a structure has, except for its options."""
+    whole = table.definition
+    return whole.columns, whole.keys, whole.checks, whole.foreign_keys, whole.partitioning
+
+
+def _ways(task: str, lock: OpenLock, alike: Mapping[str, Sequence[TableName]]) -> Iterator[str]:
     unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
     view = lock.view
     conflict = view.conflict
@@ -193,13 +224,19 @@ def _ways(task: str, lock: OpenLock) -> Iterator[str]:
         )
         yield f"`{unlock} --action skip`: the target keeps its rows, also those of this shard"
     elif view.missing:
-        lacking = {source: [*map(str, names)] for source, names in view.missing.items()}
+        lacking = {
+            source: [str(name) for name in names if name not in alike.get(source, ())]
+            for source, names in view.missing.items()
+        }
         if shown := some_by_source(lacking, MOST_SHARDS):
             yield f"run the statement on the other shards ({shown}): that resolves it"
-        yield (
-            f"`{unlock}`: the target executes it now; the shards that lack it may make it later,"
-            " and their rows are matched by column name"
+        having = {source: [*map(str, names)] for source, names in alike.items()}
+        if there := some_by_source(having, MOST_SHARDS):
+            there = f" These shards have the structure already, and can't make it: {there}."
+        later = (
+            " The shards that lack it may make it later, and their rows are matched by column name"
         )
+        yield f"`{unlock}`: the target executes it now.{there}{later if shown else ''}"
         yield f"`{unlock} --action skip`: all shards count as having it, and it is not executed"
     else:
         yield "wait: all shards have it, a source is still reading up to there"

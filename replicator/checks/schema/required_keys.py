@@ -29,7 +29,7 @@ async def check_required_key(
     Without a full copy the failure is a warning: a CREATE TABLE in the binlog may have a key.
     Raises DatabaseUnavailableError, the server's error.
     """
-    rows = await connection.fetch(
+    rows = await connection.fetch_once(
         "SHOW SESSION VARIABLES WHERE Variable_name IN (%s, %s, %s)", _NAMES
     )
     setting = required_by({str(key).lower(): str(value) for key, value in rows}, like.table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -43,6 +44,7 @@ from replicator.schema.structure.inspection import (
     list_tables,
     listed,
     read_table,
+    read_tables,
 )
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.alters import NoAlterError
@@ -118,9 +120,10 @@ async def _read_source(
             native = await connection.fetch(NATIVE_FOREIGN_KEYS)
             logs_cascades = [value for _, value in native] == ["OFF"]
             locks = task_mode != "incremental" and await needs_locks(connection)
-            for name, target in routed_tables(source, await list_tables(connection)):
-                table = await _readable(connection, name)
-                if table is not None:
+            routed = routed_tables(source, await list_tables(connection))
+            tables = await _readable(connection, [name for name, _ in routed])
+            for name, target in routed:
+                if (table := tables.get(name)) is not None:
                     member = Member(source.source_id, name)
                     rules = source.columns.of(name.schema, name.table)
                     shard = Shard(member, table, later_ddl, collations, logs_cascades, rules)
@@ -133,11 +136,17 @@ async def _read_source(
             connection.close()
 
 
-async def _readable(connection: Connection, name: TableName) -> Table | None:
+async def _readable(connection: Connection, names: Sequence[TableName]) -> dict[TableName, Table]:
+    """Return the structures of the tables that can be read; `check_source` names the others."""
     try:
-        return await read_table(connection, name)
+        return await read_tables(connection, names)
     except pymysql.err.MySQLError:
-        return None  # told by check_source, under dump_privilege
+        found: dict[TableName, Table] = {}
+        for name in names:
+            with contextlib.suppress(pymysql.err.MySQLError):
+                if (table := await read_table(connection, name)) is not None:
+                    found[name] = table
+        return found
 
 
 async def _check_target(

@@ -69,6 +69,7 @@ from replicator.mysql.context.statement_session import (
 from replicator.mysql.errors import (
     FOREIGN_KEY,
     LOGIN_REFUSED,
+    MISSING_PRIVILEGE,
     REFUSED_BY_TIDB,
     ErrorCode,
     error_code,
@@ -345,12 +346,22 @@ class DdlExecutor:
             raise
 
     async def _tolerate(self, ddl: DdlExecution, error: DdlRefusedError) -> None:
+        if await self._needs_no_database(ddl, error):
+            self._log.warning("ddl.database-refused", database=ddl.target.schema, reason=str(error))
+            return
         if ddl.change is None or error.code not in ALREADY_DONE:
             raise error
         found = await self._lacking(ddl, ddl.change)
         if found:
             text = f"{error.message}, and the target is not as the shard is: {'; '.join(found)}"
             raise DdlRefusedError(error.code, text) from error
+
+    async def _needs_no_database(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
+        """Return whether the account may not change a database that no target of the task is in."""
+        if ddl.target.table or ddl.instead is not None or error.code not in MISSING_PRIVILEGE:
+            return False
+        schema = ddl.target.schema
+        return all(target.schema != schema for target in await self._meta.targets())
 
     async def with_record(self, ddl: DdlExecution) -> DdlExecution:
         """Return an execution with the record of its event.

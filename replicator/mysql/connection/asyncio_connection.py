@@ -15,7 +15,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
-from typing import Any
+from typing import Any, cast
 
 import aiomysql
 import anyio
@@ -95,6 +95,10 @@ class _Cursor(aiomysql.Cursor):  # type: ignore[misc]
             )
 
 
+_ONCE = "once"
+"""The kind of what `Connection.fetch_once` keeps."""
+
+
 class Connection:
     """One connection to one server, opened when first used and again after it was lost.
 
@@ -126,6 +130,18 @@ class Connection:
         (ER_INVALID_CHARACTER_STRING). ``patience``: as of `execute`.
         """
         return (await self._answer(sql, args, patience))[0]
+
+    async def fetch_once(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query whose answer stays the same during a session.
+
+        Raises as `fetch`.
+        """
+        kept = self.kept.get((_ONCE, sql, *map(str, args)))
+        if kept is not None:
+            return cast("list[tuple[Any, ...]]", kept[1])
+        rows = await self.fetch(sql, args)
+        self.kept[_ONCE, sql, *map(str, args)] = "", rows
+        return rows
 
     async def execute(
         self, sql: str, args: Sequence[object] = (), *, patience: float | None = None

@@ -84,6 +84,7 @@ class Looked:
         rows: rows of the target.
         by_shard: rows of each shard.
         doubt: the keys that differ.
+        checksum: the sum of the rows' checksums on the target; None if there was no need for it.
         cuts: bounds at which to split a range that is too large; then all other fields are empty.
         failure: why a server could not be read.
     """
@@ -91,6 +92,7 @@ class Looked:
     rows: int = 0
     by_shard: tuple[int, ...] = ()
     doubt: Doubt | None = None
+    checksum: int | None = None
     cuts: tuple[tuple[bytes, ...], ...] = ()
     failure: str = ""
 
@@ -182,7 +184,7 @@ def _looked(
         (rows, summed), others = sums[0], sums[1:]
         digests = all(of_table < UNSUMMED for _, of_table in sums)
         if digests and (rows, summed) == (sum(r for r, _ in others), sum(s for _, s in others)):
-            return Looked(rows, tuple(rows for rows, _ in others))
+            return Looked(rows, tuple(rows for rows, _ in others), checksum=summed)
     if digests and comparison.key and not comparison.forms:
         counts, keys = _by_digests(comparison, look, sessions)
     else:

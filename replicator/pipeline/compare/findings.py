@@ -70,6 +70,7 @@ class TargetComparison:
     Attributes:
         rows: rows of the target.
         by_shard: rows of each shard.
+        checksum: the sum of the rows' checksums on the target; None if servers did not compute all.
         missing: rows of shards that the target lacks; like the next two, rows that stayed so.
         extra: rows that only the target has.
         different: rows with other values.
@@ -97,6 +98,7 @@ class TargetComparison:
     target: TableName
     rows: int = 0
     by_shard: dict[str, int] = field(default_factory=dict)
+    checksum: int | None = 0
     ranges: list[ComparedRange] = field(default_factory=list)
     missing: int = 0
     extra: int = 0

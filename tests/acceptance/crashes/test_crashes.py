@@ -72,11 +72,18 @@ ELSEWHERE = {
     Failpoint.ROWS_CORRECTED,
     Failpoint.RECONCILING_SAVED,
     Failpoint.RECONCILING_ENDED,
+    Failpoint.SWITCH_RECORDED,
+    Failpoint.SWITCH_FROZEN,
+    Failpoint.SWITCH_APPLIED,
+    Failpoint.SWITCH_COMPARED,
+    Failpoint.SWITCH_CERTIFIED,
+    Failpoint.SWITCH_FINISHED,
 }
 """Steps of the full copy, of coordinated DDL, of online schema changes, of rows that move and of
 another server that takes over: `test_copy_crashes`, `test_copy_ddl_crashes`,
 `test_shard_ddl_crashes`, `test_optimistic`, `test_online_ddl_crashes`,
-`test_moved_rows_crashes`, `test_failover_crashes` and `test_reconcile` die at them."""
+`test_moved_rows_crashes`, `test_failover_crashes`, `test_reconcile` and `test_killed_switch` die at
+them."""
 
 
 def test_every_step_is_hit() -> None:

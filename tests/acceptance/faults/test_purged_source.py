@@ -176,11 +176,20 @@ def until_done(task: TaskProcess, shards: Shards) -> None:
     task.until(lambda: is_equal(shards), "equal rows")
 
 
-@pytest.mark.also_tidb
+@pytest.mark.also_tidb(only="pessimistic")
 @pytest.mark.remedy("source.purged", "recopy")
 @pytest.mark.remedy("source.reset", "recopy")
-@pytest.mark.parametrize("way", ["purged", "reset"])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("mode", "way"),
+    [
+        ("pessimistic", "purged"),
+        ("optimistic", "reset"),
+        ("", "purged"),
+        pytest.param("pessimistic", "reset", marks=pytest.mark.slow),
+        pytest.param("optimistic", "purged", marks=pytest.mark.slow),
+        pytest.param("", "reset", marks=pytest.mark.slow),
+    ],
+)
 def test_the_printed_command_brings_a_source_back_while_readers_see_all_rows(
     purged: PurgedShards, tmp_path: Path, mode: str, way: str
 ) -> None:

@@ -73,6 +73,31 @@ async def rows(estate: ShardedEstate, expected: list[tuple[bytes | None, ...]]) 
     assert sorted(estate.rows().elements(), key=str) == sorted(expected, key=str)
 
 
+async def test_a_shard_that_has_the_structure_already_is_not_to_make_the_statement(
+    estate: ShardedEstate,
+) -> None:
+    """The remedy that is named instead is executed."""
+    estate.create("A1", "B1", "B2")
+    estate.ddl("B1", "ADD c INT DEFAULT 0")
+    estate.task = estate.started_now()
+    async with estate.merging():
+        estate.ddl("A1", "ADD c INT DEFAULT 0")
+        await estate.caught_up()
+        [lock] = locks(estate)
+        run, now_, _ = lock.remedies
+        assert f"(b: {estate.name('B2')})" in run
+        assert f"can't make it: b: {estate.name('B1')}. The shards that lack it may" in now_
+        estate.ddl("B2", "ADD c INT DEFAULT 0")
+        await estate.caught_up()
+        [lock] = locks(estate)
+        first, _ = lock.remedies
+        assert first.endswith(f"and can't make it: b: {estate.name('B1')}.")
+        assert await unlock(estate) == ""
+        for shard in estate.shards:
+            estate.put(shard, "{}, 5")
+        await estate.settled()
+
+
 async def test_case_102_unlock_with_another_default(estate: ShardedEstate) -> None:
     estate.create("A1", "B1")
     async with estate.merging():

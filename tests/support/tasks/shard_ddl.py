@@ -90,6 +90,10 @@ class ShardedEstate:
             instance["route-rules"].append("second")
         return values
 
+    def started_now(self) -> dict[str, object]:
+        """The task as it is when it starts at the present ends of the binlogs."""
+        return self._task()
+
     def server(self, shard: str) -> DatabaseServer:
         return self.sources[shard.lstrip("u")[0].lower()]
 

@@ -28,6 +28,8 @@ COMMANDS = [
         "service",
         "shards",
         "wait",
+        "switch",
+        "reload",
         "files",
     ),
 ]

@@ -1,0 +1,131 @@
+"""Making the sources read-only, and undoing it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+
+from attrs import define, field
+from pymysql.constants import ER
+from pymysql.err import MySQLError
+
+from replicator.mysql.connection.asyncio_connection import (
+    Connection,
+    DatabaseAddress,
+    DatabaseUnavailableError,
+)
+from replicator.mysql.errors import error_code, error_text
+from replicator.mysql.server.binlog_end import binlog_end
+
+READ_ONLY, SUPER_READ_ONLY = "read_only", "super_read_only"
+
+_DENIED = {ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR}
+
+
+class FreezeError(Exception):
+    """A source can't be made read-only, or writable again.
+
+    Attributes:
+        remedies: what to do.
+    """
+
+    def __init__(self, message: str, *remedies: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedies = remedies
+
+
+@define(eq=False)
+class Freezer:
+    """Reads and sets `read_only` on the sources.
+
+    Attributes:
+        addresses: the sources.
+        frozen: by source, the variables that this switch sets, with their former values.
+    """
+
+    _addresses: Mapping[str, DatabaseAddress]
+    frozen: Mapping[str, Mapping[str, int]] = field(factory=dict)
+
+    async def variables(self) -> dict[str, dict[str, int]]:
+        """Return `read_only` and, where there is one, `super_read_only` of each source."""
+        found = {}
+        for source, address in self._addresses.items():
+            with closing(Connection(address)) as connection:
+                rows = await connection.fetch(
+                    "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
+                    f" ('{READ_ONLY}', '{SUPER_READ_ONLY}')"
+                )
+                found[source] = {str(n).lower(): int(str(v).upper() != "OFF") for n, v in rows}
+        return found
+
+    async def writable(self) -> list[str]:
+        """Return the sources that are not read-only."""
+        found = await self.variables()
+        return [source for source, values in found.items() if not values.get(READ_ONLY)]
+
+    async def plan(self) -> Mapping[str, Mapping[str, int]]:
+        """Note what has to be set; the variables by source, with their present values."""
+        found = await self.variables()
+        self.frozen = {
+            source: {name: value for name, value in values.items() if not value}
+            for source, values in found.items()
+            if not all(values.values())
+        }
+        return self.frozen
+
+    async def freeze(self, seconds: int) -> None:
+        """Set what `plan` has noted. Raises FreezeError, DatabaseUnavailableError.
+
+        Args:
+            seconds: longest wait for transactions and table locks of other clients, per source.
+        """
+        for source, values in self.frozen.items():
+            with closing(Connection(self._addresses[source])) as connection:
+                try:
+                    await connection.execute(f"SET SESSION lock_wait_timeout = {seconds}")
+                    for name in sorted(values):
+                        await connection.execute(f"SET GLOBAL {name} = 1")
+                except MySQLError as error:
+                    if name == SUPER_READ_ONLY and error_code(error) in _DENIED:
+                        continue
+                    raise self._refused(source, error) from error
+
+    def _refused(self, source: str, error: MySQLError) -> FreezeError:
+        return FreezeError(
+            f"{source} can't be made read-only: {error_text(error)}",
+            "GRANT READ_ONLY ADMIN (MariaDB), or SYSTEM_VARIABLES_ADMIN and CONNECTION_ADMIN"
+            " (MySQL), to the account of the source",
+            f"`SET GLOBAL {READ_ONLY} = 1` on each source yourself, and switch without --freeze",
+        )
+
+    async def thaw(self) -> None:
+        """Give the variables their former values. Raises FreezeError for the sources left."""
+        left = []
+        for source, values in self.frozen.items():
+            # In MySQL, `read_only` can't be 0 while `super_read_only` is 1.
+            names = sorted(values, reverse=True)
+            statements = [f"SET GLOBAL {name} = 0" for name in names]
+            if source not in self._addresses:
+                left.append(f"{source} (not in the task file): {'; '.join(statements)}")
+                continue
+            try:
+                with closing(Connection(self._addresses[source])) as connection:
+                    for statement in statements:
+                        await connection.execute(statement)
+            except (DatabaseUnavailableError, MySQLError) as error:
+                left.append(f"{source} ({error}): {'; '.join(statements)}")
+        if left:
+            raise FreezeError(
+                f"still read-only, although the switch has ended: {', '.join(left)}",
+                "execute these statements there, or `replicator switch TASK.yaml --abort`",
+            )
+
+    async def ends(self) -> dict[str, str]:
+        """Return the end of each source's binlog, as `file:offset`."""
+        found = {}
+        for source, address in self._addresses.items():
+            with closing(Connection(address)) as connection:
+                end = await binlog_end(connection)
+                found[source] = f"{end.file}:{end.offset}" if end else ""
+        return found

@@ -1,0 +1,241 @@
+"""Foreign keys, triggers, events, views and privileges of shards that their target lacks.
+
+The task replicates rows and columns only, so the operator creates these objects on the target.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from pymysql.err import MySQLError
+
+from replicator.checks.result import CheckedPart, CheckResult
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.errors import error_text
+from replicator.mysql.names import Member, TableName, quote
+from replicator.schema.structure.structure import Table
+
+_FOREIGN_KEY = re.compile(r"^\s*(CONSTRAINT .*?FOREIGN KEY (\([^)]*\)) .*?),?$", re.MULTILINE)
+_TARGET = CheckedPart("target")
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A trigger of a table."""
+
+    table: TableName
+    name: str
+    timing: str
+    event: str
+    statement: str
+
+    @property
+    def effect(self) -> tuple[str, str, str]:
+        """What makes two triggers equal."""
+        return self.timing, self.event, " ".join(self.statement.split())
+
+
+@dataclass(slots=True)
+class ServerObjects:
+    """The objects in some schemas of a server.
+
+    Attributes:
+        events, views: CREATE statements by schema and name.
+        privileges: by account and schema, the privileges of the schema or of tables in it.
+        unread: what the account can't read, each with the reason.
+    """
+
+    triggers: list[Trigger] = field(default_factory=list)
+    events: dict[TableName, str] = field(default_factory=dict)
+    views: dict[TableName, str] = field(default_factory=dict)
+    privileges: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
+
+
+async def read_objects(address: DatabaseAddress, schemas: Collection[str]) -> ServerObjects:
+    """Read the objects in some schemas. Raises DatabaseUnavailableError."""
+    found = ServerObjects()
+    with closing(Connection(address)) as connection:
+        for schema in sorted(schemas):
+            for kind, read in (
+                ("triggers", _read_triggers),
+                ("events", _read_events),
+                ("views", _read_views),
+                ("privileges", _read_privileges),
+            ):
+                try:
+                    await read(connection, schema, found)
+                except MySQLError as error:
+                    found.unread.append(f"{kind} of {schema}: {error_text(error)}")
+    return found
+
+
+async def _read_triggers(connection: Connection, schema: str, found: ServerObjects) -> None:
+    rows = await connection.fetch(
+        "SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, ACTION_TIMING, EVENT_MANIPULATION,"
+        " ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = %s",
+        (schema,),
+    )
+    found.triggers += [
+        Trigger(TableName(schema, table), *map(_text, rest)) for table, *rest in rows
+    ]
+
+
+async def _read_events(connection: Connection, schema: str, found: ServerObjects) -> None:
+    rows = await connection.fetch(
+        "SELECT EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = %s", (schema,)
+    )
+    for (name,) in rows:
+        event = TableName(schema, name)
+        [row] = await connection.fetch(f"SHOW CREATE EVENT {event.quoted}")
+        found.events[event] = _text(row[3])
+
+
+async def _read_views(connection: Connection, schema: str, found: ServerObjects) -> None:
+    rows = await connection.fetch(
+        "SELECT TABLE_NAME FROM information_schema.VIEWS WHERE TABLE_SCHEMA = %s", (schema,)
+    )
+    for (name,) in rows:
+        view = TableName(schema, name)
+        [row] = await connection.fetch(f"SHOW CREATE VIEW {view.quoted}")
+        found.views[view] = _text(row[1])
+
+
+async def _read_privileges(connection: Connection, schema: str, found: ServerObjects) -> None:
+    rows = await connection.fetch(
+        "SELECT GRANTEE, PRIVILEGE_TYPE FROM information_schema.SCHEMA_PRIVILEGES"
+        " WHERE %s LIKE TABLE_SCHEMA"
+        " UNION SELECT GRANTEE, PRIVILEGE_TYPE FROM information_schema.TABLE_PRIVILEGES"
+        " WHERE TABLE_SCHEMA = %s"
+        " UNION SELECT GRANTEE, PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES"
+        " WHERE PRIVILEGE_TYPE IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'EXECUTE')",
+        (schema, schema),
+    )
+    for account, privilege in rows:
+        if privilege != "USAGE":
+            found.privileges.setdefault((str(account), schema), set()).add(str(privilege))
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value or "")
+
+
+def lacking_objects(
+    sources: Mapping[str, ServerObjects],
+    target: ServerObjects,
+    shards: Mapping[TableName, Mapping[Member, Table]],
+    tables: Mapping[TableName, Table | None],
+) -> list[CheckResult]:
+    """Return what the shards have and the target lacks, each with the statement that creates it.
+
+    Args:
+        shards: by target, its shards with their structures.
+        tables: the targets.
+    """
+    schemas: dict[tuple[str, str], set[str]] = {}
+    for name, members in shards.items():
+        for member in members:
+            schemas.setdefault((member.source, member.name.schema), set()).add(name.schema)
+    unread = [
+        _TARGET.warning("objects", f"{where}: {why}", "compare them yourself")
+        for where, objects in (*sources.items(), ("target", target))
+        for why in objects.unread
+    ]
+    return [
+        *_foreign_keys(shards, tables),
+        *_triggers(sources, target, shards),
+        *_named("event", {s: o.events for s, o in sources.items()}, target.events),
+        *_named("view", {s: o.views for s, o in sources.items()}, target.views),
+        *_privileges(sources, target, schemas),
+        *unread,
+    ]
+
+
+def _foreign_keys(
+    shards: Mapping[TableName, Mapping[Member, Table]], tables: Mapping[TableName, Table | None]
+) -> Iterator[CheckResult]:
+    for name, members in sorted(shards.items()):
+        table = tables.get(name)
+        there = {columns for _, columns in _keys_of(table)} if table else set[str]()
+        found: dict[str, tuple[str, list[str]]] = {}
+        for member, shard in members.items():
+            for definition, columns in _keys_of(shard):
+                if columns not in there:
+                    found.setdefault(columns, (definition, []))[1].append(str(member))
+        for columns, (definition, having) in found.items():
+            yield _TARGET.warning(
+                "foreign keys",
+                f"{name} lacks the foreign key {columns} of {_some(having)}",
+                f"`ALTER TABLE {name.quoted} ADD {definition}`",
+            )
+
+
+def _keys_of(table: Table) -> list[tuple[str, str]]:
+    return [(match[1], match[2]) for match in _FOREIGN_KEY.finditer(table.create_sql)]
+
+
+def _triggers(
+    sources: Mapping[str, ServerObjects],
+    target: ServerObjects,
+    shards: Mapping[TableName, Mapping[Member, Table]],
+) -> Iterator[CheckResult]:
+    for name, members in sorted(shards.items()):
+        there = {trigger.effect for trigger in target.triggers if trigger.table == name}
+        found: dict[tuple[str, str, str], tuple[Trigger, list[str]]] = {}
+        for member in members:
+            for trigger in sources[member.source].triggers:
+                if trigger.table == member.name and trigger.effect not in there:
+                    found.setdefault(trigger.effect, (trigger, []))[1].append(str(member))
+        for trigger, having in found.values():
+            yield _TARGET.warning(
+                "triggers",
+                f"{name} lacks the trigger {trigger.name} of {_some(having)}",
+                f"`CREATE TRIGGER {quote(trigger.name)} {trigger.timing} {trigger.event} ON"
+                f" {name.quoted} FOR EACH ROW {trigger.statement}`",
+            )
+
+
+def _named(
+    kind: str, sources: Mapping[str, Mapping[TableName, str]], target: Mapping[TableName, str]
+) -> Iterator[CheckResult]:
+    """Objects that the target has under the name, in any schema, or lacks."""
+    there = {name.table for name in target}
+    found: dict[str, tuple[str, list[str]]] = {}
+    for source, objects in sources.items():
+        for name, create in objects.items():
+            if name.table not in there:
+                found.setdefault(name.table, (create, []))[1].append(f"{source}: {name}")
+    for one, (create, having) in sorted(found.items()):
+        yield _TARGET.warning(
+            f"{kind}s", f"the target has no {kind} {one}, as {_some(having)}", f"`{create}`"
+        )
+
+
+def _privileges(
+    sources: Mapping[str, ServerObjects],
+    target: ServerObjects,
+    schemas: Mapping[tuple[str, str], Collection[str]],
+) -> Iterator[CheckResult]:
+    lacking: dict[tuple[str, str], set[str]] = {}
+    for source, objects in sources.items():
+        for (account, schema), privileges in objects.privileges.items():
+            for wanted in schemas.get((source, schema), ()):
+                missing = privileges - target.privileges.get((account, wanted), set())
+                if missing:
+                    lacking.setdefault((account, wanted), set()).update(missing)
+    for (account, schema), missing in sorted(lacking.items()):
+        listed = ", ".join(sorted(missing))
+        yield _TARGET.warning(
+            "privileges",
+            f"the account {account} has {listed} on shards, and not on the schema {schema}",
+            f"`GRANT {listed} ON {quote(schema)}.* TO {account}`",
+        )
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - 1
+    return f"{names[0]}" + (f" and {more} more" if more else "")

@@ -1,0 +1,351 @@
+"""The steps of a switch, from the rehearsal to the certificate; each can be aborted.
+
+Before the sources are read-only, all targets are compared, and the task begins to validate each row
+that it applies. So only the rows that were still on their way are compared in the frozen time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import anyio
+from pymysql.err import MySQLError
+from pyspark import SparkContext
+
+from actors.comparing.comparing import CompareOptions, TargetComparer
+from actors.comparing.kept_comparison import KeptComparison
+from actors.control.client import NotRunningError
+from actors.control.protocol import ControlError
+from actors.control.requests import command, status_of
+from actors.control.waiting import Waited, wait_until
+from actors.switching.certifying import (
+    SwitchedRows,
+    executed_statements,
+    made_certificate,
+    raise_numbers,
+)
+from actors.switching.freeze import Freezer
+from actors.switching.survey import Survey, survey
+from actors.task_setup import address_of
+from config.models import Task
+from replicator.checks.result import CheckResult
+from replicator.downstream.meta.switch_records import SwitchRecord, read_switch
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
+from replicator.mysql.names import TableName
+from replicator.pipeline.compare.findings import TargetComparison
+from replicator.status import TaskStatus
+from replicator.switch.certificate import SwitchCertificate
+from replicator.switch.readiness import (
+    Rehearsed,
+    compared_whole,
+    task_findings,
+    verification_findings,
+)
+
+LOOK_SECONDS = 0.1
+"""Seconds between two looks at the task or the sources."""
+
+START_SECONDS = 120.0
+"""Seconds that the task has to run again after a request."""
+
+
+class SwitchError(Exception):
+    """A switch is not possible, or was aborted; everything continues as before.
+
+    Attributes:
+        remedies: what to do.
+    """
+
+    def __init__(self, message: str, *remedies: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedies = remedies
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchOptions:
+    """The request of the operator.
+
+    Attributes:
+        freeze: the command makes the sources read-only itself.
+        timeout: longest time in seconds in which the sources are read-only before the end.
+    """
+
+    freeze: bool = False
+    timeout: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """The result of a switch.
+
+    Attributes:
+        seconds: from the freeze to the end; None if the switch had ended before.
+    """
+
+    certificate: SwitchCertificate
+    seconds: float | None = None
+
+
+class _NotKept:
+    """Keeps nothing of a comparison: a switch begins it again."""
+
+    async def load(self, asked: str) -> KeptComparison | None:
+        del asked
+        return None
+
+    async def save(self, kept: KeptComparison) -> None:
+        pass
+
+    async def remove(self) -> None:
+        pass
+
+
+async def switch_record(task: Task) -> SwitchRecord:
+    """Read what a switch of the task has saved.
+
+    Raises DatabaseUnavailableError and the server's error.
+    """
+    with closing(Connection(address_of(task.target_database))) as connection:
+        return await read_switch(connection, task.meta_schema, task.name)
+
+
+async def checked(task: Task) -> tuple[Survey, list[CheckResult]]:
+    """Make all checks of a switch. Raises NotRunningError, ControlError, RouteError,
+    DatabaseUnavailableError and a server's error.
+    """
+    status = await status_of(task.name)
+    found = await survey(task)
+    results = [
+        *task_findings(status),
+        *verification_findings(status, found.targets.keys()),
+        *found.numbering_findings(),
+        *await found.object_findings(),
+    ]
+    return found, results
+
+
+async def abort(task: Task) -> bool:
+    """Undo what an unfinished switch has set; whether there was anything to undo.
+
+    Raises SwitchError, FreezeError, DatabaseUnavailableError and a server's error.
+    """
+    record = await switch_record(task)
+    if record.finished:
+        raise SwitchError(
+            f"the switch of task {task.name} is finished, and can't be aborted any more",
+            "to use the shards again: `replicator run TASK.yaml --reopen`, then"
+            " `replicator switch TASK.yaml --abort`",
+        )
+    sources = {
+        i.source_id: address_of(task.source(i.source_id).connection) for i in task.mysql_instances
+    }
+    await Freezer(sources, record.frozen).thaw()
+    # A task that does not run keeps the record; the next switch removes it.
+    with suppress(NotRunningError):
+        await command(task.name, "switch", {"action": "end"})
+    return bool(record.frozen)
+
+
+@dataclass(slots=True)
+class Switch:
+    """One switch.
+
+    Attributes:
+        tell: reports a step to the operator.
+    """
+
+    task: Task
+    options: SwitchOptions
+    spark: Callable[[], Awaitable[SparkContext]]
+    tell: Callable[[str], None]
+    _freezer: Freezer = field(init=False)
+    _asked: bool = field(default=False, init=False)
+
+    async def run(self) -> Switched:
+        """Make the switch. Raises SwitchError, FreezeError and what `checked` raises."""
+        await abort(self.task)
+        found, results = await checked(self.task)
+        if failed := [result for result in results if result.state == "failed"]:
+            raise SwitchError(
+                f"the switch was not begun: {'; '.join(r.finding for r in failed)}",
+                *dict.fromkeys(way for result in failed for way in result.remedies),
+            )
+        self._freezer = Freezer(found.sources)
+        try:
+            return await self._switch(found)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._undo()
+            raise
+
+    async def _undo(self) -> None:
+        if self._asked:
+            # If the task has saved its end, rows of the shards do not reach the target any more.
+            try:
+                if (await switch_record(self.task)).finished:
+                    return
+            except (DatabaseUnavailableError, MySQLError) as error:
+                raise SwitchError(
+                    f"it is not known whether the task has saved its end: {error}. The sources"
+                    " stay read-only",
+                    "`replicator switch TASK.yaml` again, when the target can be reached: it shows"
+                    " the certificate, or begins again",
+                ) from error
+        try:
+            await self._freezer.thaw()
+        finally:
+            with suppress(NotRunningError, ControlError):
+                await command(self.task.name, "switch", {"action": "end"})
+        self.tell("aborted: the task and its sources continue as before")
+
+    async def _switch(self, found: Survey) -> Switched:
+        await command(self.task.name, "switch", {"action": "begin"})
+        status = await self._running_again()
+        statements = await executed_statements(self.task)
+        self.tell("comparing all rows, while the task validates the rows that it applies")
+        results = await self._compared(tuple(found.targets))
+        compared_at = datetime.now(UTC)
+        await self._freeze()
+        begun, frozen_at = time.monotonic(), datetime.now(UTC)
+        with anyio.move_on_after(self.options.timeout) as scope:
+            rows = SwitchedRows(results, compared_at, frozen_at)
+            certificate = await self._frozen(found, rows, status, statements)
+            return Switched(certificate, time.monotonic() - begun)
+        assert scope.cancelled_caught
+        raise SwitchError(
+            f"aborted: the sources were read-only for {self.options.timeout:g} s, and not"
+            " everything was applied and compared",
+            f"`replicator wait {self.task.name}` shows what the task waits for",
+            "a longer --timeout",
+        )
+
+    async def _frozen(
+        self,
+        found: Survey,
+        rows: SwitchedRows,
+        before: TaskStatus,
+        statements: Mapping[TableName, int],
+    ) -> SwitchCertificate:
+        """Everything that happens while the sources are read-only."""
+        skipped = before.validation.skipped if before.validation else 0
+        while True:
+            waited = await self._applied()
+            self.tell(f"everything is applied after {waited.seconds:.1f} s")
+            reach(Failpoint.SWITCH_APPLIED)
+            left_out, skipped_by_now = await self._validated()
+            changed = await executed_statements(self.task)
+            rehearsed = [
+                Rehearsed(
+                    name,
+                    result.seconds,
+                    target.keyed
+                    and changed.get(name) == statements.get(name)
+                    and not any(text.startswith(f"{name}: ") for text in left_out),
+                )
+                for name, target in found.targets.items()
+                if (result := rows.before.get(name)) is not None
+            ]
+            whole = compared_whole(rehearsed, skipped=skipped_by_now - skipped)
+            if whole:
+                self.tell(
+                    f"the changed rows are compared; comparing all rows of {len(whole)} targets"
+                )
+            again = await self._compared(whole) if whole else {}
+            reach(Failpoint.SWITCH_COMPARED)
+            await found.read_numbers()
+            rows = replace(rows, frozen=again, numbers=await raise_numbers(found))
+            # A privileged client may write in spite of `read_only`.
+            if await self._freezer.ends() == waited.until:
+                break
+            self.tell("a source was written to although it is read-only; waiting again")
+        certificate = await made_certificate(self.task, found, waited, rows, self._freezer.frozen)
+        reach(Failpoint.SWITCH_CERTIFIED)
+        text = certificate.to_json()
+        # From here on, an abort would leave the operator in doubt.
+        self._asked = True
+        with anyio.CancelScope(shield=True):
+            try:
+                await command(self.task.name, "switch", {"action": "finish", "certificate": text})
+            except (ControlError, NotRunningError):
+                # The task may have ended between its save and its answer.
+                if not (await switch_record(self.task)).finished:
+                    raise
+        return certificate
+
+    async def _freeze(self) -> None:
+        """Make the sources read-only, or wait until they are."""
+        if self.options.freeze:
+            frozen = await self._freezer.plan()
+            await command(self.task.name, "switch", {"action": "freeze", "frozen": frozen})
+            await self._freezer.freeze(max(1, int(self.options.timeout)))
+            reach(Failpoint.SWITCH_FROZEN)
+            self.tell("the sources are read-only")
+        told: list[str] = []
+        while writable := await self._freezer.writable():
+            if writable != told:
+                self.tell(f"waiting until these sources are read-only: {', '.join(writable)}")
+            told = writable
+            await anyio.sleep(LOOK_SECONDS)
+
+    async def _running_again(self) -> TaskStatus:
+        with anyio.move_on_after(START_SECONDS):
+            while True:
+                with suppress(ControlError):
+                    status = await status_of(self.task.name)
+                    if status.state == "running":
+                        return status
+                await anyio.sleep(LOOK_SECONDS)
+        raise SwitchError("the task has not begun to validate its rows: see its log")
+
+    async def _applied(self) -> Waited:
+        waited = await wait_until(self.task.name, ["now"], self.options.timeout)
+        if not waited.reached:
+            raise SwitchError(
+                f"not everything is applied: {'; '.join(waited.reasons)}",
+                f"`replicator status {self.task.name}` shows what to do",
+            )
+        return waited
+
+    async def _validated(self) -> tuple[tuple[str, ...], int]:
+        """Wait until each changed row is compared; the targets left out, and the keys skipped."""
+        while True:
+            validation = (await status_of(self.task.name)).validation
+            if validation is None:
+                raise SwitchError("the task does not validate its rows: it was started again")
+            if validation.errors:
+                raise SwitchError(
+                    f"{validation.errors:,} changed rows differ from those of their shards",
+                    f"`replicator validation show-error {self.task.name}`",
+                )
+            if not (validation.waiting or validation.suspects):
+                return validation.left_out, validation.skipped
+            await anyio.sleep(LOOK_SECONDS)
+
+    async def _compared(
+        self, targets: tuple[TableName, ...]
+    ) -> Mapping[TableName, TargetComparison]:
+        """Compare all rows of targets. Raises SwitchError if they differ."""
+        options = CompareOptions(targets=targets)
+        comparer = TargetComparer(self.task, options, self.spark, keeper=_NotKept())
+        results = await comparer.run()
+        for one in results:
+            if one.unequal or one.incomplete or one.held:
+                raise SwitchError(
+                    f"{one.target} and its shards are not equal: {_difference(one)}",
+                    f"`replicator compare TASK.yaml --tables {one.target}` shows the rows",
+                )
+        return {one.target: one for one in results}
+
+
+def _difference(found: TargetComparison) -> str:
+    counts = ("missing", "extra", "different", "held", "unsettled", "unowned")
+    named = [f"{getattr(found, n):,} rows {n}" for n in counts if getattr(found, n)]
+    named += [found.failure, found.blocked, *found.structure]
+    named += [f"{out.column} is not compared: {out.why}" for out in found.left_out]
+    return "; ".join(filter(None, named))
