@@ -104,8 +104,11 @@ class OptimisticGroup(GroupActor):
         """
         for effect in effects:
             alters = effect.kind is EffectKind.ALTER and not effect.undecided
-            if alters and Member(self.source, effect.table) in self._held:
-                await self._learner.learn(self.source, effect, statement)
+            member = Member(self.source, effect.table)
+            if alters and member in self._held:
+                learned = await self._learner.learn(self.source, effect, statement)
+                target = self.registry.target_name(self.target)
+                await self._answers.histories.follow_held(target, member, learned.certain)
 
     def _flowing(self, rows: RowEvents) -> RowEvents | None:
         """The rows of the present version: neither held, nor applied before it."""
