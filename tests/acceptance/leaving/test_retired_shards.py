@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
+import anyio
 import pytest
 from structlog.testing import capture_logs
 
 from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.retired_shards import retirements_of
+from actors.task.generation import Generation
+from actors.task.operator.retire_command import RetireCommand
 from actors.task.startup import retiring
 from config.models import Task
 from replicator.pipeline.compare.findings import TargetComparison
-from tests.support.tasks.retiring import retired
-from tests.support.tasks.running import settles
+from replicator.sandbox.server import DatabaseServer
+from tests.support.servers.binlog_ends import end_of
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, settles
 from tests.support.tasks.shard_ddl import ShardedEstate
 from tests.support.tasks.task_files import load
 
@@ -28,6 +33,32 @@ def member(estate: ShardedEstate, shard: str) -> Sequence[str]:
 
 def task_of(estate: ShardedEstate) -> Task:
     return load(estate._folder, estate.task)
+
+
+async def retired(
+    generation: Generation,
+    servers: Mapping[str, DatabaseServer],
+    *shards: Sequence[str],
+    sources: Collection[str] = (),
+) -> tuple[str, ...]:
+    """Ask until it is done, or only the operator can help; the reasons then."""
+    ends = {name: str(end_of(server)) for name, server in servers.items()}
+    named = {*sources, *(source for source, *_ in shards)}
+    arguments: dict[str, Any] = {
+        "sources": list(sources),
+        "shards": [list(shard) for shard in shards],
+        "ends": {name: end for name, end in ends.items() if name in named},
+    }
+    with anyio.fail_after(PATIENCE):
+        while True:
+            reply = RetireCommand(generation.running, generation.counts).reply(arguments)
+            if not reply.ok:
+                return (reply.error,)
+            if reply.body["done"]:
+                return ()
+            if reply.body["final"]:
+                return tuple(map(str, reply.body["reasons"]))
+            await anyio.sleep(LOOK_SECONDS)
 
 
 async def retire(estate: ShardedEstate, *shards: str, source: str = "") -> tuple[str, ...]:
