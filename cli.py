@@ -14,7 +14,17 @@ import typer
 
 from actors.commands import encrypt, files
 from actors.comparing.commands import compare
-from actors.control.commands import pause, recopy, reload, resume, shards, status, stop, wait
+from actors.control.commands import (
+    pause,
+    recopy,
+    reload,
+    resume,
+    retire,
+    shards,
+    status,
+    stop,
+    wait,
+)
 from actors.control.exit_codes import (
     ASKING_CODES,
     CHECK_CODES,
@@ -143,6 +153,7 @@ for _command in (
     recopy,
     reload,
     reconcile,
+    retire,
     shards,
     show_ddl_locks,
     unlock_ddl_lock,
