@@ -170,6 +170,12 @@ class Switch:
     async def run(self) -> Switched:
         """Make the switch. Raises SwitchError, FreezeError and what `checked` raises."""
         await abort(self.task)
+        # This may have started a new run.
+        with anyio.move_on_after(START_SECONDS):
+            while True:
+                if (await status_of(self.task.name)).state != "starting":
+                    break
+                await anyio.sleep(LOOK_SECONDS)
         found, results = await checked(self.task)
         if failed := [result for result in results if result.state == "failed"]:
             raise SwitchError(
@@ -211,8 +217,8 @@ class Switch:
         self.tell("comparing all rows, while the task validates the rows that it applies")
         results = await self._compared(tuple(found.targets))
         compared_at = datetime.now(UTC)
-        await self._freeze()
-        begun, frozen_at = time.monotonic(), datetime.now(UTC)
+        begun = await self._freeze()
+        frozen_at = datetime.now(UTC)
         with anyio.move_on_after(self.options.timeout) as scope:
             rows = SwitchedRows(results, compared_at, frozen_at)
             certificate = await self._frozen(found, rows, status, statements)
@@ -238,7 +244,7 @@ class Switch:
             waited = await self._applied()
             self.tell(f"everything is applied after {waited.seconds:.1f} s")
             reach(Failpoint.SWITCH_APPLIED)
-            left_out, skipped_by_now = await self._validated()
+            left_out, skipped_by_now = await self._validated(before.pid)
             changed = await executed_statements(self.task)
             rehearsed = [
                 Rehearsed(
@@ -278,11 +284,13 @@ class Switch:
                     raise
         return certificate
 
-    async def _freeze(self) -> None:
-        """Make the sources read-only, or wait until they are."""
+    async def _freeze(self) -> float:
+        """Make the sources read-only, or wait until they are; when that began."""
+        begun = 0.0
         if self.options.freeze:
             frozen = await self._freezer.plan()
             await command(self.task.name, "switch", {"action": "freeze", "frozen": frozen})
+            begun = time.monotonic()
             await self._freezer.freeze(max(1, int(self.options.timeout)))
             reach(Failpoint.SWITCH_FROZEN)
             self.tell("the sources are read-only")
@@ -292,6 +300,7 @@ class Switch:
                 self.tell(f"waiting until these sources are read-only: {', '.join(writable)}")
             told = writable
             await anyio.sleep(LOOK_SECONDS)
+        return begun or time.monotonic()
 
     async def _running_again(self) -> TaskStatus:
         with anyio.move_on_after(START_SECONDS):
@@ -312,12 +321,16 @@ class Switch:
             )
         return waited
 
-    async def _validated(self) -> tuple[tuple[str, ...], int]:
+    async def _validated(self, pid: int) -> tuple[tuple[str, ...], int]:
         """Wait until each changed row is compared; the targets left out, and the keys skipped."""
         while True:
-            validation = (await status_of(self.task.name)).validation
-            if validation is None:
-                raise SwitchError("the task does not validate its rows: it was started again")
+            status = await status_of(self.task.name)
+            validation = status.validation
+            if validation is None or status.pid != pid:
+                raise SwitchError(
+                    "the task was started again meanwhile, and does not validate its rows",
+                    "`replicator switch TASK.yaml` again",
+                )
             if validation.errors:
                 raise SwitchError(
                     f"{validation.errors:,} changed rows differ from those of their shards",
