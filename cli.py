@@ -14,7 +14,17 @@ import typer
 
 from actors.commands import encrypt, files
 from actors.comparing.commands import compare
-from actors.control.commands import pause, recopy, reload, resume, shards, status, stop, wait
+from actors.control.commands import (
+    pause,
+    recopy,
+    reload,
+    resume,
+    retire,
+    shards,
+    status,
+    stop,
+    wait,
+)
 from actors.control.exit_codes import (
     ASKING_CODES,
     CHECK_CODES,
@@ -34,6 +44,7 @@ from actors.control.exit_codes import (
     exit_code,
     innermost,
 )
+from actors.proposing.commands import init
 from actors.reading.commands import inject, list_overrides, replace, skip
 from actors.reconciling.commands import reconcile
 from actors.reporting.commands import report
@@ -129,6 +140,7 @@ app = typer.Typer(
 )
 app.callback()(options)
 app.command(epilog=RUN_CODES)(with_messages(run, logs=True))
+app.command(epilog=CHECK_CODES)(with_messages(init))
 app.command(epilog=CHECK_CODES)(with_messages(check))
 app.command(epilog=COMPARE_CODES)(with_messages(compare, unable=INCOMPLETE))
 app.command(epilog=STATUS_CODES)(with_messages(status))
@@ -141,6 +153,7 @@ for _command in (
     recopy,
     reload,
     reconcile,
+    retire,
     shards,
     show_ddl_locks,
     unlock_ddl_lock,

@@ -8,17 +8,26 @@ one generation.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 import anyio
 import numpy as np
 
 from actors.validation_backlog import ValidationBacklog
+from replicator.downstream.meta.retirements import EVERY_SHARD, Retirement
 from replicator.kernels.compiled import Integers
 from replicator.monitoring.meters import TaskMeters
 from replicator.mysql.names import Member, TableName
-from replicator.status import CopyStatus, Reconciling, UnreadableShard, VerifiedTarget, now
+from replicator.status import (
+    CopyStatus,
+    Reconciling,
+    ShardStatus,
+    UnreadableShard,
+    VerifiedTarget,
+    now,
+)
 
 
 @dataclass(slots=True)
@@ -180,6 +189,45 @@ class ReconciliationCounts:
 
 
 @dataclass(slots=True)
+class RetiringShards:
+    """The shards that the operator retires, and the retired ones.
+
+    Attributes:
+        asked: by source, the shards to retire at the next start of the actors; None for all.
+        refused: why the last of these were not retired.
+        done: the retired shards of the task.
+        wanted: set when a shard is asked for.
+    """
+
+    asked: dict[str, frozenset[TableName] | None] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+    done: Sequence[Retirement] = ()
+    wanted: anyio.Event = field(default_factory=anyio.Event)
+
+    def ask(self, shards: Mapping[str, frozenset[TableName] | None]) -> None:
+        """Have shards retired."""
+        self.asked, self.refused = dict(shards), ()
+        self.wanted.set()
+
+    def answer(self, refused: tuple[str, ...]) -> None:
+        """Note what became of the request."""
+        self.asked, self.refused, self.wanted = {}, refused, anyio.Event()
+
+    def status(self) -> tuple[ShardStatus, ...]:
+        """The retired shards."""
+        return tuple(
+            ShardStatus(
+                one.member.source,
+                str(one.member.name),
+                str(one.target),
+                retired=datetime.fromtimestamp(one.at, UTC),
+            )
+            for one in self.done
+            if one.member.name != EVERY_SHARD
+        )
+
+
+@dataclass(slots=True)
 class TaskCounts:
     """The counts of a task: of its sources by id, of its targets by name.
 
@@ -203,6 +251,7 @@ class TaskCounts:
     validation: ValidationBacklog = field(default_factory=ValidationBacklog)
     unreadable: UnreadableShards = field(default_factory=UnreadableShards)
     reconciling: ReconciliationCounts = field(default_factory=ReconciliationCounts)
+    retiring: RetiringShards = field(default_factory=RetiringShards)
     verified: dict[TableName, VerifiedTarget] = field(default_factory=dict)
 
     @property

@@ -136,7 +136,7 @@ def _setup(task: Task, instance: Instance) -> SourceSetup:
         server_id=source.server_id or _server_id(task.name, source.source_id, socket.gethostname()),
         use_gtid=source.enable_gtid,
         meta=instance.meta,
-        router=Router(allow_list, routes, _online_names(task)),
+        router=Router(allow_list, routes, _online_names(task), task.retired_of(instance)),
         routes=routes,
         rules=rules,
         columns=rules.columns(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
@@ -254,6 +255,7 @@ class Task(Section):
     _variables: tuple[str, ...] = PrivateAttr(default=())
     _open_files: tuple[str, ...] = PrivateAttr(default=())
     _file: str = PrivateAttr(default="TASK.yaml")
+    _retired: frozenset[tuple[str, str, str]] = PrivateAttr(default=frozenset())
 
     @property
     def file(self) -> str:
@@ -295,6 +297,21 @@ class Task(Section):
         task._open_files = open_files
         task._file = file
         return task
+
+    def without(self, sources: Collection[str], shards: Collection[tuple[str, str, str]]) -> Task:
+        """Return this task without some sources, and without shards (source, schema, table)."""
+        left = tuple(i for i in self.mysql_instances if i.source_id not in sources)
+        task = self.model_copy(update={"mysql_instances": left})
+        task._retired = frozenset(shards)
+        return task
+
+    def retired_of(self, instance: Instance) -> frozenset[tuple[str, str]]:
+        """The shards of an instance, as schema and table, that are left out whatever its rules."""
+        return frozenset(
+            (schema, table)
+            for source, schema, table in self._retired
+            if source == instance.source_id
+        )
 
     @property
     def follows_online_ddl(self) -> bool:

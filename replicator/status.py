@@ -17,9 +17,8 @@ TaskState = Literal[
     "starting", "standby", "running", "pausing", "paused", "stopping", "stopped", "killed"
 ]
 """``standby``: another process runs the task, and this one waits to take over. ``killed``: the
-process is gone without having stopped the task. ``paused``: also after a fault of the whole task
-that needs the operator. A fault of a part only blocks the part, and the task is ``running``.
-"""
+process is gone without having stopped the task. ``paused``: also after a fault of the whole task.
+A fault of a part only blocks the part, and the task is ``running``."""
 
 PartKind = Literal["target", "source"]
 """A part that can be blocked while the rest of the task continues."""
@@ -27,14 +26,12 @@ PartKind = Literal["target", "source"]
 LockState = Literal["waiting", "conflict", "resolving"]
 """``waiting`` for shards; ``conflict``: waiting for the operator; ``resolving``: being executed."""
 
-
 ReconcilingState = Literal["queued", "comparing", "waiting", "failed"]
 """``waiting`` for something that needs nobody; ``failed``: needs the operator, and is retried."""
 
 CopyState = Literal["copying", "finished", "deferred"]
-"""``finished``: all rows are on the target, and later changes come from the binlog. ``deferred``:
-the same, except for some shards that are copied again when their targets have their statements.
-"""
+"""``finished``: all rows are on the target. ``deferred``: the same, except for some shards that are
+copied again when their targets have their statements."""
 
 
 class StatusFormatError(Exception):
@@ -401,7 +398,7 @@ class UnreadableShard:
 
 @dataclass(frozen=True, slots=True)
 class ShardStatus:
-    """A shard that the task follows.
+    """A shard that the task follows, or a retired one.
 
     Attributes:
         version: the version of the target that its rows are applied at now.
@@ -409,6 +406,7 @@ class ShardStatus:
         lacks: statements of open locks that it has not made; with `shard-mode: optimistic`, also
             its differences from the target.
         unreadable: why the account of the task can't read it; empty if it can.
+        retired: since when the task no longer follows it; None if it does.
     """
 
     source: str
@@ -419,6 +417,7 @@ class ShardStatus:
     last_change: datetime | None = None
     lacks: tuple[str, ...] = ()
     unreadable: str = ""
+    retired: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -521,6 +520,7 @@ class TaskStatus:
     standby_for: str = ""
     reason: str = ""
     unreadable: tuple[UnreadableShard, ...] = ()
+    retired: tuple[ShardStatus, ...] = ()
     reconciling: tuple[Reconciling, ...] = ()
     rows_corrected: int = 0
     verified: tuple[VerifiedTarget, ...] = ()

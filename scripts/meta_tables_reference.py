@@ -93,6 +93,9 @@ MEANINGS: Mapping[str, str] = {
     " each with the condition of the rows, the columns that must be compared, how often it was"
     " asked for (`asked`, and when the current pass began, `begun`), the rows corrected, the"
     " progress of the pass, and the sources in safe mode until it is done (`safe_sources`)",
+    "retired": "the retired shards, each with the target that keeps its rows, the `place` from"
+    " which rows of its source are not applied, and the time. A row without names of a table: the"
+    " whole source is retired",
     "verification": "per target: when all of its rows were last compared with those of its shards,"
     " how many were compared and how many differed, the progress of the present comparison",
     "switch": "at most one row, once a switch away from the shards was begun: the variables"

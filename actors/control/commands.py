@@ -262,6 +262,60 @@ def recopy(
     out.print(f"task {name} {verb.format(named)}", markup=False, highlight=False)
 
 
+def retire(
+    task: TaskName,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source", help="All shards of this source. Repeat the option for several sources."
+        ),
+    ] = None,
+    shard: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shard",
+            metavar="SOURCE:SCHEMA.TABLE",
+            help="Only this shard. Repeat the option for several.",
+        ),
+    ] = None,
+    timeout: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="Wait no longer than this, for example 30s or 1h30m."),
+    ] = "",
+) -> None:
+    """Follow shards of a running task no longer; the target keeps their rows.
+
+    The task first applies all rows that the shards have at this moment. Afterwards no schema change
+    waits for them, and no comparison misses them or changes their rows. A source whose shards are
+    all retired is not read any more, and may leave the task file.
+    """
+    from actors.control.retiring import parse_shard, retire_shards
+    from config.values import parse_duration
+
+    if not source and not shard:
+        raise typer.BadParameter("name --source SOURCE, or --shard SOURCE:SCHEMA.TABLE")
+    try:
+        shards = [parse_shard(text) for text in shard or ()]
+    except ValueError as error:
+        raise typer.BadParameter(f"--shard: {error}") from error
+    try:
+        limit = parse_duration(timeout) if timeout else None
+    except ValueError as error:
+        raise typer.BadParameter(f"--timeout: {error}") from error
+    seconds = limit.total_seconds() if isinstance(limit, timedelta) else None
+    name = name_of(task)
+    reasons = anyio.run(retire_shards, name, source or [], shards, seconds)
+    if reasons:
+        complain(f"task {name} has retired nothing: {'; '.join(reasons)}")
+        raise typer.Exit(FAILED)
+    named = ", ".join([*(source or ()), *(shard or ())])
+    out.print(
+        f"task {name} no longer follows {named}; the target keeps the rows",
+        markup=False,
+        highlight=False,
+    )
+
+
 def reload(
     task_file: TaskFile,
     on_changed_rules: Annotated[

@@ -148,7 +148,7 @@ class SourceReader(Actor[Never]):
             tools.moved,
             held.holds,
             statements.target,
-            self._family,
+            self.family,
         )
         self._writer = tools.writer
         self._group_of = group_of
@@ -169,6 +169,7 @@ class SourceReader(Actor[Never]):
         self._transaction = anyio.Lock(fast_acquire=True)
         self._inside = False
         self._uncopied: dict[TableName, TableName] = {}
+        self._retired: set[TableName] = set()
         self._waiting = anyio.CancelScope()
         self._finishing = False
         self._finished = anyio.Event()
@@ -487,6 +488,7 @@ class SourceReader(Actor[Never]):
         target = self._statements.target(name)
         if target is None:
             self._statements.online.tell_left_out(name)
+            self._tell_retired(name)
             return None
         copied = self._statements.is_copied(name)
         if not copied and not self.held.holds(target):
@@ -502,7 +504,15 @@ class SourceReader(Actor[Never]):
         left_out = event_filter.rows_left_out(name.schema, name.table)
         return RouteSlot(self._registry.target(target), member, row_event_types(left_out))
 
-    def _family(self, name: TableName) -> Set[TableName]:
+    def _tell_retired(self, name: TableName) -> None:
+        """Log once that rows of a retired shard are not applied."""
+        _, place = self._registry.retired.get(Member(self.settings.source, name), (None, None))
+        at = self._start.binlog.key if isinstance(self._start, SourcePosition) else None
+        if place is not None and at is not None and at >= place and name not in self._retired:
+            self._retired.add(name)
+            self._log.warning("shard.retired-rows", shard=str(name), position=str(self._start))
+
+    def family(self, name: TableName) -> Set[TableName]:
         """The tables with which foreign keys connect a table whose changes the source omits."""
         return self._cascades.family(name) if self._statements.cascades_unlogged else frozenset()
 

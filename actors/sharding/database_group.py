@@ -74,9 +74,9 @@ class DatabaseGroup(GroupActor):
         return DdlItem(self.source, self.target, self.version, effect, statement)
 
     def _others(self, effect: Effect) -> bool:
-        """Whether shards of other databases have targets in this one."""
+        """Whether shards of other databases have targets in this one, or retired ones have rows."""
         registry = self.registry
-        return any(
+        return registry.keeps_retired(effect.target) or any(
             registry.target_name(registry.target_of(number)).schema == effect.target.schema
             for source in registry.sources()
             for number in registry.members_in(source)

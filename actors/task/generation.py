@@ -25,6 +25,7 @@ from actors.messages import Flush
 from actors.reconciling.key_reconciler import FollowedSources, KeyReconciler, is_past
 from actors.reconciling.reconciler import Reconciler
 from actors.reconciling.verifier import RollingVerifier, verification_cycle
+from actors.retired_shards import retirements_of, without_retired
 from actors.task.failover.failover import follow_moved_sources
 from actors.task.operator.blocked_parts import shown
 from actors.task.resources.leftovers import refuse_leftovers
@@ -36,6 +37,7 @@ from actors.task.startup.changed_rules import accept_rules
 from actors.task.startup.changed_task import take_mode
 from actors.task.startup.copy_overlap import hand_over
 from actors.task.startup.recopy import copy_emptied, empty_targets, recopy_targets
+from actors.task.startup.retiring import retire_shards
 from actors.task.startup.source_restart import restart_sources
 from actors.task.startup.source_start import SourceStart, load_start, load_stopped
 from actors.task.wiring.held_shards import held_statuses, save_held_shards
@@ -150,7 +152,8 @@ class Generation:
         """Work until ``stop``; True where something is to be done that is done at a start: rows are
         to be looked up, shards to be copied that were deferred, or to be followed that are copied,
         a source to be waited for."""
-        task = self._task
+        retired = self.counts.retiring.done = await retirements_of(self._task)
+        task = self._task = without_retired(self._task, retired)
         await self._look_at_sources()
         away = dict(self.away.reasons)
         async with resources_of(
@@ -168,6 +171,8 @@ class Generation:
             await self.lease.begin(resources.meta.connection)
             await take_mode(resources.meta)
             await TargetRenames(resources.ddl, resources.meta).recover()
+            if await retire_shards(resources.meta, self.counts.retiring):
+                return True
             self._saved = await resources.meta.targets()
             applied, self._applied = self._applied.checked(self.lease.revision), AppliedTargets()
             try:
@@ -359,6 +364,8 @@ class Generation:
                     async with anyio.create_task_group() as ends:
                         ends.start_soon(self._until, stop.wait, ends.cancel_scope)
                         ends.start_soon(self._until, running.mover.due, ends.cancel_scope)
+                        retiring = self.counts.retiring.wanted.wait
+                        ends.start_soon(self._until, retiring, ends.cancel_scope)
                         for one in comparing:
                             if isinstance(one, Reconciler):
                                 ends.start_soon(self._until, one.released.wait, ends.cancel_scope)

@@ -120,6 +120,7 @@ def task_status(
         validation=validation_status(counts.validation),
         trend=rates.trend(),
         unreadable=counts.unreadable.status(),
+        retired=counts.retiring.status(),
         reconciling=tuple(counts.reconciling.entries.values()),
         rows_corrected=counts.reconciling.corrected,
         verified=tuple(counts.verified.values()),

@@ -18,7 +18,9 @@ from actors.task.source_report import oldest_waiting
 from actors.task.wiring.wiring import RunningTask
 from actors.task_setup import SourceSetup
 from replicator.binlog.positions.position import BinlogPosition
+from replicator.downstream.meta.retirements import EVERY_SHARD
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
+from replicator.mysql.names import Member
 from replicator.mysql.server.binlog_end import binlog_end
 
 LOOK_SECONDS = 0.5
@@ -50,7 +52,7 @@ class EndOfTask:
         """Return the ends of the binlogs of all sources; wait for sources that are away."""
         found: dict[str, BinlogPosition] = {}
         for setup in self._setups:
-            while setup.source not in found:
+            while setup.source not in found and not self._is_retired(setup.source):
                 connection = Connection(setup.address)
                 try:
                     end = await binlog_end(connection)
@@ -75,10 +77,19 @@ class EndOfTask:
         if self._until.moment is not None:
             at = self._until.moment.timestamp()
             return all(self._has_passed(running, setup.source, at) for setup in self._setups)
-        return all(_is_applied(running, source, place) for source, place in places.items())
+        return all(
+            self._is_retired(source) or _is_applied(running, source, place)
+            for source, place in places.items()
+        )
+
+    def _is_retired(self, source: str) -> bool:
+        """Whether nothing is read of a source any more."""
+        return any(one.member == Member(source, EVERY_SHARD) for one in self._counts.retiring.done)
 
     def _has_passed(self, running: RunningTask, source: str, moment: float) -> bool:
         """Whether a source is read up to a time, and everything older is on the target."""
+        if self._is_retired(source):
+            return True
         if source not in running.units or self._counts.sources[source].read_until <= moment:
             return False
         oldest = oldest_waiting(running, source)

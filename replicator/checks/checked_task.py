@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from replicator.binlog.positions.position import SourcePosition
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules
 from replicator.routing.event_filter import NO_FILTER, EventFilter
 from replicator.routing.expression.expression_filter import NO_EXPRESSIONS, ExpressionFilters
@@ -73,6 +73,7 @@ class TaskToCheck:
     be in the middle of a schema change; only the structures of other sources are compared.
     ``equal_structures``: all shards of a target must have the same structure; ``joins_structures``:
     the target has the least one that takes the rows of all.
+    ``retired``: shards that the task does not follow any more, whose rows the target keeps.
     ``keeps_duplicates``: the full copy takes rows of two shards with one key for one row.
     """
 
@@ -84,3 +85,4 @@ class TaskToCheck:
     resuming: bool = False
     spark_master: str = "local[*]"
     keeps_duplicates: bool = False
+    retired: frozenset[Member] = frozenset()

@@ -6,7 +6,7 @@ Source of the rules: the TiDB Data Migration page "Table Routing".
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -211,11 +211,17 @@ class Router:
     """Routes the tables of one source. Answers are kept: it is asked for every row event.
 
     Tables that tools make beside a replicated one, to change its structure, go nowhere.
+    ``left_out``: more tables that go nowhere, as schema and table.
     """
 
     def __init__(
-        self, allow_list: AllowList, routes: Routes, online: OnlineNames = NO_ONLINE_NAMES
+        self,
+        allow_list: AllowList,
+        routes: Routes,
+        online: OnlineNames = NO_ONLINE_NAMES,
+        left_out: Collection[tuple[str, str]] = (),
     ) -> None:
+        self._left_out = frozenset(left_out)
         self._allow_list = allow_list
         self._routes = routes
         self._online = online
@@ -243,7 +249,7 @@ class Router:
         return beside
 
     def _target(self, schema: str, table: str) -> TargetName | None:
-        allowed = self._allow_list.allows(schema, table)
+        allowed = (schema, table) not in self._left_out and self._allow_list.allows(schema, table)
         return self._routes.target(schema, table) if allowed else None
 
     def route_schema(self, schema: str) -> str | None:

@@ -33,10 +33,12 @@ def render_shards(shards: Sequence[ShardStatus]) -> RenderableType:
     targets = {shard.target for shard in shards}
     lacking = sum(bool(shard.lacks) for shard in shards)
     unreadable = sum(bool(shard.unreadable) for shard in shards)
+    retired = sum(bool(shard.retired) for shard in shards)
     summary = Text(
         f"{counted(len(shards), 'shard')} of {counted(len(targets), 'target')}"
         + (f", {number(lacking)} not as their target" if lacking else "")
         + (f", {number(unreadable)} can't be read" if unreadable else "")
+        + (f", {number(retired)} retired" if retired else "")
     )
     return Group(*([table] if shards else []), *_reasons(shards), summary)
 
@@ -47,6 +49,7 @@ def _last_change(shard: ShardStatus) -> str:
 
 def _state(shard: ShardStatus) -> str:
     words = ["can't be read"] * bool(shard.unreadable) + ["differs"] * bool(shard.lacks)
+    words += ["retired"] * bool(shard.retired)
     return ", ".join(words)
 
 

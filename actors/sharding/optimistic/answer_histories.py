@@ -21,7 +21,13 @@ from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.answers import standing_at_start
 from replicator.sharding.optimistic.differences import against
-from replicator.sharding.optimistic.fills import Fill, fill_of, filled, without_formulas
+from replicator.sharding.optimistic.fills import (
+    Fill,
+    fill_of,
+    filled,
+    without_formulas,
+    without_values,
+)
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
@@ -29,7 +35,7 @@ from replicator.sharding.optimistic.history import (
     followed_entries,
 )
 from replicator.sharding.optimistic.shapes import joined_names
-from replicator.sharding.optimistic.standings import Action, Standing, TargetState
+from replicator.sharding.optimistic.standings import Action, Standing, TargetState, undoes
 from replicator.watermark import Place
 
 _ENTRY = TypeAdapter(HistoryEntry[Member])
@@ -65,6 +71,10 @@ class AnswerHistories:
         self.changed = anyio.Event()
         """Set, and replaced, when a statement is answered."""
         self._left: dict[tuple[TableName, Member], int] = {}
+        self._undone: set[tuple[TableName, Member, Place]] = set()
+        """The open statements that `follow_held` has accepted: once, since another reason may let
+        one of them be open again."""
+        self._reconciles = tools.reconciles
         self._registry = tools.registry
         self._target = tools.target
         self._executor = tools.executor
@@ -241,6 +251,24 @@ class AnswerHistories:
         reach(Failpoint.UNLOCK_SAVED)
         self.look_again()
 
+    async def follow_held(self, target: TableName, member: Member, later: Table | None) -> None:
+        """Accept the open statement of a member that drops what it has added.
+
+        Its rows come without these columns. If it adds them again, they are reconciled.
+
+        Args:
+            later: the member's structure after one of the statements that wait.
+        """
+        standing = self.of(target).state.members.get(member)
+        if not self._reconciles or standing is None or later is None:
+            return
+        if standing.open is None or not undoes(standing, later):
+            return
+        place = target, member, standing.open.at
+        if place not in self._undone:
+            self._undone.add(place)
+            await self.say(target, member, Action.SKIP)
+
     def look_again(self) -> None:
         """Wake who waits for a change."""
         # An anyio event cannot be cleared: each change wakes who waits and starts a new one.
@@ -287,12 +315,13 @@ class AnswerHistories:
         """The target's table with the fills of the columns that the member lacks.
 
         A column that both compute, and that the member has ceded, is the target's: the operator
-        has answered that its formula stays.
+        has answered that its formula stays. The member's values of a stale column don't fit.
         """
         state = self.of(self._registry.target_name(target)).state
         own = {folded(column.name) for column in structure.columns}
         if (standing := state.members.get(member)) is not None:
             table = without_formulas(table, structure, standing.ceded)
+            table = without_values(table, standing.stale & own)
         return filled(table, {n: fill for n, fill in state.fills.items() if n not in own})
 
 

@@ -284,7 +284,8 @@ class OptimisticAnswers:
     def _drops(self, effect: Effect, gone: Collection[Member]) -> bool:
         """Whether a target is dropped with these members of it."""
         left = self.histories.of(effect.target).state.members.keys() - set(gone)
-        return self.drops_targets and not effect.skipped and not left
+        kept = self._registry.keeps_retired(effect.target)
+        return self.drops_targets and not effect.skipped and not left and not kept
 
     def _gone(self, item: DdlItem, target: TableName) -> tuple[Member, ...]:
         """The members that leave a target by one statement."""
@@ -340,6 +341,7 @@ class OptimisticAnswers:
             doubt=doubt,
             form=renaming_form(effect.statement, change, execution.context),
             reconciles=self._reconciles,
+            keeps_retired=self._registry.keeps_retired(target),
         )
         self._changes.setdefault(target, {})[member] = put
         return put

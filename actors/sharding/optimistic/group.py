@@ -104,8 +104,11 @@ class OptimisticGroup(GroupActor):
         """
         for effect in effects:
             alters = effect.kind is EffectKind.ALTER and not effect.undecided
-            if alters and Member(self.source, effect.table) in self._held:
-                await self._learner.learn(self.source, effect, statement)
+            member = Member(self.source, effect.table)
+            if alters and member in self._held:
+                learned = await self._learner.learn(self.source, effect, statement)
+                target = self.registry.target_name(self.target)
+                await self._answers.histories.follow_held(target, member, learned.certain)
 
     def _flowing(self, rows: RowEvents) -> RowEvents | None:
         """The rows of the present version: neither held, nor applied before it."""
@@ -174,7 +177,8 @@ class OptimisticGroup(GroupActor):
         if self._dropped and self._answers.drops_targets:
             name = self.registry.target_name(self.target)
             members = self._answers.histories.of(name).state.members
-            self._ends = members.keys() <= self._dropped | going
+            kept = self.registry.keeps_retired(name)
+            self._ends = members.keys() <= self._dropped | going and not kept
 
     def _follow_names(self, effects: Iterable[Effect], statement: Statement) -> None:
         """Hold the rows of a held member under its new name, too: the RENAME waits for the open
@@ -239,7 +243,9 @@ class OptimisticGroup(GroupActor):
 
     def _drops(self) -> bool:
         """Whether the target goes with a table that leaves it; for the log only."""
-        return self._answers.drops_targets and len(self.registry.members_of(self.target)) < 2
+        kept = self.registry.keeps_retired(self.registry.target_name(self.target))
+        alone = len(self.registry.members_of(self.target)) < 2
+        return self._answers.drops_targets and alone and not kept
 
     def _is_followed(self, effect: Effect, statement: Statement) -> bool:
         member = Member(self.source, effect.table)

@@ -50,7 +50,8 @@ class PessimisticMode(ShardMode):
         owners = await read_owners(meta.connection, meta.schema, meta.task) or {}
         for target, saved in owners.items():
             shards = (o.member for o in saved.owners if not o.ended)
-            outside = tuple(str(m) for m in shards if m.source not in tools.setups)
+            retired = tools.registry.retired
+            outside = tuple(str(m) for m in shards if m.source not in tools.setups or m in retired)
             past.setdefault(target, LockHistory()).outside = outside
         return LockCoordinator(tools, store, past)
 

@@ -50,7 +50,9 @@ def awaited_truncation(
         for name, theirs in sorted(other.members.items())
         if theirs.version < state.version
     ]
-    lacking += [f"{shard} (its source is not in the task file)" for shard in lock.outside]
+    lacking += [
+        f"{shard} (retired, or its source is not in the task file)" for shard in lock.outside
+    ]
     if not lacking:
         return ""
     more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 
 import anyio
 from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply
+from actors.retired_shards import without_retired
 from actors.task_setup import SourceSetup, source_setups
 from config.models import Task
+from replicator.downstream.meta.retirements import Retirement
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.server.binlog_end import binlog_end
 
@@ -17,12 +20,12 @@ ENDS_SECONDS = 10.0
 """Seconds that all sources have for their answers."""
 
 
-async def ends_reply(task: Task) -> Reply:
+async def ends_reply(task: Task, retired: Sequence[Retirement]) -> Reply:
     """Answer with ``ends``: by source, `file:offset`, or null if it writes no binlog.
 
     ``away`` has the sources that gave no answer, each with the reason.
     """
-    setups = source_setups(task)
+    setups = source_setups(without_retired(task, retired))
     found: dict[str, str | None] = {}
     away: dict[str, str] = {}
 

@@ -340,6 +340,11 @@ def recopy_wanted(
     of_sources = {target for target, of in known.items() if named.sources.intersection(of)}
     targets = named.targets | of_sources
     names = {shown(target) for target in targets}
+    if kept := names & {shard.target for shard in status.retired if arguments.get("truncate")}:
+        raise ValueError(
+            f"{', '.join(sorted(kept))} keeps rows of retired shards, and would lose them:"
+            " leave out --truncate"
+        )
     changing = {lock.target for lock in status.locks}
     changing |= {t.target for t in status.targets if t.ddl}
     if names & changing:

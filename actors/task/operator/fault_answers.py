@@ -18,6 +18,7 @@ from actors.task.operator.binlog_ends import ends_reply
 from actors.task.operator.blocked_parts import Block
 from actors.task.operator.reconcile_command import reconcile
 from actors.task.operator.recopy_command import RecopyCommand
+from actors.task.operator.retire_command import RetireCommand
 from actors.task.operator.shard_report import shards_reply
 from actors.task.wiring.wiring import RunningTask
 from actors.validating.operator_answers import answer_validation
@@ -32,7 +33,7 @@ START_LOOKS = 400
 LOOK_SECONDS = 0.05
 
 TAKEN = frozenset(
-    {"binlog", "ends", "reconcile", "schema", "shards", "unlock-ddl-lock", "validation"}
+    {"binlog", "ends", "reconcile", "retire", "schema", "shards", "unlock-ddl-lock", "validation"}
 )
 """Commands that a task takes beside its life."""
 
@@ -56,9 +57,12 @@ class FaultAnswers:
     async def take(self, request: Request) -> Reply:
         """Answer a request for one of the commands `TAKEN`."""
         if request.command == "ends":
-            return await ends_reply(self.task)
+            return await ends_reply(self.task, self._counts.retiring.done)
         if request.command == "shards":
             return shards_reply(self._running(), self._counts)
+        if request.command == "retire":
+            running = self._running() if self._state() == "running" else None
+            return RetireCommand(running, self._counts).reply(request.arguments)
         takes = {
             "binlog": self._binlog,
             "schema": self._schema,

@@ -218,9 +218,10 @@ def _ways(task: str, lock: OpenLock, alike: Mapping[str, Sequence[TableName]]) -
         )
     if view.outside:
         yield (
-            "the statement would also remove the rows of shards whose source is not in the task"
-            f" file ({some_of(view.outside)}): put the source back into it, `replicator stop`,"
-            " `replicator run`: the target then waits for these shards, too"
+            "the statement would also remove the rows of shards that are retired, or whose source"
+            f" is not in the task file ({some_of(view.outside)}). If a source is only missing"
+            " there: put it back, `replicator stop`, `replicator run`: the target then waits for"
+            " its shards, too"
         )
         yield f"`{unlock} --action skip`: the target keeps its rows, also those of this shard"
     elif view.missing:

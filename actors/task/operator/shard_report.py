@@ -45,7 +45,7 @@ def shard_statuses(running: RunningTask, counts: TaskCounts) -> tuple[ShardStatu
                     unreadable=unreadable.reason if unreadable else "",
                 )
             )
-    return tuple(found)
+    return (*found, *counts.retiring.status())
 
 
 def _lacking(running: RunningTask) -> Mapping[Member, list[str]]:

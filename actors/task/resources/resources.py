@@ -75,6 +75,7 @@ async def resources_of(
     try:
         setups = {setup.source: setup for setup in source_setups(task)}
         registry = SchemaRegistry(folds_targets=await folds_names(sessions.connection))
+        registry.retired = {one.member: (one.target, one.place) for one in counts.retiring.done}
         filters = {source: setup.expression_filters for source, setup in setups.items()}
         tracker = SchemaTracker(
             registry,

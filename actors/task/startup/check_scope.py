@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
+
 import pymysql.err
 
+from actors.faults import FatalError
+from actors.retired_shards import retirements_of, without_retired
 from actors.sharding.modes import SHARD_MODES
 from actors.task_setup import SourceSetup, address_of, source_setups
 from config.models import Task
@@ -11,6 +16,7 @@ from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.checks.checked_task import SourceToCheck, TargetToCheck, TaskToCheck
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
 from replicator.downstream.meta.lease import Lease, this_process
+from replicator.downstream.meta.retirements import Retirement
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 
 
@@ -22,6 +28,10 @@ async def task_to_check(task: Task, *, writes_nothing: bool = False) -> TaskToCh
     Raises RouteError, ExpressionError. A target that can't be reached has no checkpoints; its check
     says why.
     """
+    retired: Sequence[Retirement] = ()
+    with contextlib.suppress(DatabaseUnavailableError, FatalError):
+        retired = await retirements_of(task)
+    task = without_retired(task, retired)
     setups = source_setups(task)
     mode = SHARD_MODES[task.shard_mode]
     saved = {} if task.remove_meta else await _checkpoints(task, setups)
@@ -34,6 +44,7 @@ async def task_to_check(task: Task, *, writes_nothing: bool = False) -> TaskToCh
         equal_structures=mode.equal_structures,
         joins_structures=mode.joins_structures,
         resuming=bool(saved),
+        retired=frozenset(one.member for one in retired),
         spark_master=task.spark.master,
         keeps_duplicates=task.task_mode != "incremental"
         and any(task.loader_of(i).on_duplicate_logical != "error" for i in task.mysql_instances),

@@ -59,6 +59,7 @@ class Prechecks:
             return
         admitted = await lets_in(address_of(self._task.target_database))
         found = await task_to_check(self._task)
+        self._passed |= every - {source.source_id for source in found.sources}  # Retired ones.
         sources = [s for s in found.sources if s.source_id not in self._passed | blocked]
         if found.resuming:
             let_in = await self._away.look(s.source_id for s in sources)

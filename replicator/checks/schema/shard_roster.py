@@ -148,6 +148,9 @@ def _roster(
     for member in saved or ():
         if member in listed_here:
             continue
+        if member in task.retired:
+            roster.retired.append(RetiredShard(member, "it is retired"))
+            continue
         source_of = sources.get(member.source)
         if source_of is None:
             roster.retired.append(RetiredShard(member, "its source is not in the task file"))

@@ -28,6 +28,7 @@ from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.downstream.meta.moved_shards import MOVED_SHARD_TABLE
 from replicator.downstream.meta.online_ddl_records import ONLINE_DDL_TABLE
 from replicator.downstream.meta.reconciliations import RECONCILIATION_TABLE
+from replicator.downstream.meta.retirements import RETIRED_TABLE
 from replicator.downstream.meta.row_owners import ROW_OWNER_TABLE
 from replicator.downstream.meta.rule_texts import RULES_TABLE
 from replicator.downstream.meta.statement_gtids import STATEMENT_GTID_TABLE
@@ -70,6 +71,7 @@ META_TABLES = (
     MOVED_SHARD_TABLE,
     RECONCILIATION_TABLE,
     VERIFICATION_TABLE,
+    RETIRED_TABLE,
     SWITCH_TABLE,
 )
 """Every declaration there is; a test holds this against the modules of this package."""
@@ -130,6 +132,7 @@ ADDED_TABLES: frozenset[str] = frozenset(
         MOVED_SHARD_TABLE.suffix,
         RECONCILIATION_TABLE.suffix,
         VERIFICATION_TABLE.suffix,
+        RETIRED_TABLE.suffix,
         SWITCH_TABLE.suffix,
     }
 )

@@ -159,6 +159,12 @@ class SchemaRegistry:
         """How often a structure was noted."""
         self.owners = RowOwners()
         """The shards that targets may have rows of, as far as they are not saved."""
+        self.retired: dict[Member, tuple[TableName, int]] = {}
+        """The retired shards, each with its target, and the place from which no row is applied."""
+
+    def keeps_retired(self, target: TableName) -> bool:
+        """Whether a target has rows of retired shards, which no statement may remove."""
+        return any(target in (of, TableName(of.schema, "")) for of, _ in self.retired.values())
 
     def target(self, name: TableName) -> int:
         """The number of a target; a new one for a new name."""

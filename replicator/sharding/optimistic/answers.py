@@ -247,6 +247,9 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         raise ObjectionError(
             Objection.ROWS, f"the effect of the statement on the shard is unknown{why}"
         )
+    if change.keeps_retired and change.removes:
+        why = "the target keeps rows of retired shards, which the statement would remove"
+        raise ObjectionError(Objection.ROWS, why)
     others = {name: s for name, s in state.members.items() if name != change.member}
     theirs = [standing.taken for standing in others.values() if standing.taken is not None]
     same = _same(others, change)
@@ -410,18 +413,20 @@ def _judged(
     kept = frozenset(
         n for n in former.ceded & shape.columns.keys() if column_part(n) not in touched
     )
-    own_standing = Standing(change.after, stale, kept)
+    own_standing = Standing(change.after, stale | former.stale & kept, kept)
     standing, together = _beside(state, change.member, others, own_standing, objections)
+    undone = standing.ceded - former.ceded if _is_undone(state, change) else frozenset()
+    standing = replace(standing, stale=standing.stale | undone)
     objections.look(*rows)
     rounded = rounded_apart(change.before, change.after, together, strict=change.strict)
     known, found_by = _found_by(change, before, together)
     keyed = together.identifies and change.found_by != frozenset()
     # A column that the operator has accepted in the key is no objection to further statements.
-    anew = stale - former.stale | rounded
+    anew = stale - former.stale | rounded | undone
     if unclear := _stale([*others.values(), standing]) & (found_by - known) | anew & found_by:
         raise without_key(unclear, keyed=keyed)
     objections.look(narrower(rounded) if rounded else None)
-    reconciled = objections.reconciled(known | found_by)
+    reconciled = objections.reconciled(known | found_by) | undone
     own = _is_own(state, before, together, change)
     fills = _fills(state, change, executed=own)
     exec_fills = objections.fills if change.action is Action.EXEC else frozenset()
@@ -446,6 +451,15 @@ def _judged(
         converted=ceding | exec_fills,
         reconciled=reconciled,
     )
+
+
+def _is_undone(state: TargetState[Name], change: Change[Name]) -> bool:
+    """Return whether a statement is accepted since its member drops the new columns later.
+
+    The operator can't give this answer, since the values of the columns fit no type of the target.
+    """
+    opened = state.open_of(change.member)
+    return opened is not None and opened.action is change.action and change.action in opened.unfit
 
 
 def _beside(

@@ -114,6 +114,8 @@ def _of_member(state: TargetState[Name], standing: Standing, shape: Shape) -> It
             way = own.sense == wide.sense
             there = _shown(wide, way=way)
             what = "is converted to" if name in standing.ceded else "on the target is"
+            if name in standing.stale:
+                what = "is left out until the shard drops it; on the target it is"
             here = _shown(own, way=way)
             yield f"column {own.column.name} {here} {what} {there}"
     for name in sorted(standing.stale - shape.columns.keys()):

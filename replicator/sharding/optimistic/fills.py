@@ -169,6 +169,14 @@ def without_formulas(target: Table, shard: Table, ceded: Set[str]) -> Table:
     return replace(target, columns=tuple(columns))
 
 
+def without_values(target: Table, columns: Set[str]) -> Table:
+    """Mark these columns (folded names) as withheld from the target."""
+    if not columns:
+        return target
+    found = (replace(c, withheld=c.withheld or folded(c.name) in columns) for c in target.columns)
+    return replace(target, columns=tuple(found))
+
+
 def filled(target: Table, fills: Mapping[str, Fill]) -> Table:
     """Return the target's table with the fills in its columns, given by their folded names."""
     wanted = {name: fill.sql for name, fill in fills.items() if fill.constant}

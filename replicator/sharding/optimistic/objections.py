@@ -30,6 +30,7 @@ class Change(Generic[Name]):
         strict: its server refuses values that do not fit.
         settings: the settings of its session on which its result depends.
         removes: the rows that it deletes (`removed_rows`); None for none.
+        keeps_retired: whether the target keeps rows of retired shards.
         leaves_out: it may have left out rows, which break a key, a CHECK or its partitions.
         action: the operator's answer, if it was open before.
         reconciles: values that only the shards know are read from them.
@@ -48,6 +49,7 @@ class Change(Generic[Name]):
     strict: bool = True
     settings: str = ""
     removes: str | None = None
+    keeps_retired: bool = False
     leaves_out: bool = False
     action: Action | None = None
     doubt: str = ""

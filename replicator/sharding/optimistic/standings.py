@@ -73,6 +73,22 @@ class OpenStatement:
         return self.granted or self.released or self.action is not None
 
 
+def undoes(standing: Standing, later: Table) -> bool:
+    """Return whether a member drops what its open statement only adds.
+
+    Args:
+        later: its structure after one of the statements that wait for the open one.
+    """
+    opened, taken = standing.open, standing.taken
+    if opened is None or opened.structure is None or taken is None or opened.answered:
+        return False
+    if opened.objection is not Objection.TYPE or Action.SKIP not in opened.unfit:
+        return False
+    added = [c for c in opened.structure.columns if taken.column(c.name) is None]
+    kept = tuple(column for column in opened.structure.columns if column not in added)
+    return kept == taken.columns and not any(later.column(column.name) for column in added)
+
+
 @dataclass(frozen=True, slots=True)
 class RefusedStep(Generic[Name]):
     """A step to a narrower structure that the target has refused because of its rows.
@@ -102,7 +118,8 @@ class Standing:
 
     Attributes:
         taken: the accepted structure; None if unknown.
-        stale: columns that it has dropped while others have them; its older rows keep their values.
+        stale: columns in which the target has not the values of its rows: it has dropped them while
+            others have them, or they have a type that does not fit, and it drops them later.
         ceded: columns in which it differs from the target, by the operator's answer.
         open: its open statement, if any.
     """

@@ -120,6 +120,49 @@ def write(estate: ShardedEstate) -> None:
                 estate.run(shard, f"UPDATE {{t}} SET {column} = {value} WHERE id % 3 < 2")
 
 
+async def test_a_type_that_the_shard_has_given_up_when_it_is_read(estate: ShardedEstate) -> None:
+    """The values that fit no type of the target are left out until the shard drops the column."""
+    estate.create("A1", "B1", table=TABLE)
+    async with estate.merging():
+        for action in ("ADD c INT", "DROP c", "ADD c DATETIME DEFAULT '2020-01-01'"):
+            estate.ddl("A1", action)
+            write(estate)
+        await estate.caught_up()
+        estate.ddl("B1", "ADD c INT DEFAULT 7")
+        write(estate)
+        await opened(estate, "B1")
+    estate.run("B1", "UPDATE {t} SET c = id + 5, v = 3")
+    estate.ddl("B1", "ADD e INT")
+    write(estate)
+    estate.ddl("B1", "DROP c")
+    write(estate)
+    with capture_logs() as logs:
+        async with estate.merging():
+            await estate.caught_up()
+            estate.ddl("B1", "ADD c DATETIME DEFAULT '2021-01-01'")
+            write(estate)
+            estate.ddl("A1", "ADD e INT")
+            await estate.settled()
+            with anyio.fail_after(PATIENCE):
+                while not any(entry["event"] == "reconcile.finished" for entry in logs):
+                    await anyio.sleep(LOOK_SECONDS)
+            await estate.settled()
+
+
+async def test_a_type_that_fits_no_other_waits(estate: ShardedEstate) -> None:
+    estate.create("A1", "B1", table=TABLE)
+    async with estate.merging():
+        estate.ddl("A1", "ADD c DATETIME")
+        await estate.caught_up()
+        estate.ddl("B1", "ADD c INT, ADD e INT")
+        estate.ddl("B1", "DROP e")
+        write(estate)
+        await opened(estate, "B1")
+        await estate.caught_up()
+        [lock] = await opened(estate, "B1")
+        assert "column c" in lock.reason
+
+
 async def test_rows_that_are_found_by_the_column_wait(estate: ShardedEstate) -> None:
     estate.create("A1", "B1", table=TABLE)
     key = "ADD c INT NOT NULL DEFAULT {}, DROP PRIMARY KEY, ADD PRIMARY KEY (id, c)"

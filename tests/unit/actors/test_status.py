@@ -115,7 +115,8 @@ def test_the_json_form_is_stable() -> None:
     assert list(values) == [
         "task", "state", "since", "pid", "error", "sources", "targets", "writer",
         "locks", "copy", "blocked", "validation", "trend", "differing", "standby_for",
-        "reason", "unreadable", "reconciling", "rows_corrected", "verified", "started", "held",
+        "reason", "unreadable", "retired", "reconciling", "rows_corrected", "verified", "started",
+        "held",
     ]  # fmt: skip
     assert values["error"]["remedies"] == ["replicator resume orders", "remove one"]
     assert values["since"].endswith("Z")

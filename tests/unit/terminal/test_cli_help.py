@@ -30,6 +30,7 @@ COMMANDS = [
         "wait",
         "switch",
         "reload",
+        "init",
         "files",
     ),
 ]

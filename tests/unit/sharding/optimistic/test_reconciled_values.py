@@ -10,9 +10,9 @@ from replicator.schema.structure.structure import UniqueKey
 from replicator.sharding.optimistic.answers import answer
 from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory, entry_of
 from replicator.sharding.optimistic.objections import Change
-from replicator.sharding.optimistic.standings import Action, Objection, Standing
+from replicator.sharding.optimistic.standings import Action, Objection, Standing, undoes
 from replicator.watermark import Place
-from tests.simulation.optimistic_estate import table
+from tests.simulation.optimistic_estate import Definition, table
 from tests.support.optimistic_answers import B, bring, history_of, objection
 
 reconciling = partial(bring, reconciles=True)
@@ -125,3 +125,25 @@ def test_rows_that_are_found_by_the_column() -> None:
         opened = verdict.standing.open
         assert (opened and opened.objection) == result
     assert verdict.reconciled == {"c"}
+
+
+def test_a_column_that_its_shard_drops_later_does_not_need_the_type_of_the_others() -> None:
+    """Its rows come without it, until the shard has added it again."""
+    found = history_of("A", "B")
+    reconciling(found, "A", (B, ("c", "datetime", "")), added="c")
+    assert objection(reconciling(found, "B", (B, ("c", "int", "")), added="c")) is Objection.TYPE
+    standing = found.state.members["B"]
+    assert not undoes(standing, table((B, ("c", "bigint", ""))))
+    assert undoes(standing, table((B,)))
+    found.take(HistoryEntry(EntryKind.SAID, "B", action=Action.SKIP))
+    made = reconciling(found, "B", (B, ("c", "int", "")), Action.SKIP, added="c")
+    assert made.reconciled == {"c"}
+    assert not made.step
+    assert made.standing.stale == made.standing.ceded == {"c"}
+    more: Definition = ("e", "int", "")
+    reconciling(found, "B", (B, ("c", "int", ""), more), added="e")
+    assert found.state.members["B"].stale == {"c"}
+    reconciling(found, "B", (B, more), dropped="c")
+    again = reconciling(found, "B", (B, more, ("c", "datetime", "")), added="c")
+    assert again.reconciled == {"c"}
+    assert found.state.members["B"] == Standing(again.standing.taken)
