@@ -142,7 +142,7 @@ def test_a_dry_run_lists_what_the_target_lacks(shards: Shards, tmp_path: Path) -
         for wanted in (
             f"CREATE TRIGGER `t1_new` BEFORE INSERT ON `{name}`.`t` FOR EACH ROW SET NEW.n = 1",
             "EVENT `clean` ON SCHEDULE EVERY 1 DAY",
-            "VIEW `totals` AS",
+            f"VIEW `{name}`.`totals` AS",
             f"GRANT SELECT ON `{name}`.* TO 'reporter_{name[-6:]}'@'%'",
         ):
             assert wanted in remedies
