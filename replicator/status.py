@@ -356,6 +356,7 @@ class ValidationStatus:
         suspects: rows that differ and are read again.
         errors: rows that stayed different, without the next two.
         ignored, resolved: such rows that the operator has marked so.
+        corrected: such rows that the task has made right.
         left_out: targets that can't be validated, each with the reason.
     """
 
@@ -367,6 +368,7 @@ class ValidationStatus:
     errors: int = 0
     ignored: int = 0
     resolved: int = 0
+    corrected: int = 0
     left_out: tuple[str, ...] = ()
 
 
