@@ -197,6 +197,7 @@ class RowCorrector:
         if result.repaired:
             log.info("validation.corrected", target=str(target), rows=result.repaired)
         if given_up:
+            members.remark(result, comparison.alone)
             why = result.failure or "; ".join(result.remarks) or "they differ again each time"
             log.warning(
                 "validation.not-corrected", target=str(target), rows=given_up, reason=why[:1000]
@@ -251,9 +252,7 @@ def _look(
         ]
 
 
-def _unequal(
-    comparison: ComparisonPlan, doubt: Doubt, servers: CompareServers
-) -> frozenset[bytes]:
+def _unequal(comparison: ComparisonPlan, doubt: Doubt, servers: CompareServers) -> frozenset[bytes]:
     """Return the keys whose rows differ now."""
     with closing(Sessions(servers)) as sessions:
         return frozenset(row_groups(comparison, doubt, sessions))
