@@ -36,8 +36,8 @@ def validation(
     """Show the validation of rows while a task runs, and answer its errors.
 
     A row that differs from its shard for longer than row-error-delay is an error. show-error lists
-    the errors, ignore-error and resolve-error mark them, clear-error forgets them. The task corrects
-    the rows itself, unless the task file has `on-unproven-change: stop`.
+    the errors, ignore-error and resolve-error mark them, clear-error forgets them. The task
+    corrects the rows itself, unless the task file has `on-unproven-change: stop`.
     """
     from actors.control.requests import command
     from actors.validating.operator_answers import ACTIONS
