@@ -135,13 +135,13 @@ class RowCorrector:
             found = await task_to_check(self._task)
             shards = await shards_of_targets(found, progress)
         except (RouteError, OSError, MySQLError) as error:
-            self._later(None, error)
+            self._later("", error)
             return True
         for target in targets:
             try:
                 await self._correct(found, target, shards, progress)
             except (OwnersChangedError, PlanError, RowsUnreadError, OSError, MySQLError) as error:
-                self._later(target, error)
+                self._later(str(target), error)
         counts = await self._store.counts()
         self._backlog.errors = {state.value: count for state, count in counts.items()}
         return bool(await self._store.wrong_targets())
@@ -152,10 +152,9 @@ class RowCorrector:
             switch = await read_switch(connection, self._task.meta_schema, self._task.name)
         return switch.finished
 
-    def _later(self, target: TableName | None, error: Exception) -> None:
+    def _later(self, target: str, error: Exception) -> None:
         reason = error_text(error) if isinstance(error, MySQLError) else str(error)
-        named = {} if target is None else {"target": str(target)}
-        log.info("validation.later", reason=reason[:500], **named)
+        log.info("validation.later", reason=reason[:500], target=target)
 
     async def _correct(
         self,
