@@ -45,6 +45,7 @@ from actors.control.exit_codes import (
     exit_code,
     innermost,
 )
+from actors.proposing.commands import init
 from actors.reading.commands import inject, list_overrides, replace, skip
 from actors.reconciling.commands import reconcile
 from actors.reporting.commands import report
@@ -140,6 +141,7 @@ app = typer.Typer(
 )
 app.callback()(options)
 app.command(epilog=RUN_CODES)(with_messages(run, logs=True))
+app.command(epilog=CHECK_CODES)(with_messages(init))
 app.command(epilog=CHECK_CODES)(with_messages(check))
 app.command(epilog=COMPARE_CODES)(with_messages(compare, unable=INCOMPLETE))
 app.command(epilog=STATUS_CODES)(with_messages(status))

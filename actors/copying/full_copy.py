@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import closing
 from dataclasses import replace
 
 import anyio
@@ -27,15 +28,17 @@ from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE
-from replicator.downstream.meta.chunks import CopyStore
-from replicator.downstream.meta.row_owners import note_rows_before
+from replicator.downstream.meta.chunks import CopyRecord, CopyStore
+from replicator.downstream.meta.row_owners import note_rows_before, read_owners
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.copy.copy_chunk import CopySettings
 from replicator.pipeline.copy.copy_plan import TargetShard
 from replicator.pipeline.copy.copy_writing import OnDuplicate
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import CopyState, SchemaRegistry
+from replicator.schema.structure.inspection import read_target
 
 
 class FullCopy:
@@ -251,7 +254,46 @@ class FullCopy:
                 self._followed.update(record.target for record in checkpoint.members)
                 continue
             starts[source] = await self._begin(setup, fresh=known is None)
+        first = {s: start for s, start in starts.items() if s not in again}
+        if await self._can_wait(first, known_copies):
+            for source, start in first.items():
+                await self._leave_for_later(source, start)
+            return await self._starts(applied)
         return starts, again
+
+    async def _can_wait(
+        self, first: Mapping[str, CopyStart], known: Mapping[str, CopyRecord]
+    ) -> bool:
+        """Return whether new sources can be copied while the targets of others are followed.
+
+        They can't if they have targets with rows that the task has not written.
+        """
+        blocked = self._blocked.sources
+        others = self._follow and any(record.done for record in known.values())
+        if not first or not others or first.keys() & (known.keys() | blocked):
+            return False
+        owners = await read_owners(self._meta.connection, self._meta.schema, self._meta.task) or {}
+        written = {
+            t
+            for t, saved in owners.items()
+            if {o.member.source for o in saved.owners} - first.keys()
+        }
+        targets = {member.target for start in first.values() for member in start.members} - written
+        if any(start.position is None or not start.members for start in first.values()):
+            return False
+        with closing(Connection(address_of(self._task.target_database))) as target:
+            for name in targets:
+                there = await read_target(target, name)
+                if there and await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
+                    return False
+        return True
+
+    async def _leave_for_later(self, source: str, start: CopyStart) -> None:
+        """Record a new source as copied, apart from its members: they are deferred."""
+        assert start.position is not None, f"{source} has a binlog"
+        place = start.position.binlog
+        members = dict.fromkeys((member.name for member in start.members), CopyState.LEFT_OUT)
+        await self._store.finish(source, (place.file, place.offset), (), members)
 
     def _defer(
         self,

@@ -52,11 +52,7 @@ class Freezer:
         found = {}
         for source, address in self._addresses.items():
             with closing(Connection(address)) as connection:
-                rows = await connection.fetch(
-                    "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
-                    f" ('{READ_ONLY}', '{SUPER_READ_ONLY}')"
-                )
-                found[source] = {str(n).lower(): int(str(v).upper() != "OFF") for n, v in rows}
+                found[source] = await _variables(connection)
         return found
 
     async def writable(self) -> list[str]:
@@ -104,17 +100,18 @@ class Freezer:
         left = []
         for source, values in self.frozen.items():
             # In MySQL, `read_only` can't be 0 while `super_read_only` is 1.
-            names = sorted(values, reverse=True)
-            statements = [f"SET GLOBAL {name} = 0" for name in names]
+            statements = {name: f"SET GLOBAL {name} = 0" for name in sorted(values, reverse=True)}
             if source not in self._addresses:
-                left.append(f"{source} (not in the task file): {'; '.join(statements)}")
+                left.append(f"{source} (not in the task file): {'; '.join(statements.values())}")
                 continue
             try:
                 with closing(Connection(self._addresses[source])) as connection:
-                    for statement in statements:
-                        await connection.execute(statement)
+                    present = await _variables(connection)
+                    for name, statement in statements.items():
+                        if present.get(name):
+                            await connection.execute(statement)
             except (DatabaseUnavailableError, MySQLError) as error:
-                left.append(f"{source} ({error}): {'; '.join(statements)}")
+                left.append(f"{source} ({error}): {'; '.join(statements.values())}")
         if left:
             raise FreezeError(
                 f"still read-only, although the switch has ended: {', '.join(left)}",
@@ -129,3 +126,10 @@ class Freezer:
                 end = await binlog_end(connection)
                 found[source] = f"{end.file}:{end.offset}" if end else ""
         return found
+
+
+async def _variables(connection: Connection) -> dict[str, int]:
+    rows = await connection.fetch(
+        f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ('{READ_ONLY}', '{SUPER_READ_ONLY}')"
+    )
+    return {str(name).lower(): int(str(value).upper() != "OFF") for name, value in rows}

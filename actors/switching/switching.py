@@ -166,10 +166,17 @@ class Switch:
     tell: Callable[[str], None]
     _freezer: Freezer = field(init=False)
     _asked: bool = field(default=False, init=False)
+    _begun: float = field(default=0.0, init=False)
 
     async def run(self) -> Switched:
         """Make the switch. Raises SwitchError, FreezeError and what `checked` raises."""
         await abort(self.task)
+        # This may have started a new run.
+        with anyio.move_on_after(START_SECONDS):
+            while True:
+                if (await status_of(self.task.name)).state != "starting":
+                    break
+                await anyio.sleep(LOOK_SECONDS)
         found, results = await checked(self.task)
         if failed := [result for result in results if result.state == "failed"]:
             raise SwitchError(
@@ -212,11 +219,11 @@ class Switch:
         results = await self._compared(tuple(found.targets))
         compared_at = datetime.now(UTC)
         await self._freeze()
-        begun, frozen_at = time.monotonic(), datetime.now(UTC)
+        frozen_at = datetime.now(UTC)
         with anyio.move_on_after(self.options.timeout) as scope:
             rows = SwitchedRows(results, compared_at, frozen_at)
             certificate = await self._frozen(found, rows, status, statements)
-            return Switched(certificate, time.monotonic() - begun)
+            return Switched(certificate, self._elapsed())
         assert scope.cancelled_caught
         raise SwitchError(
             f"aborted: the sources were read-only for {self.options.timeout:g} s, and not"
@@ -236,9 +243,9 @@ class Switch:
         skipped = before.validation.skipped if before.validation else 0
         while True:
             waited = await self._applied()
-            self.tell(f"everything is applied after {waited.seconds:.1f} s")
+            self.tell(f"everything is applied after {self._elapsed():.1f} s")
             reach(Failpoint.SWITCH_APPLIED)
-            left_out, skipped_by_now = await self._validated()
+            left_out, skipped_by_now = await self._validated(before.pid)
             changed = await executed_statements(self.task)
             rehearsed = [
                 Rehearsed(
@@ -252,11 +259,11 @@ class Switch:
                 if (result := rows.before.get(name)) is not None
             ]
             whole = compared_whole(rehearsed, skipped=skipped_by_now - skipped)
-            if whole:
-                self.tell(
-                    f"the changed rows are compared; comparing all rows of {len(whole)} targets"
-                )
+            self.tell(f"the changed rows are compared after {self._elapsed():.1f} s")
             again = await self._compared(whole) if whole else {}
+            if again:
+                targets = ", ".join(map(str, whole))
+                self.tell(f"all rows of {targets} are compared after {self._elapsed():.1f} s")
             reach(Failpoint.SWITCH_COMPARED)
             await found.read_numbers()
             rows = replace(rows, frozen=again, numbers=await raise_numbers(found))
@@ -278,11 +285,16 @@ class Switch:
                     raise
         return certificate
 
+    def _elapsed(self) -> float:
+        """Return how long the sources have been read-only, in seconds."""
+        return time.monotonic() - self._begun
+
     async def _freeze(self) -> None:
         """Make the sources read-only, or wait until they are."""
         if self.options.freeze:
             frozen = await self._freezer.plan()
             await command(self.task.name, "switch", {"action": "freeze", "frozen": frozen})
+            self._begun = time.monotonic()
             await self._freezer.freeze(max(1, int(self.options.timeout)))
             reach(Failpoint.SWITCH_FROZEN)
             self.tell("the sources are read-only")
@@ -292,6 +304,7 @@ class Switch:
                 self.tell(f"waiting until these sources are read-only: {', '.join(writable)}")
             told = writable
             await anyio.sleep(LOOK_SECONDS)
+        self._begun = self._begun or time.monotonic()
 
     async def _running_again(self) -> TaskStatus:
         with anyio.move_on_after(START_SECONDS):
@@ -312,12 +325,16 @@ class Switch:
             )
         return waited
 
-    async def _validated(self) -> tuple[tuple[str, ...], int]:
+    async def _validated(self, pid: int) -> tuple[tuple[str, ...], int]:
         """Wait until each changed row is compared; the targets left out, and the keys skipped."""
         while True:
-            validation = (await status_of(self.task.name)).validation
-            if validation is None:
-                raise SwitchError("the task does not validate its rows: it was started again")
+            status = await status_of(self.task.name)
+            validation = status.validation
+            if validation is None or status.pid != pid:
+                raise SwitchError(
+                    "the task was started again meanwhile, and does not validate its rows",
+                    "`replicator switch TASK.yaml` again",
+                )
             if validation.errors:
                 raise SwitchError(
                     f"{validation.errors:,} changed rows differ from those of their shards",

@@ -49,6 +49,14 @@ def task_findings(status: TaskStatus) -> Iterator[CheckResult]:
         )
     for shard in status.unreadable:
         yield _TASK.failed("shards", str(shard), shard.remedy or "make the shard readable")
+    for source in status.sources:
+        if source.prepared:
+            yield _TASK.failed(
+                "prepared",
+                f"{source.source} has {len(source.prepared)} prepared XA transactions, whose rows"
+                " the targets do not have",
+                "XA COMMIT or XA ROLLBACK them (XA RECOVER lists them)",
+            )
     validation = status.validation
     if validation is not None and validation.errors:
         yield _TASK.failed(

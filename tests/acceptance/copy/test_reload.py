@@ -115,6 +115,8 @@ def test_a_running_task_takes_its_changed_file(shards: Shards, tmp_path: Path, m
         assert done.returncode == 0, done
         follows(task, shards, first, second)
         has_more(task, shards, first, second)
+        found = [e for e in task.events() if e["event"] == "copy.in-background"]
+        assert {f"{name}.t", f"{name}.bag", f"{name}.more"} <= set(found[-1]["targets"])
 
         # Rows that are on the target would belong elsewhere.
         moved = with_more(values)

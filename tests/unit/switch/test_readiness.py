@@ -44,6 +44,7 @@ def test_a_running_task_without_open_ends_is_ready() -> None:
         ({"blocked": (BlockedPart("target", "shop.t", AT),)}, "blocked"),
         ({"validation": ValidationStatus(errors=1)}, "validation"),
         ({"sources": ()}, "task"),
+        ({"sources": (SourceStatus("a", "reading", prepared=("bin.000001:4",)),)}, "prepared"),
     ],
 )
 def test_open_ends_forbid_a_switch(more: dict[str, object], check: str) -> None:

@@ -32,6 +32,7 @@ COMMANDS = [
         "reload",
         "retire",
         "changes",
+        "init",
         "files",
     ),
 ]

@@ -1,0 +1,1 @@
+"""Proposing a task file for given servers: routes for sharded tables, the command."""
