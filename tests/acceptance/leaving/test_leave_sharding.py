@@ -70,7 +70,8 @@ class Estate:
         """Change the target as the application does after the switch."""
         t = f"{self.name}.t"
         self.target.execute(
-            f"INSERT INTO {t} (name, n, src, tab) VALUES ('new', 5, 'a', 't1'), ('''', 6, 'a', 't2')",
+            f"INSERT INTO {t} (name, n, src, tab) VALUES ('new', 5, 'a', 't1')",
+            f"INSERT INTO {t} (name, n, src, tab) VALUES ('''', 6, 'a', 't2')",
             f"UPDATE {t} SET n = 7 WHERE id = 1 AND src = 'a'",
             f"DELETE FROM {t} WHERE id = 2 AND src = 'a' AND tab = 't2'",
         )
