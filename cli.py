@@ -27,6 +27,7 @@ from actors.control.commands import (
 )
 from actors.control.exit_codes import (
     ASKING_CODES,
+    CHANGES_CODES,
     CHECK_CODES,
     COMPARE_CODES,
     DEMO_CODES,
@@ -50,7 +51,7 @@ from actors.reconciling.commands import reconcile
 from actors.reporting.commands import report
 from actors.service.commands import service
 from actors.sharding.commands import show_ddl_locks, unlock_ddl_lock
-from actors.switching.commands import switch
+from actors.switching.commands import changes, switch
 from actors.task.commands import check, list_structures, remove, run, set_structure
 from actors.validating.commands import validation
 from replicator.demo.commands import demo
@@ -146,6 +147,7 @@ app.command(epilog=COMPARE_CODES)(with_messages(compare, unable=INCOMPLETE))
 app.command(epilog=STATUS_CODES)(with_messages(status))
 app.command(epilog=WAIT_CODES)(with_messages(wait))
 app.command(epilog=SWITCH_CODES)(with_messages(switch))
+app.command(epilog=CHANGES_CODES)(with_messages(changes))
 for _command in (
     pause,
     resume,

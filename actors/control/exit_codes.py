@@ -38,6 +38,10 @@ REPORT_CODES = (
     "Exit codes: 0 done; 1 the log has no record of the task, or the page can't be written; 2 the"
     " command is wrong, or the log can't be read."
 )
+CHANGES_CODES = (
+    "Exit codes: 0 done; 1 changes are of no certain shard, or the task was not switched; 2 the"
+    " command or the task file is wrong; 3 a server can't be reached."
+)
 SERVICE_CODES = f"Exit codes: 0 done; {_USAGE}."
 FILES_CODES = (
     f"Exit codes: 0 done; 1 a file exists already, or the folder can't be written to; {_USAGE}."

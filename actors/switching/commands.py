@@ -72,6 +72,7 @@ def switch(
     seconds: the task applies the rest, the changed rows are compared, AUTO_INCREMENT is set, and
     the task ends for good. If the command is aborted before, everything continues.
     """
+    from actors.switching.only_one import only_switch
     from actors.switching.switching import SwitchOptions, switch_record
     from config import load_task
     from replicator import logs
@@ -94,7 +95,8 @@ def switch(
     else:
         for file in (path, path.with_suffix(".html")):
             _try_to_write(file)
-        found = anyio.run(_switched, task, options)
+        with only_switch(task.name):
+            found = anyio.run(_switched, task, options)
         if found is None:
             complain(f"the switch of task {task.name} was aborted by a signal")
             raise typer.Exit(FAILED)
@@ -115,9 +117,11 @@ def _seconds(timeout: str) -> float:
 
 
 def _abort(task: Task) -> None:
+    from actors.switching.only_one import only_switch
     from actors.switching.switching import abort
 
-    undone = anyio.run(abort, task)
+    with only_switch(task.name):
+        undone = anyio.run(abort, task)
     what = "its sources have their former settings" if undone else "there was nothing to undo"
     out.print(f"the switch of task {task.name} is aborted: {what}", markup=False, highlight=False)
 
@@ -234,3 +238,45 @@ async def _abort_by_signal(scope: anyio.CancelScope) -> None:
 
 def _tell(step: str) -> None:
     err.print(step, markup=False, highlight=False, soft_wrap=True)
+
+
+def changes(
+    task_file: TaskFile,
+    since_switch: Annotated[
+        bool, typer.Option("--since-switch", help="Begin at the end of the switch.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write the files to this folder. Default: TASK.changes beside the file."),
+    ] = None,
+) -> None:
+    """Write the changes of the targets since the switch as SQL: the way back to the shards.
+
+    Each shard gets a file. A change that no rule gives to one shard is in unplaced.sql, as a
+    comment with its reason; the exit code is 1 then.
+    """
+    from actors.switching.since_switch import UNPLACED, write_changes
+    from actors.switching.switching import switch_record
+    from config import load_task
+    from replicator import logs
+    from replicator.switch.certificate import SwitchCertificate
+
+    if not since_switch:
+        raise typer.BadParameter("say since when: --since-switch")
+    task = load_task(task_file)
+    logs.configure("warning", task=task.name)
+    record = anyio.run(switch_record, task)
+    if not record.certificate:
+        complain(f"task {task.name} was not switched: there is nothing to go back from")
+        raise typer.Exit(FAILED)
+    folder = output or task_file.with_name(f"{task.name}.changes")
+    if folder.exists() and any(folder.iterdir()):
+        raise typer.BadParameter(f"{folder} is not empty")
+    certificate = SwitchCertificate.from_json(record.certificate)
+    found = anyio.run(write_changes, task, certificate, folder)
+    for member, number in sorted(found.statements.items()):
+        out.print(f"{member}: {number:,} statements", markup=False, highlight=False)
+    out.print(f"read up to {found.end}; files in {folder}", markup=False, highlight=False)
+    if found.unplaced:
+        complain(f"{found.unplaced:,} changes are of no certain shard: {folder / UNPLACED}")
+        raise typer.Exit(FAILED)

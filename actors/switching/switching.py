@@ -22,6 +22,7 @@ from actors.control.client import NotRunningError
 from actors.control.protocol import ControlError
 from actors.control.requests import command, status_of
 from actors.control.waiting import Waited, wait_until
+from actors.retired_shards import retirements_of, without_retired
 from actors.switching.certifying import (
     SwitchedRows,
     executed_statements,
@@ -142,8 +143,10 @@ async def abort(task: Task) -> bool:
             "to use the shards again: `replicator run TASK.yaml --reopen`, then"
             " `replicator switch TASK.yaml --abort`",
         )
+    followed = without_retired(task, await retirements_of(task))
     sources = {
-        i.source_id: address_of(task.source(i.source_id).connection) for i in task.mysql_instances
+        instance.source_id: address_of(followed.source(instance.source_id).connection)
+        for instance in followed.mysql_instances
     }
     await Freezer(sources, record.frozen).thaw()
     # A task that does not run keeps the record; the next switch removes it.
@@ -268,7 +271,7 @@ class Switch:
             await found.read_numbers()
             rows = replace(rows, frozen=again, numbers=await raise_numbers(found))
             # A privileged client may write in spite of `read_only`.
-            if await self._freezer.ends() == waited.until:
+            if not await self._freezer.written_since(waited.until):
                 break
             self.tell("a source was written to although it is read-only; waiting again")
         certificate = await made_certificate(self.task, found, waited, rows, self._freezer.frozen)
@@ -283,6 +286,13 @@ class Switch:
                 # The task may have ended between its save and its answer.
                 if not (await switch_record(self.task)).finished:
                     raise
+            with suppress(DatabaseUnavailableError, MySQLError):
+                if late := await self._freezer.written_since(waited.until):
+                    self.tell(
+                        f"written to in spite of `read_only`, after the end in the certificate:"
+                        f" {', '.join(late)}. The targets lack these changes: `replicator run"
+                        " TASK.yaml --reopen`, and switch again"
+                    )
         return certificate
 
     def _elapsed(self) -> float:

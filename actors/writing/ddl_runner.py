@@ -409,13 +409,14 @@ class DdlRunner:
         if ddl.instead is not None:
             return None
         statement = classify_in(ddl.context, ddl.sql, default_schema=ddl.target.schema)
-        touched = touched_parts(statement, MemberChange(ddl.before, after)).converted
-        columns = frozenset(map(name_of_column, touched))
+        touched = touched_parts(statement, MemberChange(ddl.before, after))
+        columns = frozenset(map(name_of_column, touched.converted | touched.named))
+        former = map(name_of_column, touched.renamed)
         keys = present.row_key.columns if present.row_key is not None else ()
         members = map(
             self._registry.member, self._registry.members_of(self._registry.target(ddl.target))
         )
-        if not columns.isdisjoint(map(folded, keys)):
+        if not columns.union(former).isdisjoint(map(folded, keys)):
             return None
         if not await self._executor.targets.owned_by(ddl.target, frozenset(members)):
             return None

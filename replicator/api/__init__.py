@@ -9,7 +9,6 @@
 `docs/reference/python.md` describes it.
 """
 
-from replicator.api.comparison import Comparison
 from replicator.api.open_task import OpenTask as Task
 
-__all__ = ["Comparison", "Task"]
+__all__ = ["Task"]

@@ -55,6 +55,7 @@ from actors.writing.batch_planner import BatchPlanner
 from actors.writing.batched_writer import BatchedWriter, WriterSettings
 from actors.writing.checkpoints import BucketWatermarks, CheckpointSaver
 from actors.writing.ddl_runner import DdlRunner
+from actors.writing.duplicate_keys import holders_of
 from actors.writing.job_runner import JobRunner
 from actors.writing.row_filters import RowFilters, filter_collations
 from actors.writing.segment_tracker import SegmentTracker, SourceState
@@ -402,6 +403,7 @@ async def _writer(
         runner,
         resources.counts,
     )
+    jobs.holders = partial(holders_of, resources.setups, registry, writer.planner)
     jobs.read_to = writer.planner.read_to = writer.applied
     return writer
 

@@ -64,6 +64,17 @@ def row_values(
     return quoted.replace(b"'\\N'", b"NULL")
 
 
+def written_literal(column: TargetColumn, field: bytes) -> bytes:
+    """A value to be written as SQL in ASCII, which no client and no terminal changes."""
+    if field == NULL_FIELD:
+        return b"NULL"
+    if field.isascii() and field.decode().isprintable():
+        return row_values([field], [column])[1:-1]
+    value = b"x'%s'" % (field_value(field) or b"").hex().encode()
+    # TiDB accepts no introducer before a value that becomes a JSON.
+    return b"CONVERT(%s USING utf8mb4)" % value if needs_introducer(column) else value
+
+
 def needs_introducer(column: TargetColumn) -> bool:
     """Whether the server misreads the column's text when it comes in the charset ``binary``."""
     return column.literal in (Literal.PARSED, Literal.JSON)

@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from replicator.downstream.rows.literals import (
-    NULL_FIELD,
-    field_value,
     identifier,
     key_predicate,
-    needs_introducer,
     row_predicate,
-    row_values,
+    written_literal,
 )
-from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.downstream.rows.write_session import MARIADB_SETTINGS, STRICT_MODE
 from replicator.mysql.connection.session_settings import NO_SELECT_LIMIT, UTC, set_session
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
@@ -208,15 +204,4 @@ def equal_to(comparison: ComparisonPlan, line: bytes, *, but: Set[int] = frozens
 
 def literal(comparison: ComparisonPlan, at: int, field: bytes) -> bytes:
     """Return a value as SQL in ASCII, which no client and no terminal changes."""
-    column = comparison.columns[at]
-    if field == NULL_FIELD:
-        return b"NULL"
-    if not field.isascii() or not field.decode().isprintable():
-        return _in_hex(column, field)
-    return row_values([field], [column])[1:-1]
-
-
-def _in_hex(column: TargetColumn, field: bytes) -> bytes:
-    value = b"x'%s'" % (field_value(field) or b"").hex().encode()
-    # TiDB accepts no introducer before a value that becomes a JSON.
-    return b"CONVERT(%s USING utf8mb4)" % value if needs_introducer(column) else value
+    return written_literal(comparison.columns[at], field)

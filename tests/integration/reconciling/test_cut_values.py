@@ -37,6 +37,19 @@ async def test_values_are_cut_as_in_the_shards(
     assert merging.on(merging.target, "SELECT s FROM x") == (("a text",), ("a text",), ("",))
 
 
+async def test_values_are_cut_where_the_column_gets_another_name(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    shards_of(merging, 2)
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do(*(f"ALTER TABLE x_{n} CHANGE s r VARCHAR(6) NULL" for n in (1, 2)))
+        await settles(merging.differences, {})
+        await until_reconciled(merging, generation)
+    assert merging.on(merging.target, "SELECT r FROM x") == (("a text",), ("a text",))
+
+
 @pytest.mark.also_tidb
 @pytest.mark.parametrize("mode", ["optimistic", "pessimistic"])
 async def test_values_that_are_no_labels_any_more_are_empty(

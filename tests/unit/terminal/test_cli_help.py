@@ -30,6 +30,8 @@ COMMANDS = [
         "wait",
         "switch",
         "reload",
+        "retire",
+        "changes",
         "init",
         "files",
     ),
