@@ -10,7 +10,6 @@ import anyio
 import anyio.to_thread
 import structlog
 from attrs import define
-from pymysql.err import MySQLError
 from pyspark import SparkContext
 
 from actors.copying.progress import CopyProgress
@@ -23,7 +22,7 @@ from replicator.mysql.names import TableName
 from replicator.mysql.size_limits import size_limit
 from replicator.pipeline.copy.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings, copy_chunks
 from replicator.pipeline.copy.copy_plan import CopyChunk, TableCopy
-from replicator.pipeline.copy.key_conflicts import find_holders
+from replicator.pipeline.copy.key_conflicts import KeyHolders, Shard, find_holders
 
 
 class Replanner(Protocol):
@@ -153,7 +152,7 @@ class CopyJobs:
             return FatalError(
                 "copy.duplicate",
                 f"{copy} has a row whose key already exists in {target}: {failed.message};"
-                f" {_from(holders)}{self._row(failed)}",
+                f" {holders.shown(_NOWHERE)}{self._row(failed)}",
                 f"change or delete the row in {copy}, then `replicator resume`",
                 "to keep that row: change or delete the other one, both in its shard and on"
                 f" the target {target} (the task does not copy a row twice), then `replicator"
@@ -188,25 +187,19 @@ class CopyJobs:
     def _row(self, failed: ChunkOutcome) -> str:
         return f". Row: {failed.row}" if failed.line and self._settings.show_values else ""
 
-    async def _holders(self, failed: ChunkOutcome, target: TableName) -> list[str]:
-        """Return the other shards that have the key now; none if a source can't be queried."""
+    async def _holders(self, failed: ChunkOutcome, target: TableName) -> KeyHolders:
+        """Return the other shards that have the key now."""
         copy = failed.chunk.copy
         others = [
-            (shard.source, self._settings.sources[shard.source], shard.table, shard.rules)
+            Shard(shard.source, self._settings.sources[shard.source], shard.table, shard.rules)
             for shard in self._targets[target].shards
             if (shard.source, shard.table) != (copy.source, copy.member)
         ]
-        try:
-            return await anyio.to_thread.run_sync(
-                find_holders,
-                copy,
-                failed.line,
-                failed.message,
-                self._targets[target].structure,
-                others,
-            )
-        except (MySQLError, OSError):
-            return []
+        structure = self._targets[target].structure
+        look_up = partial(
+            find_holders, copy.columns, failed.line, failed.message, structure, others
+        )
+        return await anyio.to_thread.run_sync(look_up, abandon_on_cancel=True)
 
 
 def other_server_in_copy(source: str, message: str) -> FatalError:
@@ -258,10 +251,7 @@ def _key(copy: TableCopy) -> str:
     return f", key ({names})" if names else ""
 
 
-def _from(holders: Sequence[str]) -> str:
-    if holders:
-        return f"the row there is that of {', '.join(holders)}"
-    return (
-        "it is not in the shards that are still copied: the row there is that of a shard that is"
-        " copied already, was on the target before, or has moved"
-    )
+_NOWHERE = (
+    "no other shard that is copied has it: it is the row of a shard that is copied already, was on"
+    " the target before, or has moved"
+)

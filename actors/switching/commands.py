@@ -72,6 +72,7 @@ def switch(
     seconds: the task applies the rest, the changed rows are compared, AUTO_INCREMENT is set, and
     the task ends for good. If the command is aborted before, everything continues.
     """
+    from actors.switching.only_one import only_switch
     from actors.switching.switching import SwitchOptions, switch_record
     from config import load_task
     from replicator import logs
@@ -94,7 +95,8 @@ def switch(
     else:
         for file in (path, path.with_suffix(".html")):
             _try_to_write(file)
-        found = anyio.run(_switched, task, options)
+        with only_switch(task.name):
+            found = anyio.run(_switched, task, options)
         if found is None:
             complain(f"the switch of task {task.name} was aborted by a signal")
             raise typer.Exit(FAILED)
@@ -115,9 +117,11 @@ def _seconds(timeout: str) -> float:
 
 
 def _abort(task: Task) -> None:
+    from actors.switching.only_one import only_switch
     from actors.switching.switching import abort
 
-    undone = anyio.run(abort, task)
+    with only_switch(task.name):
+        undone = anyio.run(abort, task)
     what = "its sources have their former settings" if undone else "there was nothing to undo"
     out.print(f"the switch of task {task.name} is aborted: {what}", markup=False, highlight=False)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
+from time import monotonic
 
+import anyio
 from attrs import define, field
 from pymysql.constants import ER
 from pymysql.err import MySQLError
@@ -18,6 +20,11 @@ from replicator.mysql.errors import error_code, error_text
 from replicator.mysql.server.binlog_end import binlog_end
 
 READ_ONLY, SUPER_READ_ONLY = "read_only", "super_read_only"
+
+_MARK = "/* replicator switch */"
+"""Is in each statement that freezes, so that its thread can be found."""
+
+_LOOK_SECONDS = 0.05
 
 _DENIED = {ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR}
 
@@ -74,14 +81,16 @@ class Freezer:
         """Set what `plan` has noted. Raises FreezeError, DatabaseUnavailableError.
 
         Args:
-            seconds: longest wait for transactions and table locks of other clients, per source.
+            seconds: longest wait for statements and table locks of other clients.
         """
+        end = monotonic() + seconds
         for source, values in self.frozen.items():
+            left = max(1, int(end - monotonic()))
             with closing(Connection(self._addresses[source])) as connection:
                 try:
-                    await connection.execute(f"SET SESSION lock_wait_timeout = {seconds}")
+                    await connection.execute(f"SET SESSION lock_wait_timeout = {left}")
                     for name in sorted(values):
-                        await connection.execute(f"SET GLOBAL {name} = 1")
+                        await connection.execute(f"SET GLOBAL {name} = 1 {_MARK}")
                 except MySQLError as error:
                     if name == SUPER_READ_ONLY and error_code(error) in _DENIED:
                         continue
@@ -106,6 +115,7 @@ class Freezer:
                 continue
             try:
                 with closing(Connection(self._addresses[source])) as connection:
+                    await _end_waiting(connection)
                     present = await _variables(connection)
                     for name, statement in statements.items():
                         if present.get(name):
@@ -126,6 +136,19 @@ class Freezer:
                 end = await binlog_end(connection)
                 found[source] = f"{end.file}:{end.offset}" if end else ""
         return found
+
+
+async def _end_waiting(connection: Connection) -> None:
+    """End freezing statements that still wait for a lock, although their command has ended."""
+    while waiting := [
+        row[0]
+        for row in await connection.fetch("SHOW FULL PROCESSLIST")
+        if str(row[7]).startswith("SET GLOBAL") and str(row[7]).endswith(_MARK)
+    ]:
+        for thread in waiting:
+            with suppress(MySQLError):  # It may have ended by itself.
+                await connection.execute(f"KILL {int(thread)}")
+        await anyio.sleep(_LOOK_SECONDS)
 
 
 async def _variables(connection: Connection) -> dict[str, int]:

@@ -22,6 +22,7 @@ from actors.control.client import NotRunningError
 from actors.control.protocol import ControlError
 from actors.control.requests import command, status_of
 from actors.control.waiting import Waited, wait_until
+from actors.retired_shards import retirements_of, without_retired
 from actors.switching.certifying import (
     SwitchedRows,
     executed_statements,
@@ -142,8 +143,10 @@ async def abort(task: Task) -> bool:
             "to use the shards again: `replicator run TASK.yaml --reopen`, then"
             " `replicator switch TASK.yaml --abort`",
         )
+    followed = without_retired(task, await retirements_of(task))
     sources = {
-        i.source_id: address_of(task.source(i.source_id).connection) for i in task.mysql_instances
+        instance.source_id: address_of(followed.source(instance.source_id).connection)
+        for instance in followed.mysql_instances
     }
     await Freezer(sources, record.frozen).thaw()
     # A task that does not run keeps the record; the next switch removes it.

@@ -80,6 +80,10 @@ class BatchPlanner:
             self._registry, self._columns, self._tables, self._meta.buckets
         )
 
+    def structure(self, target: int) -> Table | None:
+        """Return the structure of a target, if rows have been planned for it."""
+        return self._tables.get(target)
+
     def forget(self, target: int) -> None:
         """Drop what is cached of a target whose structure has changed."""
         self._cascades.forget()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
@@ -36,12 +36,21 @@ from replicator.pipeline.apply.batch import (
     TargetOutcome,
     WriteOutcome,
 )
+from replicator.pipeline.copy.key_conflicts import KeyHolders
 from replicator.schema.registry.registry import SchemaRegistry
 
 DUPLICATE_ROWS = "rows.duplicate"
 """The event of the fault that two rows have the same key."""
+_NOWHERE = (
+    "no other shard has it now: it was on the target before, or the row has moved between shards"
+)
 _PASSING = (WriteOutcome.UNREACHABLE, WriteOutcome.LOCKED)
 """The transient outcomes, which another attempt may resolve."""
+
+
+async def nobody(_: TargetOutcome) -> KeyHolders | None:
+    """Look up no key."""
+    return None
 
 
 @define(eq=False)
@@ -50,7 +59,8 @@ class JobRunner:
 
     ``held_by``: the open lock that rows of a target wait for; empty where none do. ``read_to``: up
     to where a source is applied, None where that is not known. ``applied`` is called for each
-    batch. ``late`` is set when foreign keys have deleted rows that shards may still have.
+    batch. ``holders`` looks the key of a refused row up in the other shards. ``late`` is set when
+    foreign keys have deleted rows that shards may still have.
     """
 
     _spark: SparkContext
@@ -62,6 +72,9 @@ class JobRunner:
     held_by: Callable[[TableName], str] = field(default=lambda _: "", init=False)
     read_to: Callable[[str], SourcePosition | None] = field(default=lambda _: None, init=False)
     applied: Callable[[BatchResult], None] = field(default=lambda _: None, init=False)
+    holders: Callable[[TargetOutcome], Awaitable[KeyHolders | None]] = field(
+        default=nobody, init=False
+    )
     late: anyio.Event = field(factory=anyio.Event, init=False)
     _tracks_to_the_end: bool = field(default=False, init=False)
     _before: str = field(default="idle", init=False)
@@ -122,7 +135,7 @@ class JobRunner:
                     # The job gets a certificate that was renewed after it had begun.
                     again = failed.code in LOGIN_REFUSED and not refused
                     if failed.outcome not in _PASSING and not again:
-                        raise self._fault(failed)
+                        raise await self._fault(failed)
                 refused |= kept_out
                 locked = self._still_locked(result, locked)
                 trouble = self._trouble(result.failures[0])
@@ -168,7 +181,7 @@ class JobRunner:
         key = [f"key ({', '.join(failed.key)}){values}"] if failed.key else []
         return "; ".join([*shards, *known, *key, f"target {target}"])
 
-    def _fault(self, failed: TargetOutcome) -> FatalError:
+    async def _fault(self, failed: TargetOutcome) -> FatalError:
         if failed.code in LOGIN_REFUSED:
             return refused_in_executor(self._settings.address, failed.code, failed.message)
         target = self._registry.target_name(failed.target)
@@ -180,6 +193,9 @@ class JobRunner:
         message, lock = failed.message, self.held_by(target)
         match failed.outcome:
             case WriteOutcome.DUPLICATE:
+                holders = await self.holders(failed)
+                if holders is not None:
+                    message = f"{message}; {holders.shown(_NOWHERE)}"
                 ways = _duplicate_behind(lock) if lock else _duplicate(target)
                 return row_fault("rows.duplicate", message, *ways)
             case WriteOutcome.UNDECODABLE:

@@ -9,7 +9,7 @@ those rows. Event filters decide which changes arrive: other ones are only logge
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -23,6 +23,7 @@ from actors.task_setup import SourceSetup
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.decisions import DecisionStore
+from replicator.downstream.meta.retirements import read_retirements
 from replicator.downstream.meta.rule_texts import RuleTextStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName
@@ -97,7 +98,9 @@ async def accept_rules(
     if concerned:
         changes = await _changed_members(concerned, meta)
         if answer is OnChangedRules.STOP:
-            raise _fault(concerned, meta.task, copies=copies)
+            targets = {target for changed in concerned.values() for target in changed.targets}
+            empties = copies and not await _with_retired_rows(meta, targets)
+            raise _fault(concerned, meta.task, copies=copies, empties=empties)
         if answer is OnChangedRules.RECOPY:
             await _recopy(concerned, changes, meta)
         for source, changed in concerned.items():
@@ -191,12 +194,40 @@ async def _recopy(
     sources = await meta.sources()
     await _refuse_unfinished(meta, sources)
     targets = {target for changed in found.values() for target in changed.targets}
+    if kept := await _with_retired_rows(meta, targets):
+        raise FatalError(
+            "task.rules-changed",
+            f"{', '.join(kept)} keeps rows of retired shards. To copy it again, the task would"
+            " empty it, and these rows are in no shard that it reads",
+            "restore the former rules: change the task file, then `replicator run` TASK.yaml",
+            *_remedies_in_place(found, meta.task),
+            where=f"target {kept[0]}",
+        )
     for source in sources:
         checkpoint = await meta.load(source)
         if checkpoint is not None:
             before, after = changes.get(source, (checkpoint, checkpoint))
             changes[source] = before, to_recopy(after, targets)
     log.info("copy.recopy", targets=sorted(map(str, targets)))
+
+
+async def _with_retired_rows(meta: MetaStore, targets: Collection[TableName]) -> list[str]:
+    """Return the names of those of these targets that keep rows of retired shards."""
+    retired = await read_retirements(meta.connection, meta.schema, meta.task)
+    return sorted({str(one.target) for one in retired if one.target in targets})
+
+
+def _remedies_in_place(found: Mapping[str, ChangedRules], task: str) -> list[str]:
+    """Return the commands that correct the rows of targets while readers see them, if any do."""
+    if any(changed.moves for changed in found.values()):
+        return []
+    targets = sorted({str(target) for changed in found.values() for target in changed.targets})
+    named = " ".join(f"--target {target}" for target in targets)
+    return [
+        "correct the rows by the new rules while readers see them: `replicator stop"
+        f" {task}`, then `replicator run TASK.yaml --on-changed-rules keep`, then"
+        f" `replicator recopy {task} {named}`"
+    ]
 
 
 async def _refuse_unfinished(meta: MetaStore, sources: Iterable[str]) -> None:
@@ -224,7 +255,10 @@ def _listed(texts: Sequence[str]) -> str:
     return "; ".join(texts[:_SHOWN]) + more
 
 
-def _fault(found: Mapping[str, ChangedRules], task: str, *, copies: bool) -> FatalError:
+def _fault(
+    found: Mapping[str, ChangedRules], task: str, *, copies: bool, empties: bool
+) -> FatalError:
+    """Return the fault of changed rules; ``empties``: their targets can be emptied and copied."""
     parts = []
     for source, changed in found.items():
         kinds = (
@@ -240,12 +274,8 @@ def _fault(found: Mapping[str, ChangedRules], task: str, *, copies: bool) -> Fat
         " run` TASK.yaml; the task goes on where it was",
     ]
     if copies:
-        named = " ".join(f"--target {target}" for target in targets)
-        if not any(changed.moves for changed in found.values()):
-            remedies.append(
-                "correct the rows by the new rules while readers see them:"
-                f" {again} keep`, then `replicator recopy {task} {named}`"
-            )
+        remedies += _remedies_in_place(found, task)
+    if empties:
         remedies.append(
             f"copy these targets again by the new rules: {again} recopy`. It empties"
             f" {', '.join(targets)} and copies all their shards again; other targets go on"

@@ -55,6 +55,7 @@ from actors.writing.batch_planner import BatchPlanner
 from actors.writing.batched_writer import BatchedWriter, WriterSettings
 from actors.writing.checkpoints import BucketWatermarks, CheckpointSaver
 from actors.writing.ddl_runner import DdlRunner
+from actors.writing.duplicate_keys import holders_of
 from actors.writing.job_runner import JobRunner
 from actors.writing.row_filters import RowFilters, filter_collations
 from actors.writing.segment_tracker import SegmentTracker, SourceState
@@ -187,6 +188,7 @@ async def wire(
     if validator is not None:
         await validator.resume()
         jobs.applied, writer.checkpoints.also = validator.note, validator.save
+    jobs.holders = partial(holders_of, resources.setups, registry, writer.planner)
     units: dict[str, SourceUnit] = {}
     coordination = await mode.coordination(_tools(resources, writer, units, moved))
     jobs.held_by = partial(_held_by, coordination)

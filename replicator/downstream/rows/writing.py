@@ -80,14 +80,17 @@ class DuplicateRowError(Exception):
     """A row of a shard has a key that the target already holds from elsewhere.
 
     ``text`` is the server's message (entry and constraint), ``member`` the new row's shard; None
-    if it is to be searched for.
+    if it is to be searched for. ``columns`` are those of ``line``.
     """
 
-    def __init__(self, text: str, member: Member | None, line: bytes) -> None:
+    def __init__(
+        self, text: str, member: Member | None, line: bytes, columns: Sequence[TargetColumn]
+    ) -> None:
         super().__init__(text)
         self.text = text
         self.member = member
         self.line = line
+        self.columns = columns
 
 
 def write_changes(
@@ -190,7 +193,7 @@ def _put(
         load_rows(session, target, group.columns, lines, replace=False)
         return
     stale = StaleRows(group.key_columns, group.held, group.removed) if group.held else None
-    with _duplicates():
+    with _duplicates(group):
         insert_rows(session, target, group.columns, lines, exact=exact, stale=stale)
 
 
@@ -215,19 +218,19 @@ def _update_written(
         value = name if how is Restated.KEPT else b"VALUES(" + name + b")"
         assignments.append(name + b"=" + value)
     suffix = b" ON DUPLICATE KEY UPDATE " + b",".join(assignments)
-    with _duplicates():
+    with _duplicates(group):
         insert_rows(session, target, group.columns, lines, suffix=suffix, exact=exact)
         insert_rows(session, target, group.columns, new, exact=exact)
     return len(new)
 
 
 @contextmanager
-def _duplicates() -> Iterator[None]:
+def _duplicates(group: NetChanges) -> Iterator[None]:
     try:
         yield
     except RowRefusedError as error:
         if error.code in DUPLICATE_KEY:
-            raise DuplicateRowError(error.text, error.member, error.line) from error
+            raise DuplicateRowError(error.text, error.member, error.line, group.columns) from error
         raise
 
 
@@ -245,7 +248,7 @@ def _insert(
     if load_data and group.columns and _many(lines):
         load_rows(session, target, group.columns, lines, replace=False)
         return
-    with _duplicates():
+    with _duplicates(group):
         try:
             insert_rows(session, target, group.columns, lines, exact=exact)
         except RowRefusedError as error:

@@ -124,6 +124,20 @@ def place_of(events: RowEvents, index: int, source: str, member: str) -> RowPlac
     return RowPlace(source, member, transaction, ordinal, events.begin_key(index))
 
 
+class RefusedRow(NamedTuple):
+    """A row whose key the target already has. Contains values, which may have to be hidden.
+
+    Attributes:
+        text: the server's message, which names the key.
+        columns: the names of its columns.
+        line: the row.
+    """
+
+    text: str
+    columns: tuple[str, ...]
+    line: bytes
+
+
 class WriteOutcome(StrEnum):
     """How the transaction of a Spark task's buckets ended. All but DONE left them unchanged."""
 
@@ -165,7 +179,8 @@ class TargetOutcome:
     the row key, ``row`` has their values where these may be shown. ``left``: the watermarks of the
     buckets that were written; ``mismatch``: what was found instead of what should be there;
     ``late``: rows that were deleted and must be looked up in the shards; ``transactions``: how many
-    were necessary, since the target refused fewer with ``code`` and ``message``.
+    were necessary, since the target refused fewer with ``code`` and ``message``; ``refused``: the
+    row whose key the target already has.
     """
 
     target: int
@@ -186,6 +201,7 @@ class TargetOutcome:
     mismatch: Mismatch | None = None
     transactions: int = 1
     late: int = 0
+    refused: RefusedRow | None = None
 
     @property
     def too_large(self) -> bool:

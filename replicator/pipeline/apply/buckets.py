@@ -38,6 +38,7 @@ from replicator.mysql.names import Member
 from replicator.mysql.row_values import HIDDEN, without_values
 from replicator.pipeline.apply.batch import (
     ApplySettings,
+    RefusedRow,
     RowPlace,
     TargetOutcome,
     WriteOutcome,
@@ -172,7 +173,9 @@ def _row_outcome(
         text = error.text if show_values else without_values(error.text)
         members = (error.member,) if error.member is not None else ()
         found = _RowFound(work, error.line, members=members)
-        return _failed(work, WriteOutcome.DUPLICATE, ER.DUP_ENTRY, text), found
+        failed = _failed(work, WriteOutcome.DUPLICATE, ER.DUP_ENTRY, text)
+        refused = RefusedRow(error.text, tuple(column.name for column in error.columns), error.line)
+        return replace(failed, refused=refused), found
     if isinstance(error, RowRefusedError):
         text = error.shown(values=show_values)
         members = (error.member,) if error.member is not None else ()

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import groupby
 from types import MappingProxyType
+
+from pymysql.err import MySQLError
 
 from replicator.downstream.rows.key_lookup import KeyFields
 from replicator.downstream.rows.literals import NULL_FIELD, field_value, key_predicate
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import TableName, folded, quote
-from replicator.pipeline.copy.copy_plan import TableCopy
-from replicator.pipeline.copy.source_stream import SourceStream
+from replicator.pipeline.copy.source_stream import SOURCE_SETTINGS, SourceStream
 from replicator.pipeline.plans.planning import filled_column, target_column
 from replicator.routing.columns.column_mapping import VALUE_LIMIT, MappedColumn
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.rows.values.fields import escape
 from replicator.schema.structure.structure import Column, Table, UniqueKey
+
+SHOWN = 5
+"""Most shards that a message names."""
+
+LOOK_UP_SECONDS = 10
+"""Seconds after which no more shards are queried for a key. A query ends after this time, too: the
+shards need not have an index for each key of the target."""
+
+_SETTINGS = (
+    f"{SOURCE_SETTINGS} /*!50708 ,SESSION max_execution_time={LOOK_UP_SECONDS * 1000} */"
+    f" /*M!100101 ,SESSION max_statement_time={LOOK_UP_SECONDS} */"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,43 +96,99 @@ def own_key(parts: Sequence[KeyPart], line: bytes) -> KeyFields | None:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard that may have the key of a refused row."""
+
+    source: str
+    address: DatabaseAddress
+    table: TableName
+    rules: MemberColumns
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHolders:
+    """The other shards that have the key of a refused row.
+
+    Attributes:
+        key: the columns of the key; empty if the key is not known.
+        shards: the shards that have it.
+        unread: shards that could not be queried.
+    """
+
+    key: tuple[str, ...] = ()
+    shards: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+    def shown(self, nowhere: str) -> str:
+        """Return the result in words; ``nowhere``: what it means if no shard has the key."""
+        columns = f"the key ({', '.join(self.key)})" if self.key else "the key"
+        if self.shards:
+            return f"the row there, with the same value of {columns}, is that of " + ", ".join(
+                self.shards
+            )
+        if not self.key or self.unread:
+            which = f" in {_some(self.unread)}" if self.unread else " in the other shards"
+            return f"the row there has the same value of {columns}, which can't be looked up{which}"
+        return f"the row there has the same value of {columns}, and {nowhere}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
 def find_holders(
-    copy: TableCopy,
+    columns: Sequence[TargetColumn],
     line: bytes,
     message: str,
     target: Table,
-    others: Iterable[tuple[str, DatabaseAddress, TableName, MemberColumns]],
-) -> list[str]:
-    """Return the shards among ``others`` that have the key of a refused row.
-
-    Returns an empty list if the key can't be found out. Blocks. Raises the driver's error.
+    others: Iterable[Shard],
+) -> KeyHolders:
+    """Look the key of a refused row up in other shards. Blocks.
 
     Args:
+        columns: the columns of the row.
         line: the row.
         message: the server's error message, which names the key.
-        others: source, address, table and rules of each shard.
+        target: the structure of the target.
+        others: the shards to query.
     """
     key = _key(message, target)
     if key is None:
-        return []
-    names = [folded(column.name) for column in copy.columns]
+        return KeyHolders()
+    names = [folded(column.name) for column in columns]
     fields = line.split(b"\t")
-    written = dict(zip(names, zip(copy.columns, fields, strict=True), strict=True))
+    written = dict(zip(names, zip(columns, fields, strict=True), strict=True))
     wanted = list(map(folded, key.columns))
     if not written.keys() >= set(wanted):
-        return []
+        return KeyHolders(key.columns)
     values = {name: written[name] for name in wanted}
-    found = []
-    for source, address, table, rules in others:
-        conditions = key_conditions(values, rules)
-        if conditions is None:
-            continue
-        with closing(SourceStream(address)) as stream:
-            qualified = table.quoted.encode()
-            where = b" AND ".join(conditions) or b"TRUE"
-            if stream.rows(b"SELECT 1 FROM %s WHERE %s LIMIT 1" % (qualified, where)):
-                found.append(f"{source}: {table}")
-    return found
+    found, unread = [], []
+    until = time.monotonic() + LOOK_UP_SECONDS
+    for address, shards in groupby(others, lambda shard: shard.address):
+        left = list(shards)
+        try:
+            with closing(SourceStream(address, settings=_SETTINGS)) as stream:
+                while left:
+                    conditions = key_conditions(values, left[0].rules)
+                    if conditions is not None and time.monotonic() > until:
+                        break
+                    if conditions is not None and stream.rows(_one_row(left[0].table, conditions)):
+                        found.append(str(left[0]))
+                    left.pop(0)
+        except (MySQLError, OSError):
+            unread += [str(left.pop(0))]
+        unread += map(str, left)
+    return KeyHolders(key.columns, tuple(found), tuple(unread))
+
+
+def _one_row(table: TableName, conditions: Sequence[bytes]) -> bytes:
+    where = b" AND ".join(conditions) or b"TRUE"
+    return b"SELECT 1 FROM %s WHERE %s LIMIT 1" % (table.quoted.encode(), where)
 
 
 def key_conditions(

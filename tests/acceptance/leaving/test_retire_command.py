@@ -76,6 +76,43 @@ def test_a_source_is_retired_after_kills_at_each_step(
         assert sum(target_rows(shards).values()) == sum(before.values()) + 2
 
 
+@pytest.mark.slow
+def test_changed_rules_do_not_empty_a_target_with_retired_rows(
+    shards: Shards, tmp_path: Path
+) -> None:
+    name = shards.database
+    values = shards.task(**{"task-mode": "all"})
+    for instance in values["mysql-instances"]:
+        instance.pop("meta", None)
+    shards.change()
+    path = write_task(tmp_path, values)
+    with task_process(path, tmp_path) as task:
+        task.until_state(name, "running")
+        applied(task, name)
+        done = task.cli("retire", name, "--source", "b")
+        assert done.returncode == 0, done.stderr
+        assert task.cli("stop", name).returncode == 0
+    before = target_rows(shards)
+    values["expression-filter"] = {
+        "few": {"schema": name, "table": "t1", "insert-value-expr": "id < 5"}
+    }
+    for instance in values["mysql-instances"]:
+        instance["expression-filters"] = ["few"]
+    path = write_task(tmp_path, values)
+    for options, way in (([], "--on-changed-rules keep"), (["--on-changed-rules", "recopy"], "")):
+        with task_process(path, tmp_path, *options) as task:
+            task.until_state(name, "paused")
+            [fault] = [e for e in task.events() if e["event"] == "task.rules-changed"][-1:]
+            ways = " ".join(fault["remedies"])
+            assert way in ways
+            assert "--on-changed-rules recopy" not in ways
+            assert f"recopy {name} --target {name}.t" in ways
+            assert target_rows(shards) == before
+            task.cli("stop", name)
+            task.process.wait()
+    assert "retired shards" in fault["error"]
+
+
 def assert_refused(path: Path, folder: Path, name: str) -> None:
     with task_process(path, folder) as task:
         task.until_state(name, "running")

@@ -110,7 +110,7 @@ def test_an_aborted_switch_changes_nothing(writable: Shards, tmp_path: Path) -> 
 
 
 def _interrupted(task: TaskProcess, file: Path) -> None:
-    """Without --freeze, the command waits for the operator, until Ctrl-C."""
+    """Without --freeze, the command waits for the operator, until Ctrl-C; others are refused."""
     with subprocess.Popen(
         [sys.executable, "-m", "cli", "switch", str(file)],
         env=dict(task.env),
@@ -120,6 +120,10 @@ def _interrupted(task: TaskProcess, file: Path) -> None:
         assert waiting.stderr is not None
         for line in waiting.stderr:
             if line.startswith("waiting until these sources are read-only: a, b"):
+                for other in ("--freeze", "--abort"):
+                    refused = task.cli("switch", str(file), other)
+                    assert refused.returncode == 1
+                    assert f"is at work (process {waiting.pid}); Ctrl-C" in refused.stderr
                 waiting.send_signal(signal.SIGINT)
         assert waiting.wait(PATIENCE) == 1
 

@@ -21,6 +21,8 @@ async def test_a_key_in_two_shards_stops_a_copy_that_was_told_nothing(merging: M
     assert fault.event == "copy.duplicate"
     assert "'…'" in fault.message
     assert "Row:" not in fault.message
+    assert "the key (id)" in fault.message
+    assert any(f"a: {merging.database}.x_{n}" in fault.message.split("; ")[1] for n in (1, 2))
     assert "key (" in fault.where
     # What was copied of either stays until its row goes: here both shards give way.
     merging.do("DELETE FROM x_1 WHERE id = 2", "DELETE FROM x_2 WHERE id = 2")
