@@ -97,9 +97,13 @@ def share_a_key(merging: Merging) -> None:
         merging.on(server, f"INSERT INTO x_1 VALUES (1, {n}), ({n + 2}, 1)")
 
 
-def change_the_key(merging: Merging) -> None:
-    for server in merging.sources.values():
-        merging.on(server, "ALTER TABLE x_1 DROP PRIMARY KEY, ADD PRIMARY KEY (id, n)")
+async def key_changed(merging: Merging) -> None:
+    """Run the task, and change the key of the target after the copy."""
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        for server in merging.sources.values():
+            merging.on(server, "ALTER TABLE x_1 DROP PRIMARY KEY, ADD PRIMARY KEY (id, n)")
+        await anyio.sleep_forever()
 
 
 @pytest.mark.slow
@@ -108,13 +112,10 @@ async def test_a_target_whose_key_changes_while_keys_are_shared_is_reconciled(
 ) -> None:
     merging.more |= {"copy": {}}
     share_a_key(merging)
-    with pytest.raises(ExceptionGroup) as ended, anyio.fail_after(PATIENCE):
-        async with merging.running() as generation:
-            await merging.copied(generation)
-            change_the_key(merging)
-            await anyio.sleep_forever()
+    with anyio.fail_after(PATIENCE), pytest.raises(ExceptionGroup) as ended:
+        await key_changed(merging)
     assert ended.group_contains(TransientError, match="all its rows are reconciled")
-    async with merging.running() as generation:
+    async with merging.running():
         await settles(merging.differences, {})
 
 
@@ -125,15 +126,8 @@ async def test_a_target_whose_key_changes_while_keys_are_shared_is_copied_anew(
 ) -> None:
     merging.more |= {"copy": {}, "on-unproven-change": "stop"}
     share_a_key(merging)
-
-    async def run() -> None:
-        async with merging.running() as generation:
-            await merging.copied(generation)
-            change_the_key(merging)
-            await anyio.sleep_forever()
-
     with anyio.fail_after(PATIENCE):
-        fault = await fault_of(run())
+        fault = await fault_of(key_changed(merging))
     assert fault.event == "rows.moved-unknown"
     await copy_all_anew(merging, "x")
 
