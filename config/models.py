@@ -182,9 +182,9 @@ class Task(Section):
     read it. A relative path starts at the directory of the task file. Default: the file named by
     the environment variable REPLICATOR_SECRET_KEY_FILE."""
     show_row_values: Flag = False
-    """Show row values in faults, status and log: the key of a row that the target refuses, and
-    values that servers quote in their errors. When false, messages name the shard, the column and
-    the binlog position, and show `…` for each value."""
+    """Show row values in faults, status, log and comparisons: the key of a row that the target
+    refuses, rows that differ, and values that servers quote in their errors. When false, messages
+    name the shard, the column and the binlog position, and show `…` for each value."""
     ignore_checking_items: tuple[str, ...] = ()
     """Names of checks to skip."""
     target_database: TargetDatabase

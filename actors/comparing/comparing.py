@@ -347,9 +347,11 @@ class TargetComparer:
         keyless = not comparison.key or not changed.isdisjoint(comparison.key_names)
         splits = self._options.pairs_only and keyless
         differ = self._view.differ
-        return DifferingRows(
+        rows = DifferingRows(
             comparison, result, self._file, self._servers, scope, confirm, differ, splits
         )
+        rows.show_values = self._task.show_row_values
+        return rows
 
     async def _count_retired(self, comparison: ComparisonPlan, result: TargetComparison) -> None:
         conditions = [b"(%s)" % each for each in comparison.alone.retired]

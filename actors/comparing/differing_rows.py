@@ -16,7 +16,8 @@ from pymysql.err import MySQLError
 
 from replicator.downstream.rows.transaction import OutOfPatienceError
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.errors import error_text
+from replicator.mysql.errors import error_code, error_text
+from replicator.mysql.row_values import HIDDEN, without_values
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import CompareServers
 from replicator.pipeline.compare.doubts import RowDifference, example_of
@@ -105,6 +106,8 @@ class DifferingRows:
     """Is called with all rows that differ for certain."""
     _splits: bool
     """Whether a changed row is found as a missing row and a row that only the target has."""
+    show_values: bool = field(default=False, init=False)
+    """Whether examples and remarks may have values of rows."""
     _others: set[bytes] = field(factory=set, init=False)
     """The keys of rows that were corrected because they were in the way of others."""
 
@@ -158,7 +161,7 @@ class DifferingRows:
             done = await anyio.to_thread.run_sync(job)
         except (MySQLError, OutOfPatienceError) as error:
             cause = error.error if isinstance(error, OutOfPatienceError) else error
-            text = error_text(cause) if isinstance(cause, MySQLError) else str(cause)
+            text = self._text(cause) if isinstance(cause, MySQLError) else str(cause)
             self._result.failure = f"a repair failed, and changed nothing: {text}"
             self._result.refused = True
             return 0
@@ -166,7 +169,7 @@ class DifferingRows:
         for key, shards in done.shared.items():
             self._result.shared += 1
             if self._result.shared <= EXAMPLES:
-                shown = key.decode("utf-8", "backslashreplace").replace("\t", ", ")
+                shown = self._key(key)
                 self._result.remarks.append(
                     f"The target can have one row with the key {shown}, but there are several:"
                     f" {', '.join(shards)}"
@@ -177,11 +180,12 @@ class DifferingRows:
             self._add(found.kind, -found.times)
         reach(Failpoint.ROWS_CORRECTED)
         if done.otherwise:
-            keys = [key.decode("utf-8", "backslashreplace") for key in sorted(done.otherwise)]
-            shown = "; ".join(key.replace("\t", ", ") for key in keys[:EXAMPLES_OTHERWISE])
+            keys = sorted(done.otherwise)
+            shown = "; ".join(map(self._key, keys[:EXAMPLES_OTHERWISE]))
             self._result.remarks.append(
                 f"{len(keys)} rows were left as they are: the target's server stores other values"
-                f" than the repair writes (look for triggers). Their keys: {shown}"
+                " than the repair writes (look for triggers)"
+                + (f". Their keys: {shown}" if self.show_values else "")
             )
         return sum(found.times for found in right)
 
@@ -196,7 +200,17 @@ class DifferingRows:
         examples = self._result.examples
         shown = sum(example.kind == kind for example in examples)
         for difference in islice(some, EXAMPLES - shown):
-            examples.append(replace(example_of(self._comparison, difference), kind=kind))
+            example = replace(example_of(self._comparison, difference), kind=kind)
+            examples.append(example if self.show_values else example.without_values())
+
+    def _key(self, line: bytes) -> str:
+        if not self.show_values:
+            return HIDDEN
+        return line.decode("utf-8", "backslashreplace").replace("\t", ", ")
+
+    def _text(self, error: MySQLError) -> str:
+        text = error_text(error)
+        return text if self.show_values else without_values(text, error_code(error))
 
 
 def _in_transactions(rows: Iterable[_Row]) -> Iterator[list[_Row]]:

@@ -22,7 +22,7 @@ from replicator.mysql.names import TableName
 from replicator.mysql.size_limits import size_limit
 from replicator.pipeline.copy.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings, copy_chunks
 from replicator.pipeline.copy.copy_plan import CopyChunk, TableCopy
-from replicator.pipeline.copy.key_conflicts import KeyHolders, Shard, find_holders
+from replicator.pipeline.copy.key_conflicts import KeyHolders, QueriedShard, find_holders
 
 
 class Replanner(Protocol):
@@ -191,7 +191,9 @@ class CopyJobs:
         """Return the other shards that have the key now."""
         copy = failed.chunk.copy
         others = [
-            Shard(shard.source, self._settings.sources[shard.source], shard.table, shard.rules)
+            QueriedShard(
+                shard.source, self._settings.sources[shard.source], shard.table, shard.rules
+            )
             for shard in self._targets[target].shards
             if (shard.source, shard.table) != (copy.source, copy.member)
         ]

@@ -10,7 +10,7 @@ import anyio
 from actors.task_setup import SourceSetup, columns_of
 from actors.writing.batch_planner import BatchPlanner
 from replicator.pipeline.apply.batch import TargetOutcome
-from replicator.pipeline.copy.key_conflicts import KeyHolders, Shard, find_holders
+from replicator.pipeline.copy.key_conflicts import KeyHolders, QueriedShard, find_holders
 from replicator.pipeline.plans.planning import target_column
 from replicator.schema.registry.registry import SchemaRegistry
 
@@ -33,7 +33,7 @@ async def holders_of(
     rules = columns_of(setups)
     members = [registry.member(number) for number in registry.members_of(failed.target)]
     others = [
-        Shard(member.source, setups[member.source].address, member.name, rules(member))
+        QueriedShard(member.source, setups[member.source].address, member.name, rules(member))
         for member in sorted(members)
         if str(member) not in failed.members and member.source in setups
     ]

@@ -15,6 +15,8 @@ from replicator.terminal.figures import number
 
 _BAR = 24
 
+VALUES_HIDDEN = "values of rows are hidden: `show-row-values: true` in the task file shows them"
+
 
 def verdict(result: TargetComparison) -> str:
     """One word: ``differs``, ``blocked``, ``incomplete``, ``held`` or ``equal``."""
@@ -127,6 +129,8 @@ def remarks(result: TargetComparison) -> Iterator[str]:
         yield f"note: {text}"
     for out in result.left_out:
         yield f"column {out.column} was not compared: {out.why}"
+    if any(example.is_hidden for example in result.examples):
+        yield VALUES_HIDDEN
     if result.repaired:
         yield f"{result.repaired:,} rows were made right"
     if result.blocked:

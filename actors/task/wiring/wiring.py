@@ -188,7 +188,6 @@ async def wire(
     if validator is not None:
         await validator.resume()
         jobs.applied, writer.checkpoints.also = validator.note, validator.save
-    jobs.holders = partial(holders_of, resources.setups, registry, writer.planner)
     units: dict[str, SourceUnit] = {}
     coordination = await mode.coordination(_tools(resources, writer, units, moved))
     jobs.held_by = partial(_held_by, coordination)
@@ -404,6 +403,7 @@ async def _writer(
         runner,
         resources.counts,
     )
+    jobs.holders = partial(holders_of, resources.setups, registry, writer.planner)
     jobs.read_to = writer.planner.read_to = writer.applied
     return writer
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from replicator.mysql.names import TableName
+from replicator.mysql.row_values import HIDDEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,16 @@ class RowExample:
     shard: str
     key: str
     columns: tuple[ColumnExample, ...] = ()
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the values are hidden."""
+        return self.key == HIDDEN
+
+    def without_values(self) -> RowExample:
+        """Return the example with hidden values."""
+        columns = (replace(column, in_shard=HIDDEN, on_target=HIDDEN) for column in self.columns)
+        return replace(self, key=HIDDEN, columns=tuple(columns))
 
 
 @dataclass(slots=True)

@@ -97,7 +97,7 @@ def own_key(parts: Sequence[KeyPart], line: bytes) -> KeyFields | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class QueriedShard:
     """A shard that may have the key of a refused row."""
 
     source: str
@@ -146,7 +146,7 @@ def find_holders(
     line: bytes,
     message: str,
     target: Table,
-    others: Iterable[Shard],
+    others: Iterable[QueriedShard],
 ) -> KeyHolders:
     """Look the key of a refused row up in other shards. Blocks.
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from pyspark import SparkContext
+from rich.console import Console
 
 import config
 from actors.comparing.comparing import CompareOptions, TargetComparer
+from actors.comparing.comparison_page import comparison_page
+from replicator.api.comparison import findings_as_json
 from replicator.pipeline.compare.findings import ColumnExample, TargetComparison
 from replicator.sandbox.server import DatabaseServer
-from replicator.terminal.comparison import remarks
+from replicator.terminal.comparison import remarks, render_comparison
 from tests.support.tasks.key_estate import Estate
 from tests.support.tasks.saved_copies import save_as_copied
 
@@ -358,3 +363,23 @@ async def test_keys_that_tables_order_in_their_own_ways(
     mend(estate, repair)
     result, _ = await compare(CompareOptions(chunk_rows=2), **more)
     assert (result.differing, result.rows) == (0, 8)
+
+
+@pytest.mark.parametrize("shown", [False, True])
+async def test_values_of_rows_are_shown_only_if_the_task_file_allows_it(
+    estate: Estate, compare: Compare, *, shown: bool
+) -> None:
+    columns = "id INT PRIMARY KEY, mail VARCHAR(20)"
+    estate.shard("a", "t1", columns, "(4711, 'ada@x.org'), (4712, 'bob@x.org')")
+    merged(estate, columns, "(4711, 'eve@x.org')")
+    result, repair = await compare(show_row_values=shown)
+    assert (result.different, result.missing) == (1, 1)
+    console = Console(record=True, width=200, file=io.StringIO())
+    console.print(render_comparison([result], None))
+    page = comparison_page("test", [result], datetime.now(UTC))
+    for text in (console.export_text(), page, json.dumps(findings_as_json("test", [result]))):
+        for value in ("4711", "4712", "ada@x.org", "eve@x.org"):
+            assert (value in text) is shown, text
+        assert "mail" in text
+        assert "a: " in text
+    assert b"ada@x.org" in repair

@@ -259,7 +259,7 @@ async def test_values_of_shards_whose_columns_are_others_than_the_target_s(
     if source_kind.startswith("mariadb"):
         columns |= OF_MARIADB
     merging = Merging(spark, tmp_path, {"a": source}, target, database_name)
-    merging.mode = "full"
+    merging.mode, merging.show_values = "full", True
     ours = ", ".join(f"`{name}` {of[0]}" for name, of in columns.items())
     theirs = ", ".join(f"`{name}` {of[1]}" for name, of in columns.items())
     key = "(id INT PRIMARY KEY, "

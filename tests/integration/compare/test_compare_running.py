@@ -122,7 +122,7 @@ async def test_values_that_servers_write_in_their_own_ways(
 ) -> None:
     merging.create("x", EVERY_TYPE, shards=2)
     merging.do(f"INSERT INTO x_1 VALUES {ROWS[0]}", f"INSERT INTO x_2 VALUES {ROWS[1]},{ROWS[2]}")
-    merging.mode = "full"
+    merging.mode, merging.show_values = "full", True
     await merging.copy()
     result = await compared(merging, spark)
     assert (result.differing, result.incomplete, result.rows) == (0, False, 3), result

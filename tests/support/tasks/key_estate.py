@@ -34,7 +34,7 @@ class Estate:
         found = task_dict(
             self.db, self.sources, self.target, schema=self.db, target_schema=f"{self.db}_all"
         )
-        found |= {"task-mode": "all", "meta-schema": f"{self.db}_meta"}
+        found |= {"task-mode": "all", "meta-schema": f"{self.db}_meta", "show-row-values": True}
         found |= {key.replace("_", "-"): value for key, value in more.items()}
         for instance in found["mysql-instances"]:
             instance.pop("meta", None)  # no place: all is copied

@@ -90,7 +90,8 @@ class Owners:
             target_schema=self.db,
             target_table="t",
         )
-        values |= {"task-mode": "all", "meta-schema": f"{self.db}_meta", **self.more}
+        values |= {"task-mode": "all", "meta-schema": f"{self.db}_meta", "show-row-values": True}
+        values |= self.more
         values["routes"]["merge"] |= self.route
         for instance in values["mysql-instances"]:
             instance.pop("meta", None)
