@@ -128,6 +128,12 @@ class Freezer:
                 "execute these statements there, or `replicator switch TASK.yaml --abort`",
             )
 
+    async def written_since(self, ends: Mapping[str, str]) -> list[str]:
+        """Return the sources whose binlogs have other ends by now, in spite of `read_only`."""
+        return sorted(
+            source for source, end in (await self.ends()).items() if end != ends.get(source)
+        )
+
     async def ends(self) -> dict[str, str]:
         """Return the end of each source's binlog, as `file:offset`."""
         found = {}

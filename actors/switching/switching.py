@@ -271,7 +271,7 @@ class Switch:
             await found.read_numbers()
             rows = replace(rows, frozen=again, numbers=await raise_numbers(found))
             # A privileged client may write in spite of `read_only`.
-            if await self._freezer.ends() == waited.until:
+            if not await self._freezer.written_since(waited.until):
                 break
             self.tell("a source was written to although it is read-only; waiting again")
         certificate = await made_certificate(self.task, found, waited, rows, self._freezer.frozen)
@@ -286,6 +286,13 @@ class Switch:
                 # The task may have ended between its save and its answer.
                 if not (await switch_record(self.task)).finished:
                     raise
+            with suppress(DatabaseUnavailableError, MySQLError):
+                if late := await self._freezer.written_since(waited.until):
+                    self.tell(
+                        f"written to in spite of `read_only`, after the end in the certificate:"
+                        f" {', '.join(late)}. The targets lack these changes: `replicator run"
+                        " TASK.yaml --reopen`, and switch again"
+                    )
         return certificate
 
     def _elapsed(self) -> float:

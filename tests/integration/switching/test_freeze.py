@@ -37,6 +37,21 @@ async def test_a_freeze_that_was_aborted_does_not_come_later(
     assert not read_only
 
 
+async def test_a_write_in_spite_of_read_only_is_noticed(
+    mariadb_source: DatabaseServer, database_name: str
+) -> None:
+    server = mariadb_source
+    server.execute(f"CREATE DATABASE {database_name}", f"CREATE TABLE {database_name}.t (i INT)")
+    freezer = Freezer({"a": DatabaseAddress(server.host, server.port, server.user)})
+    await freezer.plan()
+    await freezer.freeze(10)
+    ends = await freezer.ends()
+    assert not await freezer.written_since(ends)
+    server.execute(f"INSERT INTO {database_name}.t VALUES (1)")
+    assert await freezer.written_since(ends) == ["a"]
+    await freezer.thaw()
+
+
 def _freezing(server: DatabaseServer) -> bool:
     threads = server.execute("SHOW FULL PROCESSLIST")
     return any(str(thread[7]).startswith("SET GLOBAL read_only = 1") for thread in threads)
