@@ -8,6 +8,7 @@ a deadline.
 from __future__ import annotations
 
 import asyncio
+import errno
 import http.server
 import socket
 import socketserver
@@ -90,10 +91,7 @@ class MetricsServer:
         try:
             server = _Server(host, port, _answers(status, self._meters))
         except OSError as error:
-            raise MetricsAddressError(
-                f"metrics: {host}:{port} can't be listened at: {error.strerror or error}. Name"
-                " another address with metrics.listen in the task file, or with --metrics"
-            ) from error
+            raise MetricsAddressError(_refused(host, port, error)) from error
         port = server.server_address[1]
         # Begun before anything can be cancelled: ending a server that never ran waits for ever.
         threading.Thread(
@@ -176,6 +174,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Tell of a request: nobody wants to hear it."""
+
+
+def _refused(host: str, port: int, error: OSError) -> str:
+    another = "another address with metrics.listen in the task file, or with --metrics"
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"metrics: another program has port {port} of {host}, for example another task: each"
+            f" needs its own. Name {another}; or end the program that `ss -ltnp sport = :{port}`"
+            " shows"
+        )
+    return f"metrics: {host}:{port} can't be listened at: {error.strerror or error}. Name {another}"
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):

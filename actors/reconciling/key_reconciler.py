@@ -36,7 +36,10 @@ from replicator.binlog.errors import OtherServerError
 from replicator.checks.checked_task import TaskToCheck
 from replicator.checks.schema.shard_roster import UnreadShard
 from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.held_shards import HeldShards
+from replicator.downstream.meta.reconciliations import RECONCILIATION_TABLE, queue_reconciliation
+from replicator.downstream.meta.row_owners import owned_by
 from replicator.downstream.meta.tracked_keys import MANY_KEYS, TRACKED_KEY_TABLE, tracked_targets
 from replicator.downstream.rows.transaction import OutOfPatienceError
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
@@ -251,7 +254,7 @@ class KeyReconciler:
             except OwnersChangedError:
                 self._tell_later(target, "its shards have changed")
             except OtherKeyError as error:
-                raise unknown_keys(target, error) from error
+                await self._reconcile_all(target, error)
             except _PASSING as error:
                 self._tell_later(target, f"a server says: {_text(error)}")
 
@@ -307,6 +310,34 @@ class KeyReconciler:
                     await self._correct(comparison, survey.missing, servers, scope, progress)
                 return
             await anyio.sleep(APPLIED_SECONDS)
+
+    async def _reconcile_all(self, target: TableName, error: OtherKeyError) -> None:
+        """Queue all rows of a target, as its tracked keys can't be looked up. Two shards may still
+        have rows with one key, so its sources are in safe mode until then.
+
+        Raises FatalError if rows of the target may be those of others, TransientError otherwise.
+        """
+        number = self._registry.target(target)
+        members = set(map(self._registry.member, self._registry.members_of(number)))
+        sources = {member.source for member in members}
+        with closing(Connection(address_of(self._task.target_database))) as connection:
+            meta = MetaStore(connection, self._meta.schema, self._meta.task, self._meta.lease)
+            copies = await CopyStore(meta).copies()
+            exact = all(source in copies and copies[source].done for source in sources)
+            exact = exact and await owned_by(meta, target, members)
+            if not exact or self._task.on_unproven_change != "reconcile":
+                raise unknown_keys(target, error) from error
+            async with meta.saving() as transaction:
+                table = meta.table(RECONCILIATION_TABLE)
+                await queue_reconciliation(transaction, table, target, safe_sources=sources)
+                await transaction.fetch(
+                    f"DELETE FROM {meta.table(TRACKED_KEY_TABLE)}"
+                    " WHERE target_schema = %s AND target_table = %s",
+                    tuple(target),
+                )
+        raise TransientError(
+            f"the key of {target} has changed ({error}), so all its rows are reconciled"
+        ) from error
 
     def _forget(self, comparison: ComparisonPlan, survey: KeySurvey, found: TaskToCheck) -> None:
         """Forget the settled keys. Blocks; runs in a thread."""

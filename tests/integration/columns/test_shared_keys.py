@@ -9,6 +9,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
+from actors.faults import TransientError
 from actors.reconciling import key_reconciler
 from actors.task.generation import Generation
 from replicator.pipeline.compare import key_survey
@@ -16,7 +17,7 @@ from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.copying import copied_some, slow_copy
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import copy_all_anew
-from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of, settles
 
 MakeMerging = Callable[..., Merging]
 Logged = Sequence[MutableMapping[str, Any]]
@@ -90,26 +91,43 @@ async def test_rows_that_leave_their_old_shard_late_stay(
     assert (many == 5) == any(entry["event"] == "moved.too-many" for entry in logged)
 
 
+def share_a_key(merging: Merging) -> None:
+    merging.create("x", "(id INT PRIMARY KEY, n INT NOT NULL)", with_target=False)
+    for n, server in enumerate(merging.sources.values()):
+        merging.on(server, f"INSERT INTO x_1 VALUES (1, {n}), ({n + 2}, 1)")
+
+
+async def key_changed(merging: Merging) -> None:
+    """Run the task, and change the key of the target after the copy."""
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        for server in merging.sources.values():
+            merging.on(server, "ALTER TABLE x_1 DROP PRIMARY KEY, ADD PRIMARY KEY (id, n)")
+        await anyio.sleep_forever()
+
+
+@pytest.mark.slow
+async def test_a_target_whose_key_changes_while_keys_are_shared_is_reconciled(
+    merging: Merging,
+) -> None:
+    merging.more |= {"copy": {}}
+    share_a_key(merging)
+    with anyio.fail_after(PATIENCE), pytest.raises(ExceptionGroup) as ended:
+        await key_changed(merging)
+    assert ended.group_contains(TransientError, match="all its rows are reconciled")
+    async with merging.running():
+        await settles(merging.differences, {})
+
+
 @pytest.mark.slow
 @pytest.mark.remedy("rows.moved-unknown", "copy anew")
 async def test_a_target_whose_key_changes_while_keys_are_shared_is_copied_anew(
     merging: Merging,
 ) -> None:
-    merging.more |= {"copy": {}}
-    merging.create("x", "(id INT PRIMARY KEY, n INT NOT NULL)", with_target=False)
-    for n, server in enumerate(merging.sources.values()):
-        merging.on(server, f"INSERT INTO x_1 VALUES (1, {n}), ({n + 2}, 1)")
-
-    async def run() -> None:
-        async with merging.running() as generation:
-            await merging.copied(generation)
-            for server in merging.sources.values():
-                changed = "ALTER TABLE x_1 DROP PRIMARY KEY, ADD PRIMARY KEY (id, n)"
-                merging.on(server, changed)
-            await anyio.sleep_forever()
-
+    merging.more |= {"copy": {}, "on-unproven-change": "stop"}
+    share_a_key(merging)
     with anyio.fail_after(PATIENCE):
-        fault = await fault_of(run())
+        fault = await fault_of(key_changed(merging))
     assert fault.event == "rows.moved-unknown"
     await copy_all_anew(merging, "x")
 

@@ -120,9 +120,16 @@ async def test_silent_clients_keep_out_others_no_longer_than_their_deadline(
 async def test_an_address_that_is_taken_is_an_error_that_says_what_to_do() -> None:
     async with serving() as port:
         server = MetricsServer(("127.0.0.1", port), lambda: RUNNING, TaskMeters())
-        told = f"127.0.0.1:{port} can't be listened at: .*metrics.listen"
+        told = f"another program has port {port} of 127.0.0.1.*metrics.listen.*sport = :{port}"
         with pytest.raises(MetricsAddressError, match=told):
             await server.run()
+
+
+async def test_an_address_of_another_host_is_an_error_that_says_what_to_do() -> None:
+    server = MetricsServer(("192.0.2.1", 9216), lambda: RUNNING, TaskMeters())
+    told = "192.0.2.1:9216 can't be listened at: .*metrics.listen"
+    with pytest.raises(MetricsAddressError, match=told):
+        await server.run()
 
 
 @pytest.mark.slow
