@@ -228,12 +228,7 @@ def _in_the_way(
     stale: StaleRows,
 ) -> list[bytes]:
     """Return the key lines of the rows that have a new row's values of a unique key."""
-    row = {folded(c.name): (c, field) for c, field in zip(columns, fields, strict=True)}
-    conditions = []
-    for key in stale.held:
-        parts = [(*row[folded(name)], length) for name, length in key]
-        if all(field != NULL_FIELD for _, field, _ in parts):
-            conditions.append(b" AND ".join(starts_equal(*part) for part in parts))
+    conditions = _held_values(stale.held, columns, fields)
     if not conditions:
         return []
     condition = b"(" + b") OR (".join(conditions) + b")"
@@ -406,22 +401,43 @@ def delete_rows(
 ) -> int:
     """Delete as many rows as ``counts`` says of each row line; how many there were.
 
-    Raises RowRefusedError naming the row when the server refuses it, or the driver's error.
+    A row that is not there as it should be, as one whose values only the shard knows, is found by
+    its values of a unique key of the target. Raises RowRefusedError naming the row when the server
+    refuses it, or the driver's error.
     """
     head = b"DELETE FROM " + target.quoted.encode()
     deleted = 0
     for line, count in counts.items():
         # Without columns to write, as where all are computed, any row is as good as another.
         fields = line.split(b"\t")
-        where = b" AND ".join(map(row_predicate, columns, fields))
-        where = b" WHERE " + where if where else b""
+        whole = b" AND ".join(map(row_predicate, columns, fields))
+        conditions = [whole] if whole else [b"TRUE"]
+        conditions += _held_values(target.held, columns, fields)[:1]
+        left = count
         try:
-            deleted += session.run(head + where + b" LIMIT %d" % count).affected
+            for condition in conditions:
+                if left:
+                    sql = head + b" WHERE " + condition + b" LIMIT %d" % left
+                    left -= session.run(sql).affected
         except MySQLError as error:
             if is_unavailable(error) or is_contention(error) or is_too_large(error):
                 raise
             raise RowRefusedError(error_code(error), error_text(error), line, 0) from error
+        deleted += count - left
     return deleted
+
+
+def _held_values(
+    held: Sequence[HeldKey], columns: Sequence[TargetColumn], fields: Sequence[bytes]
+) -> list[bytes]:
+    """Return a condition for each unique key that a row has all values of: one row can meet it."""
+    pairs = zip(columns, fields, strict=bool(columns))
+    row = {folded(c.name): (c, field) for c, field in pairs if field != NULL_FIELD}
+    return [
+        b" AND ".join(starts_equal(*row[folded(name)], length) for name, length in key)
+        for key in held
+        if all(folded(name) in row for name, _ in key)
+    ]
 
 
 def packed(parts: Iterable[bytes], rows: int, size: int) -> Iterator[list[bytes]]:

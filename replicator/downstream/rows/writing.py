@@ -139,7 +139,8 @@ def _delete(
     if group.deletes:
         found += delete_keys(session, target, group.key_columns, group.deletes, exact=exact)
     if group.removals:
-        found += delete_rows(session, target, group.columns, group.removals)
+        its = replace(target, held=group.held)
+        found += delete_rows(session, its, group.columns, group.removals)
     counts.deleted += found
     counts.missing += len(group.deletes) + sum(group.removals.values()) - found
 

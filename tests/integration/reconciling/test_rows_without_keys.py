@@ -1,0 +1,41 @@
+"""Values that only the shards know, in rows that the target finds by all of their values."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicator.sandbox.server import DatabaseServer
+from tests.integration.reconciling.test_numbered_rows import (
+    MODES,
+    MergingFrom,
+    ends_equal,
+    numbered,
+)
+
+KEYS = pytest.mark.parametrize(
+    "columns",
+    [
+        "(id VARCHAR(9) NOT NULL, v INT, PRIMARY KEY (id(3)))",
+        "(id VARCHAR(9), v INT, UNIQUE (id))",
+    ],
+)
+
+
+@pytest.mark.also_tidb
+@KEYS
+@MODES
+async def test_rows_whose_unique_key_does_not_find_all_rows(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str, columns: str
+) -> None:
+    merging = merging_from(mariadb_source)
+    await numbered(merging, mode, columns)
+    for n in (1, 2):
+        merging.do(f"ALTER TABLE x_{n} ADD c DATETIME(6) DEFAULT now(6)")
+    for n in (1, 2):
+        merging.do(
+            f"UPDATE x_{n} SET v = v + 50 WHERE id % 3 = 1",
+            f"DELETE FROM x_{n} WHERE id % 5 = 0",
+            f"UPDATE x_{n} SET id = {n}05 WHERE id = {n}01",
+            f"INSERT INTO x_{n} (id, v) VALUES ({n}01, 7), ({n}10, 8)",
+        )
+    await ends_equal(merging)
