@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+import anyio
+
 from replicator.downstream.meta.validation.validation_keys import SavedKeys
 from replicator.mysql.names import Member, TableName
 
@@ -74,7 +76,7 @@ class ValidationBacklog:
     that can't be read, before it can be. ``errors``: rows by the operator's answer.
     ``looking``: keys that were taken out and are being compared. ``left_out``: targets that can't
     be validated, with the reason. ``resumed``: whether what was saved before this process has been
-    taken up.
+    taken up. ``reported``: set when errors were saved since.
     """
 
     most: int = 0
@@ -88,6 +90,7 @@ class ValidationBacklog:
     looking: list[WaitingKeys] = field(default_factory=list)
     left_out: dict[TableName, str] = field(default_factory=dict)
     resumed: bool = False
+    reported: anyio.Event = field(default_factory=anyio.Event)
     _count: int = 0
     _applied: list[WaitingKeys] = field(default_factory=list)
 
@@ -101,6 +104,12 @@ class ValidationBacklog:
         """For how long the oldest of the keys has waited."""
         first = next(chain(self.parked, self.due, self.waiting), None)
         return time.monotonic() - first.since if first else 0.0
+
+    def report(self) -> None:
+        """Tell that errors were saved."""
+        # An anyio event can't be cleared.
+        self.reported.set()
+        self.reported = anyio.Event()
 
     def add(self, keys: WaitingKeys) -> None:
         """Add keys for their first comparison; if there are too many, the oldest are skipped."""

@@ -354,8 +354,7 @@ class ValidationStatus:
         checked, skipped: keys that were validated, and keys that were left out.
         waiting: keys that wait for validation, the oldest for ``seconds_behind``.
         suspects: rows that differ and are read again.
-        errors: rows that stayed different, without the next two.
-        ignored, resolved: such rows that the operator has marked so.
+        errors, ignored, resolved, corrected: rows that stayed different, by the state of the error.
         left_out: targets that can't be validated, each with the reason.
     """
 
@@ -367,6 +366,7 @@ class ValidationStatus:
     errors: int = 0
     ignored: int = 0
     resolved: int = 0
+    corrected: int = 0
     left_out: tuple[str, ...] = ()
 
 

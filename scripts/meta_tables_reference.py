@@ -102,7 +102,8 @@ MEANINGS: Mapping[str, str] = {
     " that it set on each source, with their former values (`frozen`), when the task was finished"
     " (`finished_at`; 0 if it is not), and the certificate as JSON",
     "validation": "rows that stay different from those of their shards: target, key, kind of"
-    " difference and columns, shard, time, and the operator's answer",
+    " difference and columns, shard, time, the operator's answer, and how often the task has"
+    " tried to correct the row",
     "unvalidated": "keys of applied rows that are still to be compared, by target and shard, as"
     " of the last checkpoint; without a shard those of rows that differed",
     "held": "per target with an open schema change or a fault, as of the last checkpoint: the"

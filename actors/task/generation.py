@@ -6,7 +6,7 @@ A start, a restart after a failure and resuming after a pause are the same: a ne
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,6 +24,7 @@ from actors.faults import Parts
 from actors.messages import Flush
 from actors.reconciling.key_reconciler import FollowedSources, KeyReconciler, is_past
 from actors.reconciling.reconciler import Reconciler
+from actors.reconciling.row_corrector import RowCorrector
 from actors.reconciling.verifier import RollingVerifier, verification_cycle
 from actors.retired_shards import retirements_of, without_retired
 from actors.task.failover.failover import follow_moved_sources
@@ -48,6 +49,7 @@ from actors.task.wiring.wiring import (
     wire,
 )
 from actors.task_setup import address_of
+from actors.validating.validator import validation_settings
 from actors.writing.batched_writer import BatchedWriter
 from config.models import Task
 from replicator.downstream.ddl.target_renames import TargetRenames
@@ -56,6 +58,7 @@ from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease
 from replicator.downstream.meta.reconciliations import ReconciliationStore
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE, tracked_targets
+from replicator.downstream.meta.validation.validation_errors import ValidationErrorStore
 from replicator.downstream.meta.validation.verifications import VerificationStore
 from replicator.downstream.rows.load_data import probe_load_data
 from replicator.downstream.rows.write_session import Session
@@ -292,19 +295,20 @@ class Generation:
 
     def _comparing(
         self, resources: Resources, spark: SparkContext
-    ) -> Sequence[Reconciler | RollingVerifier]:
+    ) -> Iterator[Reconciler | RollingVerifier | RowCorrector]:
         """What compares rows beside the pipeline."""
         store, counts = ReconciliationStore(resources.meta), self.counts
         verifications = VerificationStore(resources.meta)
-        reconciler = Reconciler(self._task, store, verifications, spark, counts.reconciling)
+        yield Reconciler(self._task, store, verifications, spark, counts.reconciling)
+        if validation_settings(self._task) and self._task.on_unproven_change == "reconcile":
+            yield RowCorrector(self._task, ValidationErrorStore(resources.meta), counts.validation)
         cycle = verification_cycle(self._task)
         if cycle is None:
             counts.verified.clear()
-            return (reconciler,)
-        verifier = RollingVerifier(
+            return
+        yield RollingVerifier(
             self._task, cycle, verifications, spark, resources.registry, counts.verified
         )
-        return reconciler, verifier
 
     async def _spark_unless(self, stop: anyio.Event) -> SparkContext | None:
         """Return Spark, which may have been started earlier; None as soon as ``stop`` is set."""
@@ -335,7 +339,7 @@ class Generation:
     async def _follow(
         self,
         running: RunningTask,
-        comparing: Sequence[KeyReconciler | Reconciler | RollingVerifier],
+        comparing: Sequence[KeyReconciler | Reconciler | RollingVerifier | RowCorrector],
         stop: anyio.Event,
         started: anyio.Event,
     ) -> None:

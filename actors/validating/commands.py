@@ -28,7 +28,7 @@ def validation(
         bool,
         typer.Option(
             "--all",
-            help="All new errors; with clear-error, all ignored and resolved ones.",
+            help="All new errors; with clear-error, all others.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -36,8 +36,8 @@ def validation(
     """Show the validation of rows while a task runs, and answer its errors.
 
     A row that differs from its shard for longer than row-error-delay is an error. show-error lists
-    the errors, ignore-error and resolve-error mark them, clear-error forgets them. What makes the
-    target equal again is `replicator compare --repair`.
+    the errors, ignore-error and resolve-error mark them, clear-error forgets them. The task
+    corrects the rows itself, unless the task file has `on-unproven-change: stop`.
     """
     from actors.control.requests import command
     from actors.validating.operator_answers import ACTIONS
@@ -74,7 +74,7 @@ def _print(body: dict[str, Any]) -> None:
         )
     out.print(
         f"errors: {counts['errors']} new, {counts['ignored']} ignored,"
-        f" {counts['resolved']} resolved\n"
+        f" {counts['resolved']} resolved, {counts['corrected']} corrected by the task\n"
         f"keys: {counts['checked']:,} checked, {counts['waiting']:,} waiting"
         f" ({counts['seconds_behind']:.0f} s), {counts['skipped']:,} skipped;"
         f" {counts['suspects']:,} rows differ and are looked at again",

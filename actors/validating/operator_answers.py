@@ -44,6 +44,7 @@ def validation_status(backlog: ValidationBacklog) -> ValidationStatus | None:
         errors=backlog.errors.get(ErrorState.NEW, 0),
         ignored=backlog.errors.get(ErrorState.IGNORED, 0),
         resolved=backlog.errors.get(ErrorState.RESOLVED, 0),
+        corrected=backlog.errors.get(ErrorState.CORRECTED, 0),
         left_out=tuple(
             f"{target}: {why}{_parked(backlog, target)}"
             for target, why in sorted(backlog.left_out.items())

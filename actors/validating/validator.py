@@ -402,6 +402,7 @@ class RowValidator:
             # Not before: what is neither suspected nor saved would be lost with the process.
             self._backlog.suspects.pop((error.target, error.key), None)
         await self._count_errors()
+        self._backlog.report()
         for target in {error.target for error in errors}:
             of = [error for error in errors if error.target == target]
             log.warning(

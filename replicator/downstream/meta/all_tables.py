@@ -119,6 +119,7 @@ async def present_tables(
 
 ADDED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     CHECKPOINT_TABLE.suffix: ("begin_again TINYINT NOT NULL DEFAULT 0",),
+    VALIDATION_ERROR_TABLE.suffix: ("corrections INT NOT NULL DEFAULT 0",),
 }
 """By the suffix of a table of an earlier release: the definitions of its new columns, as SQL.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,18 +17,28 @@ VALIDATION_ERROR_TABLE = MetaTable(
     "id BIGINT NOT NULL AUTO_INCREMENT, target_schema VARCHAR(64) NOT NULL,"
     " target_table VARCHAR(64) NOT NULL, digest BINARY(32) NOT NULL, key_line LONGBLOB NOT NULL,"
     " kind VARCHAR(16) NOT NULL, shard VARCHAR(255) NOT NULL, detail TEXT NOT NULL,"
-    " state VARCHAR(16) NOT NULL, found_at BIGINT NOT NULL,"
+    " state VARCHAR(16) NOT NULL, found_at BIGINT NOT NULL, corrections INT NOT NULL DEFAULT 0,"
     " PRIMARY KEY (id), UNIQUE KEY (target_schema, target_table, digest)",
 )
 
 MOST_LISTED = 1000
 """Errors that are listed at most."""
 
+MOST_CORRECTIONS = 3
+"""Corrections of a row after which the task leaves it as it is: something changes it each time."""
+
+KEPT_SECONDS = 30 * 86_400
+"""Seconds for which the error of a corrected row is kept."""
+
+
+_WRONG = f"state = 'new' AND corrections < {MOST_CORRECTIONS}"
+
 
 class ErrorState(StrEnum):
-    """What the operator has said of an error."""
+    """What the operator has said of an error, or that its row was corrected."""
 
     NEW = "new"
+    CORRECTED = "corrected"
     IGNORED = "ignored"
     RESOLVED = "resolved"
 
@@ -38,7 +49,8 @@ class DifferingRow:
 
     ``kind``: ``missing`` on the target, ``extra`` there, or ``different``; ``shard``: the one that
     has the row, empty where none does; ``detail``: the columns that differ. ``found_at``: seconds
-    since 1970. ``id`` is 0 before it is saved.
+    since 1970. ``id`` is 0 before it is saved. ``corrections``: how often the task has tried to
+    correct it.
     """
 
     target: TableName
@@ -49,6 +61,7 @@ class DifferingRow:
     found_at: int
     state: ErrorState = ErrorState.NEW
     id: int = 0
+    corrections: int = 0
 
     @property
     def digest(self) -> str:
@@ -65,17 +78,18 @@ class ValidationErrorStore:
 
     async def save(self, errors: Iterable[DifferingRow]) -> None:
         """Save errors; a row that has one gets the newer one, as a new error."""
+        place = "target_schema = %s AND target_table = %s AND digest = UNHEX(%s)"
         async with self._meta.saving() as transaction:
             for error in errors:
-                await transaction.fetch(
-                    f"DELETE FROM {self._table} WHERE target_schema = %s AND target_table = %s"
-                    " AND digest = UNHEX(%s)",
-                    (*error.target, error.digest),
+                of_row = (*error.target, error.digest)
+                known = await transaction.fetch(
+                    f"SELECT corrections FROM {self._table} WHERE {place}", of_row
                 )
+                await transaction.fetch(f"DELETE FROM {self._table} WHERE {place}", of_row)
                 await transaction.fetch(
                     f"INSERT INTO {self._table} (target_schema, target_table, digest, key_line,"
-                    " kind, shard, detail, state, found_at)"
-                    " VALUES (%s, %s, UNHEX(%s), UNHEX(%s), %s, %s, %s, %s, %s)",
+                    " kind, shard, detail, state, found_at, corrections)"
+                    " VALUES (%s, %s, UNHEX(%s), UNHEX(%s), %s, %s, %s, %s, %s, %s)",
                     (
                         *error.target,
                         error.digest,
@@ -85,6 +99,7 @@ class ValidationErrorStore:
                         error.detail,
                         error.state.value,
                         error.found_at,
+                        known[0][0] if known else 0,
                     ),
                 )
 
@@ -97,9 +112,45 @@ class ValidationErrorStore:
 
     async def load(self) -> list[DifferingRow]:
         """The errors, the oldest first, `MOST_LISTED` at most."""
+        return await self._select("TRUE", (), MOST_LISTED)
+
+    async def wrong_targets(self) -> list[TableName]:
+        """Return the targets with rows that the task must still correct."""
         rows = await self._meta.connection.fetch(
-            "SELECT id, target_schema, target_table, key_line, kind, shard, detail, state, found_at"
-            f" FROM {self._table} ORDER BY id LIMIT {MOST_LISTED}"
+            f"SELECT DISTINCT target_schema, target_table FROM {self._table} WHERE {_WRONG}"
+            " ORDER BY target_schema, target_table"
+        )
+        return [TableName(schema, table) for schema, table in rows]
+
+    async def wrong_rows(self, target: TableName, after: int, most: int) -> list[DifferingRow]:
+        """Return rows of a target that the task must still correct; ``after``: of later errors."""
+        where = f"{_WRONG} AND target_schema = %s AND target_table = %s AND id > %s"
+        return await self._select(where, (*target, after), most)
+
+    async def tried(self, ids: Collection[int], right: Collection[int]) -> None:
+        """Save that the task has tried to correct rows, and which rows are right now."""
+        async with self._meta.saving() as transaction:
+            for some, change in (
+                (ids, "corrections = corrections + 1"),
+                (right, f"state = '{ErrorState.CORRECTED.value}'"),
+            ):
+                if some:
+                    where, values = _chosen(some, "")
+                    await transaction.fetch(
+                        f"UPDATE {self._table} SET {change} WHERE state = 'new' AND {where}", values
+                    )
+            await transaction.fetch(
+                f"DELETE FROM {self._table} WHERE state = %s AND found_at < %s",
+                (ErrorState.CORRECTED.value, int(time.time()) - KEPT_SECONDS),
+            )
+
+    async def _select(
+        self, where: str, values: tuple[object, ...], most: int
+    ) -> list[DifferingRow]:
+        rows = await self._meta.connection.fetch(
+            "SELECT id, target_schema, target_table, key_line, kind, shard, detail, state,"
+            f" found_at, corrections FROM {self._table} WHERE {where} ORDER BY id LIMIT {most}",
+            values,
         )
         return [
             DifferingRow(
@@ -111,19 +162,26 @@ class ValidationErrorStore:
                 int(found_at),
                 ErrorState(state),
                 int(number),
+                int(corrections),
             )
-            for number, schema, table, key, kind, shard, detail, state, found_at in rows
+            for number, schema, table, key, kind, shard, detail, state, found_at, corrections in (
+                rows
+            )
         ]
 
     async def mark(self, ids: Collection[int], state: ErrorState) -> None:
-        """Note what the operator says of errors; without ids, of all that are new."""
+        """Note what the operator says of errors; without ids, of all that are new.
+
+        The task may correct a row again that differs after this.
+        """
         where, values = _chosen(ids, "state = 'new'")
         await self._meta.write(
-            f"UPDATE {self._table} SET state = %s WHERE {where}", (state.value, *values)
+            f"UPDATE {self._table} SET state = %s, corrections = 0 WHERE {where}",
+            (state.value, *values),
         )
 
     async def clear(self, ids: Collection[int]) -> None:
-        """Forget errors; without ids, all that are ignored or resolved."""
+        """Forget errors; without ids, all that are not new."""
         where, values = _chosen(ids, "state <> 'new'")
         await self._meta.write(f"DELETE FROM {self._table} WHERE {where}", values)
 
