@@ -1,8 +1,7 @@
 """Rolling verification: compares all rows of each target with its shards, once per cycle.
 
 A verification is the comparison of `replicator compare` (`actors.comparing`), made while the task
-runs, with one query at a time to each server. Rows that differ are reported and left as they are:
-what has changed them is not known.
+runs, with one query at a time to each server. Rows that differ are reported and left as they are.
 """
 
 from __future__ import annotations

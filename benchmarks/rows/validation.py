@@ -110,12 +110,13 @@ def _steady(source: DatabaseServer) -> Iterator[_Load]:
 
 
 def _until_told(task: RunningTask, target: DatabaseServer) -> float:
-    """Spoil the newest row of the target; the seconds until the task counts an error."""
+    """Spoil the newest row of the target; the seconds until the task has found it."""
     spoiled = time.monotonic()
     target.execute(
         f"UPDATE {TARGET_SCHEMA}.orders SET quantity=quantity+1 ORDER BY id DESC LIMIT 1"
     )
-    while not _validation(task, "errors"):
+    # The task corrects it soon.
+    while not (_validation(task, "errors") or _validation(task, "corrected")):
         if time.monotonic() - spoiled > _PATIENCE:
             raise BenchmarkError(f"the spoiled row was not told in {_PATIENCE:.0f} s")
         time.sleep(0.5)

@@ -131,8 +131,10 @@ def _override(member: Member, opened: OpenStatement, position: str) -> Iterator[
     """Other statements in its place, where neither exec nor skip may help."""
     answers = _ANSWERS.get(opened.objection, {}).keys() - opened.unfit.keys()
     if position and not opened.answered and (not answers or opened.objection is Objection.REFUSED):
+        skip = opened.objection is Objection.RETIRED
         yield LockRemedy(
-            "give other statements for the target, with the shard's table name",
+            f"{_SKIP if skip else ''}give other statements for the target, with the shard's"
+            " table name",
             owner=member.source,
             shard=str(member.name),
             position=position,
@@ -161,6 +163,7 @@ def helpful(member: Member, opened: OpenStatement, others: Iterable[Member]) -> 
     return f"What helps: {'; or '.join(ways) or '`replicator show-ddl-locks`'}"
 
 
+_SKIP = "`replicator binlog skip` with the options below keeps the rows on the target; or "
 _FIRST = {
     Objection.NAME: "run the statement on the other shards{}: the last one resolves it",
     Objection.TYPE: "make the column of the other shards{} like this one. If a statement of theirs"

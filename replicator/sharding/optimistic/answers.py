@@ -249,7 +249,7 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         )
     if change.keeps_retired and change.removes:
         why = "the target keeps rows of retired shards, which the statement would remove"
-        raise ObjectionError(Objection.ROWS, why)
+        raise ObjectionError(Objection.RETIRED, why)
     others = {name: s for name, s in state.members.items() if name != change.member}
     theirs = [standing.taken for standing in others.values() if standing.taken is not None]
     same = _same(others, change)

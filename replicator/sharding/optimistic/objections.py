@@ -115,7 +115,7 @@ class Objections(Generic[Name]):
 
 
 SETTLED: Mapping[Action, frozenset[Objection]] = {
-    Action.EXEC: frozenset(Objection) - {Objection.ROWS},
+    Action.EXEC: frozenset(Objection) - {Objection.ROWS, Objection.RETIRED},
     Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE, Objection.ROUNDED}),
 }
 """The objections that an answer of the operator can settle."""

@@ -147,6 +147,8 @@ class Objection(StrEnum):
     rows would be found by a column in which the target has former values."""
     ROWS = "rows"
     """Its rows could not be distinguished from other members' rows, or its effect is unknown."""
+    RETIRED = "retired"
+    """It would remove rows of retired shards."""
     LEFT_OUT = "left out"
     """It may have left out rows of the shard, which the target keeps (ALTER IGNORE)."""
     REFUSED = "refused"

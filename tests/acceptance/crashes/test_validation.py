@@ -50,7 +50,7 @@ def until_saved(task: TaskProcess, shards: Shards) -> None:
     task.until(saved, "a checkpoint")
 
 
-def test_killed_before_a_row_is_validated(
+def test_killed_before_a_row_is_validated_or_after_it_is_corrected(
     mariadb_source: DatabaseServer,
     target_server: DatabaseServer,
     database_name: str,
@@ -70,14 +70,21 @@ def test_killed_before_a_row_is_validated(
         spoiled = f"UPDATE t SET name='b' WHERE id={key}"
         target_server.execute(spoiled, database=database_name)
     path = task_file(tmp_path, shards, **{"validate-interval": "500ms", "row-error-delay": "1s"})
+    killed = {"REPLICATOR_CRASH_AT": f"{Failpoint.ROWS_CORRECTED.value}:1"}
+    with task_process(path, tmp_path, env=killed) as task:
+        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+        task.until_alone()
     with task_process(path, tmp_path) as task:
 
-        def found() -> bool:
+        def corrected() -> bool:
             status = task.status(database_name)
-            return bool(status and status.validation and status.validation.errors == len(KILLED_AT))
+            found = status.validation if status else None
+            return bool(found and found.corrected == len(KILLED_AT) and not found.errors)
 
-        task.until(found, "errors")
+        task.until(corrected, "corrected rows")
         stop(task, database_name)
+    names = target_server.execute("SELECT DISTINCT name FROM t", database=database_name)
+    assert names == (("a",),)
 
 
 @pytest.mark.parametrize("time", [1, 2], ids=["in the middle", "at the end"])

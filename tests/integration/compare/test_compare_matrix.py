@@ -302,6 +302,7 @@ def task_of(
 ) -> config.Task:
     values = task_dict(db, {"a": source}, target, schema=db, target_schema=into)
     values |= {"task-mode": "all", "meta-schema": f"{db}_meta", "routes": routes}
+    values["show-row-values"] = True
     for instance in values["mysql-instances"]:
         instance.pop("meta", None)
         instance["route-rules"] = list(routes)

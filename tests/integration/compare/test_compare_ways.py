@@ -491,7 +491,7 @@ async def test_a_wrong_row_that_changes_all_the_time_is_found(
     merging = merging_from(mariadb_source)
     merging.create("x", X)
     merging.do("INSERT INTO x_1 VALUES (1,0,'right'),(2,0,'right'),(3,0,'right')")
-    merging.mode = "all"
+    merging.mode, merging.show_values = "all", True
     async with merging.running() as generation:
         await merging.copied(generation)
         merging.on(
