@@ -312,8 +312,10 @@ class DdlRunner:
             if keyed | others and await self._executor.targets.has_rows(ddl.target):
                 exact = await self._exact_sources(ddl.target)
                 safe = exact if after is not None and after.row_key is not None else safe
-                keyed = set() if exact else keyed
-                columns = tuple(sorted(keyed if safe else keyed | others))
+                columns = () if exact else tuple(sorted(keyed | others))
+                # A pass that has begun compared the rows by their former key.
+                again = (name for name in sorted(others) if name not in known.shard_only)
+                known = replace(known, shard_only=(*known.shard_only, *again))
             why = (
                 f"the task finds rows by their values in {', '.join(columns)}, and may"
                 " not delete rows of the target that have other values there: it has not copied"

@@ -11,6 +11,8 @@ from tests.integration.reconciling.test_numbered_rows import (
     ends_equal,
     numbered,
 )
+from tests.integration.reconciling.test_reconcile import until_reconciled
+from tests.support.tasks.running import settles
 
 KEYS = pytest.mark.parametrize(
     "columns",
@@ -39,3 +41,26 @@ async def test_rows_whose_unique_key_does_not_find_all_rows(
             f"INSERT INTO x_{n} (id, v) VALUES ({n}01, 7), ({n}10, 8)",
         )
     await ends_equal(merging)
+
+
+@MODES
+async def test_a_key_that_is_dropped_before_the_values_are_read(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    merging = merging_from(mariadb_source)
+    await numbered(merging, mode, "(id INT PRIMARY KEY, v INT)")
+    for n in (1, 2):
+        merging.do(f"ALTER TABLE x_{n} ADD c DATETIME(6) DEFAULT now(6)")
+    for n in (1, 2):
+        merging.do(
+            f"UPDATE x_{n} SET v = v + 50 WHERE id % 3 = 1",
+            f"ALTER TABLE x_{n} DROP PRIMARY KEY",
+            f"UPDATE x_{n} SET v = v + 70 WHERE id % 4 = 1",
+            f"DELETE FROM x_{n} WHERE id % 5 = 0",
+            f"INSERT INTO x_{n} (id, v) VALUES ({n}01, 7), ({n}10, 8)",
+        )
+    async with merging.running() as generation:
+        await settles(merging.differences, {})
+        await merging.caught_up(generation)
+        await until_reconciled(merging, generation)
+        assert not merging.differences()
