@@ -15,7 +15,7 @@ from config.models import Task
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease
 from replicator.downstream.meta.switch_records import SwitchRecord, SwitchStore, read_switch
-from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 
 
 class TaskFinishedError(Exception):
@@ -38,8 +38,8 @@ class TaskFinishedError(Exception):
 async def admit(task: Task, lease: Lease | None = None, *, reopens: bool) -> None:
     """Raise TaskFinishedError if the task is finished, unless the operator reopens it.
 
-    With a lease, this removes the mark then. Raises FatalError, DatabaseUnavailableError,
-    LeaseLostError.
+    With a lease, this removes the mark then. Without one, it is before the checks, which report a
+    target that can't be used. Raises FatalError, DatabaseUnavailableError, LeaseLostError.
     """
     with closing(Connection(address_of(task.target_database))) as connection:
         try:
@@ -52,5 +52,9 @@ async def admit(task: Task, lease: Lease | None = None, *, reopens: bool) -> Non
                 meta = MetaStore(connection, task.meta_schema, task.name, lease)
                 await SwitchStore(meta).save(replace(record, finished_at=0))
                 structlog.get_logger().warning("task.reopened", frozen=sorted(record.frozen))
+        except DatabaseUnavailableError:
+            if lease is not None:
+                raise
         except MySQLError as error:
-            raise refusal(connection.address, error, source=None) from error
+            if lease is not None:
+                raise refusal(connection.address, error, source=None) from error
