@@ -220,9 +220,10 @@ class JobRunner:
                 return row_fault(
                     "rows.cascade-in-safe-mode",
                     message,
-                    "remove safe-mode: true from the syncer, let nothing delete rows of parent"
-                    f" tables or change their keys while the task copies, and {COPY_AGAIN}. SET"
-                    " SESSION foreign_key_checks=0 lets you TRUNCATE a parent table",
+                    "remove safe-mode: true from the syncer if it is set, let nothing delete rows"
+                    " of parent tables or change their keys while the task copies or reconciles a"
+                    f" target (`replicator status`), and {COPY_AGAIN}. SET SESSION"
+                    " foreign_key_checks=0 lets you TRUNCATE a parent table",
                 )
             case WriteOutcome.UNFILTERED:
                 return row_fault(

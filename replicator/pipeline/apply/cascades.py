@@ -290,8 +290,8 @@ def _change_children(session: Session, event: _ParentEvent, settings: ApplySetti
     if event.safe and (absent or moves):
         raise CascadeInSafeModeError(
             f"a row of {graph[0].member} was deleted, or its key changed, during the copy or in"
-            " safe mode. Foreign keys changed rows that refer to it, and the task may have copied"
-            " these rows before or after that",
+            " safe mode, as while a target of the source is reconciled. Foreign keys changed rows"
+            " that refer to it, and the task may have copied these rows before or after that",
             graph[0].member,
             event.key,
         )
