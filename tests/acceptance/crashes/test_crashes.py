@@ -78,6 +78,8 @@ ELSEWHERE = {
     Failpoint.SWITCH_COMPARED,
     Failpoint.SWITCH_CERTIFIED,
     Failpoint.SWITCH_FINISHED,
+    Failpoint.SHARDS_LEFT,
+    Failpoint.SHARDS_RETIRED,
 }
 """Steps of the full copy, of coordinated DDL, of online schema changes, of rows that move and of
 another server that takes over: `test_copy_crashes`, `test_copy_ddl_crashes`,
