@@ -84,7 +84,8 @@ ELSEWHERE = {
 """Steps of the full copy, of coordinated DDL, of online schema changes, of rows that move and of
 another server that takes over: `test_copy_crashes`, `test_copy_ddl_crashes`,
 `test_shard_ddl_crashes`, `test_optimistic`, `test_online_ddl_crashes`,
-`test_moved_rows_crashes`, `test_failover_crashes`, `test_reconcile` and `test_killed_switch` die at
+`test_moved_rows_crashes`, `test_failover_crashes`, `test_reconcile`, `test_killed_switch` and
+`test_retire_command` die at
 them."""
 
 
