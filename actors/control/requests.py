@@ -44,10 +44,10 @@ async def status_of(name: str) -> TaskStatus:
 
 
 async def statuses() -> tuple[list[TaskStatus], dict[str, str]]:
-    """Those of all tasks that run, or have run, as this user on this host, by name; and by name why
-    others don't tell theirs.
+    """Return the status of each task that runs, or has run, as this user on this host.
 
-    Raises ControlError where the folder of the sockets can't be used.
+    The second result has, by name, why other tasks do not answer. Raises ControlError if the folder
+    of the sockets can't be used.
     """
     found: list[TaskStatus] = []
     silent: dict[str, str] = {}

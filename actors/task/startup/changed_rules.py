@@ -199,7 +199,8 @@ async def _recopy(
             "task.rules-changed",
             f"{', '.join(kept)} keeps rows of retired shards. To copy it again, the task would"
             " empty it, and these rows are in no shard that it reads",
-            "restore the former rules: change the task file, then `replicator run` TASK.yaml",
+            f"restore the former rules: `replicator stop {meta.task}`, change the task file, then"
+            " `replicator run` TASK.yaml",
             *_remedies_in_place(found, meta.task),
             where=f"target {kept[0]}",
         )
