@@ -150,7 +150,7 @@ async def test_a_key_that_another_shard_has_is_a_duplicate_as_ever(
 
     fault = await fault_of(run())
     assert fault.event == "copy.duplicate"
-    assert f"the row there is that of a: {merging.database}.x_2" in fault.message
+    assert f"is that of a: {merging.database}.x_2" in fault.message
     assert "'…'" in fault.message
 
 
