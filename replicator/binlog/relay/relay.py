@@ -21,6 +21,17 @@ class Relay:
         self._server_id = server_id
         self._writer: RelayWriter | None = None
 
+    @property
+    def wanted(self) -> bool:
+        """Whether to write from the start of a task on: enabled, or used before."""
+        settings = self._log.settings
+        return settings.enabled or settings.folder.is_dir()
+
+    @property
+    def started(self) -> bool:
+        """Whether it was started."""
+        return self._writer is not None
+
     def start(self, source: BinlogSource, position: BinlogPosition) -> None:
         """Begin to write, unless it has begun.
 
@@ -48,6 +59,12 @@ class Relay:
     def has(self, position: BinlogPosition) -> bool:
         """Whether the events from a position on can be read, whatever the source purges."""
         return self._log.has(position)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it was started, and it is not known yet whether its files are the source's."""
+        log = self._log
+        return log.writing and not (log.proven or log.error)
 
     def purge(self, needed: BinlogPosition) -> list[str]:
         """As `RelayLog.purge`."""

@@ -1,7 +1,7 @@
 """The files of a relay: byte-exact copies of a server's binlog files, with its names and offsets.
 
-So a position means the same in both, and the servers' own tools can read the files. Each file begins
-at the beginning of the server's file. Only the last one grows.
+So a position means the same in both, and the servers' own tools can read the files. Each file
+begins at the beginning of the server's file. Only the last one grows.
 """
 
 from __future__ import annotations

@@ -31,14 +31,14 @@ class RelaySettings:
 
     Attributes:
         folder: where the folders of the servers are.
-        first_file: the binlog file to begin with; empty: that of the task's position.
+        enabled: whether the relay is written from the start on; else from when it is needed.
         purge_interval: seconds between two purges.
         purge_expires: hours after which a file that is not needed is deleted; 0: never.
         purge_remain_space: GiB; if less is free, files that are not needed are deleted.
     """
 
     folder: Path
-    first_file: str = ""
+    enabled: bool = True
     purge_interval: int = 3600
     purge_expires: int = 0
     purge_remain_space: int = 15

@@ -48,8 +48,10 @@ from replicator.mysql.server.identity import ServerIdentity
 _SYNC_SECONDS = 1.0
 _LOST_WAIT = (0.5, 15.0)
 """Seconds before connecting again: at first, and at most."""
-_FAILED_WAIT = 60.0
+_FAILED_WAIT = 15.0
 """Seconds before trying again where something has to be done, as with a full disk."""
+_LONGEST_END = 5.0
+"""Seconds to wait for the end of the thread."""
 _HEARTBEATS = (EventType.HEARTBEAT, EventType.HEARTBEAT_V2)
 _ROOM = 4 << 20
 
@@ -81,15 +83,15 @@ class RelayWriter:
         self._thread.start()
 
     def close(self) -> None:
-        """End it, and wait until it has ended."""
+        """End it, and wait until it has ended, but not for a server that does not answer."""
         self._stop.set()
         self._relay.close()
         if self._connection is not None:
             self._connection.close()
-        self._thread.join()
+        self._thread.join(_LONGEST_END)
 
     def _run(self) -> None:
-        pause = _LOST_WAIT[0]
+        pause, failure = _LOST_WAIT[0], ""
         try:
             while not self._stop.is_set():
                 before = self._relay.tail
@@ -102,7 +104,9 @@ class RelayWriter:
                     self._stop.wait(pause)
                 except (BinlogError, OSError, pymysql.MySQLError) as error:
                     self._relay.interrupt(str(error), failed=True)
-                    self._log.warning("relay.failed", error=str(error))
+                    if str(error) != failure:
+                        failure = str(error)
+                        self._log.warning("relay.failed", error=failure)
                     self._stop.wait(_FAILED_WAIT)
         finally:
             self._relay.interrupt("Its writer has ended.", failed=True)
@@ -128,7 +132,7 @@ class RelayWriter:
     def _copy(self) -> None:
         """Copy the binlog behind the end of the files, until the connection is lost."""
         end = self._end
-        file = end.file if end else self._relay.settings.first_file or self._position.file
+        file = end.file if end else self._position.file
         start = end.last if end and end.last < FARTHEST else FILE_HEADER
         at = SourcePosition(BinlogPosition(file, start))
         self._connection = connection = BinlogConnection(self._source, at, bare=True)
