@@ -243,6 +243,10 @@ class _Copy:
             self._checks = has_checksums(event)
         if self._checks and crc32(event) != CRC_RESIDUE:
             raise ChecksumError(f"The checksum of an event at {self._file}:{self._offset} is wrong")
+        if kind == EventType.MARIADB_START_ENCRYPTION:
+            raise BinlogError(
+                "The source encrypts its binlog files (encrypt_binlog): a relay can't copy them."
+            )
         if kind in _HEARTBEATS:
             self._take_heartbeat(kind, end, event)
         elif artificial and kind == EventType.ROTATE:
