@@ -52,17 +52,27 @@ SEGMENTS_OF_A_BATCH = 4
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaSetup:
+    """The task as a replica of a source.
+
+    ``relay``: keeps a copy of the binlog, from when it is started on.
+    """
+
+    server_id: int
+    relay: Relay | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class SourceSetup:
     """One source of a task: where it is, what is read from it and how.
 
     ``rules`` are the rules that ``columns`` and the filters implement. ``accepts_cascades``: the
-    operator accepts that foreign keys change rows without logging it. ``relay``: keeps a copy of
-    the binlog, from when it is started on.
+    operator accepts that foreign keys change rows without logging it.
     """
 
     source: str
     address: DatabaseAddress
-    server_id: int
+    replica: ReplicaSetup
     use_gtid: bool
     meta: Meta | None
     router: Router
@@ -72,7 +82,11 @@ class SourceSetup:
     event_filter: EventFilter
     expression_filters: ExpressionFilters
     accepts_cascades: bool
-    relay: Relay | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def relay(self) -> Relay | None:
+        """The relay of the source, if it has one."""
+        return self.replica.relay
 
     def leaves_out_rows(self, table: TableName) -> bool:
         """Whether filters leave out rows of a table."""
@@ -114,7 +128,7 @@ def _tls_of(security: Security | None) -> Tls | None:
 
 def binlog_source(setup: SourceSetup, expected: ServerIdentity | None) -> BinlogSource:
     """How to request the binlog of a source; ``expected``: the server that must answer."""
-    return BinlogSource(setup.address, setup.server_id, expected, relay=setup.relay)
+    return BinlogSource(setup.address, setup.replica.server_id, expected, relay=setup.relay)
 
 
 def source_setups(task: Task) -> tuple[SourceSetup, ...]:
@@ -140,7 +154,7 @@ def _setup(task: Task, instance: Instance) -> SourceSetup:
     return SourceSetup(
         source=source.source_id,
         address=address_of(source.connection),
-        server_id=server_id,
+        replica=ReplicaSetup(server_id, _relay(source, server_id)),
         use_gtid=source.enable_gtid,
         meta=instance.meta,
         router=Router(allow_list, routes, _online_names(task), task.retired_of(instance)),
@@ -150,7 +164,6 @@ def _setup(task: Task, instance: Instance) -> SourceSetup:
         event_filter=rules.event_filter(),
         expression_filters=rules.expression_filters(),
         accepts_cascades=bool({ALL, FOREIGN_KEYS}.intersection(task.ignore_checking_items)),
-        relay=_relay(source, server_id),
     )
 
 
@@ -158,6 +171,7 @@ def _relay(source: Source, server_id: int) -> Relay | None:
     if not source.relay_dir:
         return None
     settings = RelaySettings(
+        source.source_id,
         Path(source.relay_dir, quote(source.source_id, safe="")),
         enabled=source.enable_relay,
         purge_interval=source.purge.interval,
@@ -248,7 +262,9 @@ def beside(setups: Mapping[str, SourceSetup]) -> dict[str, SourceSetup]:
     serves one replica per server id.
     """
     return {
-        source: replace(setup, server_id=_server_id("beside", f"{setup.server_id}"))
+        source: replace(
+            setup, replica=ReplicaSetup(_server_id("beside", f"{setup.replica.server_id}"))
+        )
         for source, setup in setups.items()
     }
 

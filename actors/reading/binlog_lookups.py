@@ -56,7 +56,7 @@ async def look_up(
 
     def connect(start: SourcePosition | GtidStart) -> BinlogConnection:
         connection = BinlogConnection(
-            BinlogSource(setup.address, setup.server_id, server, _HEARTBEAT, _READ_TIMEOUT),
+            BinlogSource(setup.address, setup.replica.server_id, server, _HEARTBEAT, _READ_TIMEOUT),
             start,
             bare=True,
         )

@@ -61,9 +61,7 @@ class SourceRelay:
         try:
             gone = await anyio.to_thread.run_sync(self._relay.purge, oldest)
         except OSError as error:
-            address = self._setup.address
-            server = f"{address.host}:{address.port}"
-            self._log.warning("relay.failed", server=server, error=str(error))
+            self._log.warning("relay.failed", error=str(error))
             return
         if gone:
             self._log.info("relay.purged", files=gone, needed=str(oldest))

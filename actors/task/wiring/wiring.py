@@ -209,16 +209,20 @@ async def wire(
         )
         units[source] = SourceUnit(source, start, writer, coordination, make_reader)
     need = partial(_need, writer, coordination, units, stopped, moved)
-    addresses = {source: setup.address for source, setup in resources.setups.items()}
-    watch = PurgeWatch(
-        addresses,
-        need,
-        UnreadShards(addresses, registry, resources.counts.unreadable),
-        _relays(resources, writer, starts),
-    )
-    ends = partial(binlog_ends, {source: addresses[source] for source in units})
+    watch = _watch(resources, need, _relays(resources, writer, starts))
+    ends = partial(binlog_ends, {source: resources.setups[source].address for source in units})
     mover = TargetMover(moved, renames, meta, writer, coordination, units, tuple(stopped), ends)
     return RunningTask(writer, coordination, mover, units, stopped, watch, overrides, validator)
+
+
+def _watch(
+    resources: Resources,
+    need: Callable[[str], BinlogNeed | None],
+    relays: Mapping[str, SourceRelay],
+) -> PurgeWatch:
+    addresses = {source: setup.address for source, setup in resources.setups.items()}
+    unread = UnreadShards(addresses, resources.registry, resources.counts.unreadable)
+    return PurgeWatch(addresses, need, unread, relays)
 
 
 def _relays(

@@ -17,14 +17,14 @@ class Relay:
 
     def __init__(self, settings: RelaySettings, server_id: int) -> None:
         """``server_id``: of the connection that writes."""
-        self._log = RelayLog(settings)
+        self._state = RelayLog(settings)
         self._server_id = server_id
         self._writer: RelayWriter | None = None
 
     @property
     def wanted(self) -> bool:
         """Whether to write from the start of a task on: enabled, or used before."""
-        settings = self._log.settings
+        settings = self._state.settings
         return settings.enabled or settings.folder.is_dir()
 
     @property
@@ -41,8 +41,8 @@ class Relay:
         """
         if self._writer is None:
             own = replace(source, server_id=self._server_id, relay=None)
-            self._log.writing = True
-            self._writer = RelayWriter(self._log, own, position)
+            self._state.writing = True
+            self._writer = RelayWriter(self._state, own, position)
             self._writer.start()
 
     def close(self) -> None:
@@ -54,22 +54,22 @@ class Relay:
         self, source: BinlogSource, start: SourcePosition | GtidStart, *, bare: bool
     ) -> BinlogConnection:
         """Return a connection that reads from the relay if it can."""
-        return RelayedConnection(source, self._log, start, bare=bare)
+        return RelayedConnection(source, self._state, start, bare=bare)
 
     def has(self, position: BinlogPosition) -> bool:
         """Whether the events from a position on can be read, whatever the source purges."""
-        return self._log.has(position)
+        return self._state.has(position)
 
     @property
     def undecided(self) -> bool:
         """Whether it was started, and it is not known yet whether its files are the source's."""
-        log = self._log
-        return log.writing and not (log.proven or log.error)
+        state = self._state
+        return state.writing and not (state.proven or state.error)
 
     def purge(self, needed: BinlogPosition) -> list[str]:
         """As `RelayLog.purge`."""
-        return self._log.purge(needed)
+        return self._state.purge(needed)
 
     def size(self) -> RelaySize | None:
         """As `RelayLog.size`."""
-        return self._log.size()
+        return self._state.size()

@@ -30,6 +30,7 @@ class RelaySettings:
     """The settings of a relay, as in DM's source file.
 
     Attributes:
+        source: the name of the source, for the log.
         folder: where the folders of the servers are.
         enabled: whether the relay is written from the start on; else from when it is needed.
         purge_interval: seconds between two purges.
@@ -37,6 +38,7 @@ class RelaySettings:
         purge_remain_space: GiB; if less is free, files that are not needed are deleted.
     """
 
+    source: str
     folder: Path
     enabled: bool = True
     purge_interval: int = 3600

@@ -76,7 +76,7 @@ class RelayWriter:
         self._connection: BinlogConnection | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"relay {source}", daemon=True)
-        self._log = structlog.get_logger().bind(server=str(source))
+        self._log = structlog.get_logger().bind(source=relay.settings.source)
 
     def start(self) -> None:
         """Begin; returns at once."""

@@ -53,7 +53,7 @@ def write(server: DatabaseServer, schema: str) -> None:
 def relayed(
     server: DatabaseServer, folder: Path, position: BinlogPosition
 ) -> Iterator[tuple[Relay, BinlogSource]]:
-    relay = Relay(RelaySettings(folder), 4712)
+    relay = Relay(RelaySettings("a", folder), 4712)
     source = BinlogSource(
         DatabaseAddress("127.0.0.1", server.port, "root", ""),
         4711,
