@@ -7,6 +7,7 @@ a shard that is like the others again after several of their items: a CHECK is a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from actors.lock_state import ShardStatement
@@ -16,6 +17,7 @@ from replicator.mysql.names import TableName
 from replicator.schema.effects.shown_changes import shows_change, shows_outcome, takes_all_rows_of
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.structure import Table
+from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 
 
@@ -29,8 +31,9 @@ def note_shown(
     if not found or lock.pending is not None:
         return
     text = found[0][1].text
+    open_items = {source: _open_items(lock.groups[source]) for source in lock.sources}
     same = (one for one in found if one[1].text == text)
-    run = max((run_of(registry, lock, *one) for one in same), key=len)
+    run = run_of(registry, lock, *max(same, key=lambda one: open_items[one[0]][one[1].member]))
     if not run:
         return
     for actor in actors:
@@ -40,6 +43,11 @@ def note_shown(
         for name in group.unlooked(text, len(run)):
             own = registry.held(actor.numbers[name], group.seen.transaction).certain
             group.show(name, text, len(run), shows=own is not None and shows_next(run, own))
+
+
+def _open_items(group: Group[TableName, ShardStatement]) -> Counter[TableName]:
+    """By member, how many items it has made that its target lacks."""
+    return Counter(item.member for items in group.items.values() for item in items)
 
 
 def shows_next(run: Sequence[tuple[str, Table, Table]], own: Table) -> bool:
