@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from pymysql.err import MySQLError
 
+from replicator.checks.connecting import account_of
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.asyncio_connection import Connection
@@ -45,7 +46,8 @@ class ServerObjects:
 
     Attributes:
         events, views: CREATE statements by schema and name.
-        privileges: by account and schema, the privileges of the schema or of tables in it.
+        privileges: by account and schema, the privileges of the schema or of tables in it, without
+            the account that reads them.
         unread: what the account can't read, each with the reason.
     """
 
@@ -60,6 +62,8 @@ async def read_objects(address: DatabaseAddress, schemas: Collection[str]) -> Se
     """Read the objects in some schemas. Raises DatabaseUnavailableError."""
     found = ServerObjects()
     with closing(Connection(address)) as connection:
+        # Its rights are those that the task needs, not the application.
+        own = (await account_of(connection)).name
         for schema in sorted(schemas):
             for kind, read in (
                 ("triggers", _read_triggers),
@@ -71,6 +75,7 @@ async def read_objects(address: DatabaseAddress, schemas: Collection[str]) -> Se
                     await read(connection, schema, found)
                 except MySQLError as error:
                     found.unread.append(f"{kind} of {schema}: {error_text(error)}")
+            found.privileges.pop((own, schema), None)
     return found
 
 

@@ -116,9 +116,14 @@ async def switch_record(task: Task) -> SwitchRecord:
         return await read_switch(connection, task.meta_schema, task.name)
 
 
-async def checked(task: Task) -> tuple[Survey, list[CheckResult]]:
-    """Make all checks of a switch. Raises NotRunningError, ControlError, RouteError,
-    DatabaseUnavailableError and a server's error.
+async def checked(task: Task, *, freeze: bool, rehearsal: bool) -> tuple[Survey, list[CheckResult]]:
+    """Make all checks of a switch.
+
+    Raises NotRunningError, ControlError, RouteError, DatabaseUnavailableError and a server's error.
+
+    Args:
+        freeze: the command makes the sources read-only itself. A rehearsal without it warns if the
+            accounts may not.
     """
     status = await status_of(task.name)
     found = await survey(task)
@@ -128,6 +133,8 @@ async def checked(task: Task) -> tuple[Survey, list[CheckResult]]:
         *found.numbering_findings(),
         *await found.object_findings(),
     ]
+    if freeze or rehearsal:
+        results += await Freezer(found.sources).findings(needed=freeze)
     return found, results
 
 
@@ -180,7 +187,7 @@ class Switch:
                 if (await status_of(self.task.name)).state != "starting":
                     break
                 await anyio.sleep(LOOK_SECONDS)
-        found, results = await checked(self.task)
+        found, results = await checked(self.task, freeze=self.options.freeze, rehearsal=False)
         if failed := [result for result in results if result.state == "failed"]:
             raise SwitchError(
                 f"the switch was not begun: {'; '.join(r.finding for r in failed)}",

@@ -52,6 +52,7 @@ def test_a_switch_under_writes_loses_nothing(estate: Shards, tmp_path: Path) -> 
         with application.writing():
             looked = task.cli("switch", str(file), "--dry-run")
             assert looked.returncode == 0, looked.stdout + looked.stderr
+            assert looked.stdout.strip().endswith("the switch can begin.")
             assert all(map(is_writable, shards.servers))
             done = task.cli("switch", str(file), "--freeze", "--json", patience=400)
         assert done.returncode == 0, done.stderr
