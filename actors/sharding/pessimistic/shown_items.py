@@ -14,11 +14,14 @@ from actors.lock_state import ShardStatement
 from actors.sharding.pessimistic.group import PessimisticGroup
 from actors.sharding.pessimistic.item_numbers import candidates, run_of
 from replicator.mysql.names import TableName
-from replicator.schema.effects.shown_changes import shows_change, shows_outcome, takes_all_rows_of
+from replicator.schema.effects.shown_changes import refuses_no_more, shows_change, shows_outcome
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.schema.structure.structure import Table
+from replicator.schema.structure.structure import Table, differences
 from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
+
+MOST_UNDONE = 16
+"""The most items after which a shard may be like the others again."""
 
 
 def note_shown(
@@ -63,10 +66,12 @@ def shows_next(run: Sequence[tuple[str, Table, Table]], own: Table) -> bool:
     before = run[0][1]
     if shows_change(before, run[0][2], own):
         return True
-    tables = [after for _, _, after in run]
-    return any(
-        shows_outcome(before, after, own)
-        and all(takes_all_rows_of(after, there) for there in tables[:place])
-        for place, after in enumerate(tables)
-        if place
-    )
+    tables: list[Table] = []
+    for _, _, after in run[:MOST_UNDONE]:
+        if differences(before, after):
+            return False
+        shown = tables and shows_outcome(before, after, own)
+        if shown and all(refuses_no_more(after, there) for there in tables):
+            return True
+        tables.append(after)
+    return False
