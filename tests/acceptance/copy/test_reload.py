@@ -16,6 +16,8 @@ from tests.support.tasks.shards import Shards
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import write_task
 
+pytestmark = pytest.mark.also_tidb(slow=True)
+
 SLOW = pytest.mark.slow
 MODES = ["pessimistic", pytest.param("optimistic", marks=SLOW), pytest.param("", marks=SLOW)]
 USER = "'reloads'@'127.0.0.1'"
