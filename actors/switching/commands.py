@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -91,7 +92,7 @@ def switch(
         certificate = SwitchCertificate.from_json(record.certificate)
         _report(certificate, None, _written(certificate, path), as_json=as_json)
     elif dry_run:
-        raise typer.Exit(_dry_run(task, as_json=as_json))
+        raise typer.Exit(_dry_run(task, freeze=freeze, as_json=as_json))
     else:
         for file in (path, path.with_suffix(".html")):
             _try_to_write(file)
@@ -126,16 +127,16 @@ def _abort(task: Task) -> None:
     out.print(f"the switch of task {task.name} is aborted: {what}", markup=False, highlight=False)
 
 
-def _dry_run(task: Task, *, as_json: bool) -> int:
+def _dry_run(task: Task, *, freeze: bool, as_json: bool) -> int:
     """Show the checks; the exit code."""
     from actors.switching.switching import checked
     from replicator.terminal.checks import checks_json, render_checks
 
-    _, results = anyio.run(checked, task)
+    _, results = anyio.run(partial(checked, task, freeze=freeze, rehearsal=True))
     if as_json:
         tell(checks_json(task.name, results, (), ()))
     else:
-        show(render_checks(results, verbose=True))
+        show(render_checks(results, verbose=True, allowed=("the switch", "begin")))
     return FAILED if any(result.state == "failed" for result in results) else 0
 
 

@@ -11,6 +11,9 @@ from attrs import define, field
 from pymysql.constants import ER
 from pymysql.err import MySQLError
 
+from replicator.checks.connecting import account_of
+from replicator.checks.result import CheckedPart, CheckResult
+from replicator.checks.server_versions import parse_version
 from replicator.mysql.connection.asyncio_connection import (
     Connection,
     DatabaseAddress,
@@ -94,15 +97,30 @@ class Freezer:
                 except MySQLError as error:
                     if name == SUPER_READ_ONLY and error_code(error) in _DENIED:
                         continue
-                    raise self._refused(source, error) from error
+                    message, remedies = await _refused(source, connection, error)
+                    raise FreezeError(message, *remedies) from error
 
-    def _refused(self, source: str, error: MySQLError) -> FreezeError:
-        return FreezeError(
-            f"{source} can't be made read-only: {error_text(error)}",
-            "GRANT READ_ONLY ADMIN (MariaDB), or SYSTEM_VARIABLES_ADMIN and CONNECTION_ADMIN"
-            " (MySQL), to the account of the source",
-            f"`SET GLOBAL {READ_ONLY} = 1` on each source yourself, and switch without --freeze",
-        )
+    async def findings(self, *, needed: bool) -> list[CheckResult]:
+        """Whether the accounts may make their sources read-only. Raises DatabaseUnavailableError.
+
+        Each server is asked to set `read_only` to the value that it has.
+
+        Args:
+            needed: the switch makes the sources read-only itself.
+        """
+        results = []
+        for source, address in self._addresses.items():
+            place = CheckedPart(source)
+            with closing(Connection(address)) as connection:
+                try:
+                    await connection.execute(f"SET GLOBAL {READ_ONLY} = @@GLOBAL.{READ_ONLY}")
+                except MySQLError as error:
+                    message, remedies = await _refused(source, connection, error)
+                    judged = place.failed if needed else place.warning
+                    results.append(judged("freeze", message, *remedies))
+                else:
+                    results.append(place.passed("freeze", "--freeze can make it read-only"))
+        return results
 
     async def thaw(self) -> None:
         """Give the variables their former values. Raises FreezeError for the sources left."""
@@ -142,6 +160,22 @@ class Freezer:
                 end = await binlog_end(connection)
                 found[source] = f"{end.file}:{end.offset}" if end else ""
         return found
+
+
+async def _refused(
+    source: str, connection: Connection, error: MySQLError
+) -> tuple[str, tuple[str, ...]]:
+    """Return what a refused freeze means, and its remedies."""
+    found = parse_version(str((await connection.fetch("SELECT VERSION()"))[0][0]))
+    rights = "SUPER"
+    if found is not None and found.flavour == "MariaDB" and found.number >= (10, 5):
+        rights = "READ_ONLY ADMIN"
+    elif found is not None and found.flavour == "MySQL" and found.number >= (8, 0):
+        rights = "SYSTEM_VARIABLES_ADMIN, CONNECTION_ADMIN"
+    return f"{source} can't be made read-only: {error_text(error)}", (
+        (await account_of(connection)).grant_everywhere(rights),
+        f"`SET GLOBAL {READ_ONLY} = 1` on each source yourself, and switch without --freeze",
+    )
 
 
 async def _end_waiting(connection: Connection) -> None:

@@ -106,6 +106,14 @@ class MemberState:
         """Whether a member has made the item ``version``, or has changed nothing by its text."""
         return self.version >= version or text in self.idle
 
+    def shows(self, cutover: Cutover) -> MemberState:
+        """Return the state after a cutover to an item that the member did not make.
+
+        If it shows the item, it may make it still: ADD KEY and DROP KEY leave nothing to show.
+        """
+        optional = (*self.optional, cutover.version) if cutover.shown else self.optional
+        return replace(self, version=cutover.version, optional=optional)
+
 
 def made_by_statement(
     state: MemberState, at: Place, version: int, fits: Collection[int] | None

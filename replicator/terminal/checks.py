@@ -28,11 +28,12 @@ def render_checks(
     targets: Sequence[TargetEstimate] = (),
     *,
     verbose: bool = False,
+    allowed: tuple[str, str] = ("the task", "run"),
 ) -> RenderableType:
     """What failed and what is warned of, with the remedies, the targets, and a summary.
 
     ``left_out`` are the checks that the task file leaves out. Only with ``verbose`` are checks
-    that passed shown one by one.
+    that passed shown one by one. ``allowed`` is what the checks are about.
     """
     parts: list[RenderableType] = []
     for state in _ORDER:
@@ -40,7 +41,7 @@ def render_checks(
             parts += _of_state([result for result in results if result.state == state])
     if targets:
         parts += [Text(), _targets(targets)]
-    parts.append(_summary(results, left_out, verbose=verbose))
+    parts.append(_summary(results, left_out, allowed, verbose=verbose))
     return Group(*parts)
 
 
@@ -104,8 +105,15 @@ def checks_json(
     return shown_json(values, indent=2)
 
 
-def _summary(results: Sequence[CheckResult], left_out: Collection[str], *, verbose: bool) -> Text:
+def _summary(
+    results: Sequence[CheckResult],
+    left_out: Collection[str],
+    allowed: tuple[str, str],
+    *,
+    verbose: bool,
+) -> Text:
     text = Text("\n")
+    subject, verb = allowed
     if ALL in left_out:
         text.append("all checks are left out (ignore-checking-items: all):")
         return text.append(" whether the task can run is unknown.", "bold yellow")
@@ -124,7 +132,7 @@ def _summary(results: Sequence[CheckResult], left_out: Collection[str], *, verbo
         text.append("the task starts, ", "bold yellow")
         return text.append("but the target can't have all rows until this is fixed.", "bold red")
     if failed:
-        return text.append("the task can't run until these are fixed.", "bold red")
+        return text.append(f"{subject} can't {verb} until these are fixed.", "bold red")
     if left_out:
-        return text.append("as far as checked, the task can run.", "bold green")
-    return text.append("the task can run.", "bold green")
+        return text.append(f"as far as checked, {subject} can {verb}.", "bold green")
+    return text.append(f"{subject} can {verb}.", "bold green")

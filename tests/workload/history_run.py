@@ -265,11 +265,11 @@ class HistoryRun:
             status = self._status()
             if status is not None:
                 places = [
-                    (s.source, s.applied_position, s.position, s.rows) for s in status.sources
+                    (s.source, s.complete_position, s.position, s.rows) for s in status.sources
                 ]
                 if not status.locks and all(
-                    applied and place_of(applied).key >= ends[source]
-                    for source, applied, _, _ in places
+                    complete and place_of(complete).key >= ends[source]
+                    for source, complete, _, _ in places
                 ):
                     # A source that is restarted for a while has no locks either.
                     done += 1

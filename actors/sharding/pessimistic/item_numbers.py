@@ -89,7 +89,7 @@ def _after_runs(
 
     Another member makes the same statement after these items.
     """
-    runs = [_run(registry, lock, source, item) for source, item in found]
+    runs = [run_of(registry, lock, source, item) for source, item in found]
     for source, item in found:
         own = _held(registry, source, item.member, item.at.transaction - 1)
         lengths = (shown_items(run, item.text, own) for run in runs if own is not None)
@@ -100,13 +100,13 @@ def _after_runs(
     return frozenset()
 
 
-def _run(
+def run_of(
     registry: SchemaRegistry,
     lock: TargetLock[TableName, ShardStatement],
     source: str,
     first: Item[TableName, ShardStatement],
 ) -> list[tuple[str, Table, Table]]:
-    """The next items of a member: their texts, and its structures before and after them."""
+    """Return the next items of a member: their texts, and its structures before and after them."""
     items, run = lock.groups[source].items, []
     own = (item for v in sorted(items) for item in items[v] if item.member == first.member)
     for item in islice((item for item in own if item.at >= first.at), MOST_SHOWN):

@@ -1,20 +1,27 @@
 """Members that show the next item of their target already, so that no lock waits for them.
 
 A shard that was created with a key, or a default, that the others get only now does not execute
-their statement any more. Its own next statement is a later item of the target.
+their statement any more. Its own next statement is a later item of the target. The same is true of
+a shard that is like the others again after several of their items: a CHECK is added and dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from actors.lock_state import ShardStatement
 from actors.sharding.pessimistic.group import PessimisticGroup
-from actors.sharding.pessimistic.item_numbers import candidates, change_of
+from actors.sharding.pessimistic.item_numbers import candidates, run_of
 from replicator.mysql.names import TableName
-from replicator.schema.effects.shown_changes import shows_change
+from replicator.schema.effects.shown_changes import refuses_no_more, shows_change, shows_outcome
 from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.structure import Table, differences
+from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
+
+MOST_UNDONE = 16
+"""The most items after which a shard may be like the others again."""
 
 
 def note_shown(
@@ -23,17 +30,48 @@ def note_shown(
     actors: Iterable[PessimisticGroup],
 ) -> None:
     """Note in the groups of a target which members show the next item."""
-    source, item = next(candidates(lock), (None, None))
-    if source is None or item is None or lock.pending is not None:
+    found = [*candidates(lock)]
+    if not found or lock.pending is not None:
         return
-    change = change_of(registry, source, item)
-    if change is None:
+    text = found[0][1].text
+    open_items = {source: _open_items(lock.groups[source]) for source in lock.sources}
+    same = (one for one in found if one[1].text == text)
+    run = run_of(registry, lock, *max(same, key=lambda one: open_items[one[0]][one[1].member]))
+    if not run:
         return
     for actor in actors:
         group = actor.group
         if group.known != lock.version:
             continue
-        for name in group.unlooked(item.text):
+        for name in group.unlooked(text, len(run)):
             own = registry.held(actor.numbers[name], group.seen.transaction).certain
-            shows = own is not None and shows_change(*change, own)
-            group.show(name, item.text, shows=shows)
+            group.show(name, text, len(run), shows=own is not None and shows_next(run, own))
+
+
+def _open_items(group: Group[TableName, ShardStatement]) -> Counter[TableName]:
+    """By member, how many items it has made that its target lacks."""
+    return Counter(item.member for items in group.items.values() for item in items)
+
+
+def shows_next(run: Sequence[tuple[str, Table, Table]], own: Table) -> bool:
+    """Whether a table shows the first of the next items of another one, or several together.
+
+    The shard may still make these items itself, while the target has all of them. So what they
+    leave must take all rows that the tables in between take.
+
+    Args:
+        run: the items, each with the structure of the other table before and after it.
+        own: the structure of the table.
+    """
+    before = run[0][1]
+    if shows_change(before, run[0][2], own):
+        return True
+    tables: list[Table] = []
+    for _, _, after in run[:MOST_UNDONE]:
+        if differences(before, after):
+            return False
+        shown = tables and shows_outcome(before, after, own)
+        if shown and all(refuses_no_more(after, there) for there in tables):
+            return True
+        tables.append(after)
+    return False

@@ -25,7 +25,8 @@ class Shard:
 
     ``later_ddl``: the stream may still change it before its rows. ``collations``: the defaults of
     its server, by charset. ``logs_cascades``: its server logs what foreign keys do. ``rules``: what
-    is made of its columns.
+    is made of its columns. ``numbering``: its server's auto_increment_increment and
+    auto_increment_offset.
     """
 
     member: Member
@@ -34,6 +35,7 @@ class Shard:
     collations: Mapping[str, str] = field(default_factory=dict)
     logs_cascades: bool = False
     rules: MemberColumns = AS_THEY_ARE
+    numbering: tuple[int, int] = (1, 1)
 
 
 def check_agreement(
@@ -177,13 +179,20 @@ def check_counters(
 
 
 def _numbered_alike(counting: Sequence[Shard], column: str, key: Set[str]) -> list[Shard]:
-    """Shards that nothing tells apart in a key: no mapped bits, no extracted column of it."""
+    """Return shards whose values in a key may be equal.
+
+    Mapped bits, an extracted column of the key, or the numbering of the servers can tell shards
+    apart. The servers' offsets do so only if all of them count by the same increment.
+    """
     found: dict[tuple[object, ...], list[Shard]] = {}
+    increments = {shard.numbering[0] for shard in counting}
     for shard in counting:
         mapped = shard.rules.mapped
         upper = mapped.upper if mapped and folded(mapped.name) == folded(column) else 0
         texts = [c.value for c in shard.rules.extracted if folded(c.name) in key]
-        found.setdefault((upper, *texts), []).append(shard)
+        increment, offset = shard.numbering
+        first = offset % increment if len(increments) == 1 else 0
+        found.setdefault((upper, first, *texts), []).append(shard)
     return next((shards for shards in found.values() if len(shards) > 1), [])
 
 

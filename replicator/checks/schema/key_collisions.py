@@ -78,7 +78,7 @@ def _unread(finding: KeyFinding) -> CheckResult:
     return _PLACE.warning(
         "key_collisions",
         f"the check can't tell whether shards share values of {_key(finding)}: {listed}",
-        "Make sure that the shards' values differ, by what the application does or by a query; a "
+        "Make sure that the shards' values differ, by what the application does or by a query; "
         "the check reads the table when you run it again",
     )
 

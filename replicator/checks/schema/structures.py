@@ -53,6 +53,7 @@ from replicator.sharding.optimistic.shapes import NoJoinError
 
 SOURCES_AT_ONCE = 8
 _PLACE = CheckedPart("target")
+_NUMBERING = "SELECT @@GLOBAL.auto_increment_increment, @@GLOBAL.auto_increment_offset"
 
 
 @dataclass(slots=True)
@@ -119,6 +120,7 @@ async def _read_source(
             collations = await default_collations(connection)
             native = await connection.fetch(NATIVE_FOREIGN_KEYS)
             logs_cascades = [value for _, value in native] == ["OFF"]
+            ((increment, offset),) = await connection.fetch(_NUMBERING)
             locks = task_mode != "incremental" and await needs_locks(connection)
             routed = routed_tables(source, await list_tables(connection))
             tables = await _readable(connection, [name for name, _ in routed])
@@ -126,7 +128,15 @@ async def _read_source(
                 if (table := tables.get(name)) is not None:
                     member = Member(source.source_id, name)
                     rules = source.columns.of(name.schema, name.table)
-                    shard = Shard(member, table, later_ddl, collations, logs_cascades, rules)
+                    shard = Shard(
+                        member,
+                        table,
+                        later_ddl,
+                        collations,
+                        logs_cascades,
+                        rules,
+                        (int(increment), int(offset)),
+                    )
                     estate.shards.setdefault(target, []).append(shard)
                     if locks:
                         estate.locked.setdefault(source.source_id, []).append(name)

@@ -346,8 +346,7 @@ def _expiry(place: CheckedPart, variables: Mapping[str, str]) -> CheckResult:
         "binlog_expire",
         f"binlogs are kept for {seconds / 3600:.1f} hours only: after a pause or a full copy "
         "longer than that, the task cannot go on",
-        "SET GLOBAL binlog_expire_logs_seconds = 604800; (or expire_logs_days = 7, on servers "
-        "without it) and the same in my.cnf",
+        "SET GLOBAL binlog_expire_logs_seconds = 604800; and the same in my.cnf",
     )
 
 

@@ -46,6 +46,19 @@ def shows_outcome(before: Table, after: Table, own: Table) -> bool:
     )
 
 
+def refuses_no_more(table: Table, other: Table) -> bool:
+    """Whether a table refuses no rows that another one with its columns takes."""
+    return _limits(table) <= _limits(other)
+
+
+def _limits(table: Table) -> Counter[Hashable]:
+    """What refuses rows that fit the columns: unique keys, CHECKs and foreign keys."""
+    shown = table.definition
+    keys = (tuple(key.parts) for key in shown.keys if key.unique)
+    checks = (check.text for check in shown.checks)
+    return Counter([*keys, *checks, *map(_without_name, shown.foreign_keys)])
+
+
 def _parts(table: TableDefinition) -> Counter[Hashable]:
     """What a definition consists of, without names that servers give."""
     columns = (replace(column, name=folded(column.name)) for column in table.columns)

@@ -77,7 +77,7 @@ class Group(Generic[Name, Event]):
         have added."""
         self._late: set[Place] = set()
         """Those that are no new ones."""
-        self._shown: dict[Name, tuple[int, str, bool]] = {}
+        self._shown: dict[Name, tuple[int, str, int, bool]] = {}
         """Whether members that lack the item of a version, with this text, show it already."""
         self._waiting: set[Name] = set()
         """The tables ahead that may lack the next item: until they join, the group is not ready."""
@@ -208,17 +208,17 @@ class Group(Generic[Name, Event]):
         """Return which of the items that a member has without a DDL of its own this is, if any."""
         return self._awaited(self.members[item.member], item)
 
-    def show(self, member: Name, text: str, *, shows: bool) -> None:
-        """Note whether a member's structure shows the item after `known`, which concerns no row."""
-        self._shown[member] = self.known + 1, text, shows
+    def show(self, member: Name, text: str, items: int, *, shows: bool) -> None:
+        """Note whether a member shows the item after `known`, by so many items of the others."""
+        self._shown[member] = self.known + 1, text, items, shows
 
-    def unlooked(self, text: str) -> list[Name]:
+    def unlooked(self, text: str, items: int) -> list[Name]:
         """Return the members without the item after `known`, of which `show` notes nothing yet."""
-        entry = self.known + 1, text
+        entry = self.known + 1, text, items
         return [
             name
             for name, state in self.members.items()
-            if state.version <= self.known and self._shown.get(name, ())[:2] != entry
+            if state.version <= self.known and self._shown.get(name, ())[:3] != entry
         ]
 
     def owes(self, member: Name, text: str) -> bool:
@@ -516,7 +516,7 @@ class Group(Generic[Name, Event]):
         )
 
     def _shows(self, member: Name, text: str | None = None) -> bool:
-        version, of, shows = self._shown.get(member, (0, "", False))
+        version, of, _, shows = self._shown.get(member, (0, "", 0, False))
         return shows and version == self.known + 1 and text in (None, of)
 
     def made(self, text: str) -> bool:
@@ -593,7 +593,5 @@ class Group(Generic[Name, Event]):
                 )
                 assert state.version == cutover.version - 1, f"{self}: {name} misses earlier items"
                 self.members[name] = (
-                    self._granted(state, cutover.version)
-                    if granted
-                    else replace(state, version=cutover.version)
+                    self._granted(state, cutover.version) if granted else state.shows(cutover)
                 )

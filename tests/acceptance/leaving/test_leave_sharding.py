@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
+from tests.support.servers.mysql import MySQLServer
 from tests.support.servers.tidb import TiDBServer
 from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
 from tests.support.tasks.switching import Application, is_writable, make_writable
@@ -78,6 +79,9 @@ class Estate:
 
     def execute_all(self, folder: Path) -> int:
         """Execute the files of the shards; how many there are."""
+        for server in self.sources:
+            if isinstance(server, MySQLServer):
+                server.execute("SET GLOBAL super_read_only = OFF")
         files = sorted(folder.glob("?.*.sql"))
         for file in files:
             text = file.read_bytes().decode("ascii")
@@ -89,11 +93,20 @@ class Estate:
         return len(files)
 
 
-@pytest.fixture(params=["MariaDB", "MySQL into TiDB"])
+MARIADB, MYSQL = ("mariadb_source", "mariadb_source_full"), ("mysql_source", "mysql_target")
+
+
+@pytest.fixture(
+    params=[
+        (MARIADB, "mariadb_target"),
+        (MARIADB, "tidb_target"),
+        (MYSQL, "mariadb_target"),
+        (MYSQL, "tidb_target"),
+    ],
+    ids=lambda pair: f"{pair[0][0]}-{pair[1]}",
+)
 def estate(request: pytest.FixtureRequest, database_name: str) -> Iterator[Estate]:
-    sources, target = ["mariadb_source", "mariadb_source_full"], "mariadb_target"
-    if request.param != "MariaDB":
-        sources, target = ["mysql_source"], "tidb_target"
+    sources, target = request.param
     servers: list[DatabaseServer] = [request.getfixturevalue(name) for name in sources]
     yield Estate(servers, request.getfixturevalue(target), database_name)
     make_writable(servers)

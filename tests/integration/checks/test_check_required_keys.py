@@ -20,6 +20,7 @@ from tests.support.tasks.checking import address, failures, one, routed, task
         (MariaDBServer, "innodb_force_primary_key", True),
     ],
 )
+@pytest.mark.cures("target_keys")
 async def test_shards_without_the_key_that_the_target_requires_are_named(
     start_server: StartServer,
     mariadb: DatabaseServer,

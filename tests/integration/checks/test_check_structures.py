@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.checks.schema.structures import check_structures
 from replicator.checks.source.copying import check_locking
@@ -16,6 +18,7 @@ from tests.conftest import StartServer
 from tests.support.tasks.checking import address, failures, one, routed, task
 
 
+@pytest.mark.cures("table_schema")
 async def test_a_missing_target_table_comes_with_its_statement(
     upstream: DatabaseServer, target: DatabaseServer
 ) -> None:
@@ -41,6 +44,7 @@ async def test_members_and_target_that_fit(
     assert {r.state for r in results} == {"passed"}, results
 
 
+@pytest.mark.cures("table_schema")
 async def test_a_column_that_does_not_fit(upstream: DatabaseServer, target: DatabaseServer) -> None:
     target.execute("CREATE TABLE merged.t (id INT PRIMARY KEY, a VARCHAR(5), b INT NOT NULL)")
     source = routed(address(upstream))
@@ -287,6 +291,7 @@ async def test_tables_must_be_lockable_where_snapshots_have_no_place(
         mysql56_source.execute("DROP DATABASE shop2", "DROP USER 'copier'@'127.0.0.1'")
 
 
+@pytest.mark.cures("merge_tables")
 async def test_merge_tables(upstream: DatabaseServer) -> None:
     upstream.execute(
         "CREATE DATABASE shop2",
@@ -307,6 +312,7 @@ async def test_merge_tables(upstream: DatabaseServer) -> None:
         upstream.execute("DROP DATABASE shop2", "DROP DATABASE shop3")
 
 
+@pytest.mark.cures("storage_engine")
 async def test_tables_that_have_no_snapshots(
     upstream: DatabaseServer, target: DatabaseServer
 ) -> None:

@@ -101,6 +101,7 @@ async def open_all_sessions(reader: DatabaseAddress, writer: DatabaseAddress) ->
         ("mariadb11_source", "mysql_source"),
     ],
 )
+@pytest.mark.cures("dump_privilege", "replication_privilege", "target_privilege")
 async def test_what_is_pasted_is_all_that_is_needed(
     request: pytest.FixtureRequest, schema: str, of_source: str, of_target: str
 ) -> None:

@@ -64,6 +64,7 @@ async def test_a_value_that_two_shards_have(estate: Estate) -> None:
     ],
     ids=str,
 )
+@pytest.mark.cures("key_collisions")
 async def test_the_statement_of_the_remedy_ends_the_collisions(
     mariadb_source: DatabaseServer,
     mariadb_source_full: DatabaseServer,

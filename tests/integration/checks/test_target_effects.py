@@ -59,6 +59,7 @@ async def test_a_target_that_nothing_else_changes(
 
 
 @pytest.mark.parametrize("when", ["BEFORE INSERT", "AFTER INSERT", "BEFORE UPDATE", "AFTER DELETE"])
+@pytest.mark.cures("target_triggers")
 async def test_a_trigger_fails_the_check(
     wanted: TaskToCheck, target: DatabaseServer, when: str
 ) -> None:
@@ -83,6 +84,7 @@ async def test_it_is_looked_at_on_each_start_unless_it_is_ignored_by_name(
         assert [result.state for result in found] == ([] if ignored else ["failed"])
 
 
+@pytest.mark.cures("target_events")
 async def test_an_event_that_names_a_target_fails_the_check(
     wanted: TaskToCheck, target: DatabaseServer
 ) -> None:
@@ -107,6 +109,7 @@ async def test_an_event_that_names_a_target_fails_the_check(
 
 
 @pytest.mark.parametrize("action", ["ON DELETE CASCADE", "ON DELETE SET NULL", "ON UPDATE CASCADE"])
+@pytest.mark.cures("target_foreign_keys")
 async def test_a_foreign_key_that_lets_others_change_rows_fails_the_check(
     wanted: TaskToCheck, target: DatabaseServer, action: str
 ) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import anyio
 import pytest
 
+from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, settles
 
 
 @pytest.fixture
@@ -50,3 +51,37 @@ async def test_a_shard_that_has_a_key_makes_a_later_change_first(
     assert not merging.differences()
     shown = merging.on(merging.target, "SHOW CREATE TABLE x")[0][1]
     assert str(shown).count("KEY `k") == 2
+
+
+RUNS = [
+    ("ADD CONSTRAINT c CHECK (a > 0)", "DROP CONSTRAINT c"),
+    ("ALTER a SET DEFAULT 7", "ALTER a DROP DEFAULT"),
+    ("ADD KEY k (a)", "COMMENT = 'x'", "DROP KEY k", "COMMENT = ''"),
+]
+
+
+@pytest.mark.parametrize("itself", [False, True], ids=["never", "later"])
+@pytest.mark.parametrize(
+    "run", [RUNS[0], *(pytest.param(r, marks=pytest.mark.slow) for r in RUNS[1:])]
+)
+async def test_no_lock_waits_for_a_shard_that_lacks_what_the_others_have_undone(
+    merging: Merging, run: tuple[str, ...], *, itself: bool
+) -> None:
+    merging.more["shard-mode"] = "pessimistic"
+    merging.create("x", "(id INT PRIMARY KEY, a INT)", shards=2)
+    merging.generation()
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+        merging.do(*(f"ALTER TABLE x_2 {change}" for change in run))
+        merging.do("INSERT INTO x_2 VALUES (2, 2)", "ALTER TABLE x_2 ADD b INT DEFAULT 5")
+        merging.do("INSERT INTO x_2 VALUES (3, 3, 3)", "INSERT INTO x_1 VALUES (11, 1)")
+        await settles(lambda: open_locks(generation), [f"{merging.database}.x:{len(run) + 1}"])
+        for number, change in enumerate(run if itself else ()):
+            merging.do(f"ALTER TABLE x_1 {change}", f"INSERT INTO x_1 VALUES ({20 + number}, 1)")
+        merging.do("ALTER TABLE x_1 ADD b INT DEFAULT 5", "INSERT INTO x_1 VALUES (30, 3, 3)")
+        await settles(merging.differences, {})
+
+
+def open_locks(generation: Generation) -> list[str]:
+    assert generation.running is not None
+    return [lock.id for lock in generation.running.open_locks()]

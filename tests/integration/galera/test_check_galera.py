@@ -18,6 +18,7 @@ from replicator.downstream.meta.lease import Lease, this_process
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.asyncio_connection import Connection
 from tests.support.servers.galera import GaleraCluster, GaleraNode
+from tests.support.tasks.checking import statements_of
 
 
 @contextmanager
@@ -60,6 +61,21 @@ async def test_a_node_that_would_keep_changes_to_itself_is_not_written(
     assert node.applied == before
 
 
+@pytest.mark.cures("transaction_size")
+@pytest.mark.cures("target_cluster")
+async def test_the_remedy_makes_the_cluster_execute_changes_everywhere(
+    galera: GaleraCluster, database_name: str
+) -> None:
+    node = galera.nodes[0]
+    with setting(node, "wsrep_OSU_method", "RSU", "TOI"):
+        results = await check_target(target_of(node, database_name))
+        node.execute(
+            *(text for result in results if result.remedies for text in statements_of(result))
+        )
+        results = await check_target(target_of(node, database_name))
+    assert not [result for result in results if result.state != "passed"]
+
+
 async def test_limits_of_a_write_set_are_named(galera: GaleraCluster, database_name: str) -> None:
     node = galera.nodes[0]
     usual = await check_target(target_of(node, database_name))
@@ -69,7 +85,10 @@ async def test_limits_of_a_write_set_are_named(galera: GaleraCluster, database_n
         setting(node, "wsrep_max_ws_size", "65536", "2147483647"),
     ):
         results = await check_target(target_of(node, database_name))
-    warned = [result for result in results if result.state == "warning"]
+        warned = [result for result in results if result.state == "warning"]
+        node.execute(*(text for result in warned for text in statements_of(result)))
+        cured = await check_target(target_of(node, database_name))
+        assert not [result for result in cured if result.state != "passed"]
     assert [result.name for result in warned] == ["transaction_size"] * 2
     assert "wsrep_max_ws_rows = 0" in warned[0].remedies[0]
     assert "wsrep_max_ws_size = 2147483647" in warned[1].remedies[0]

@@ -7,7 +7,8 @@ from contextlib import closing
 import anyio
 import pytest
 
-from actors.switching.freeze import Freezer
+from actors.switching.freeze import FreezeError, Freezer
+from actors.switching.shard_objects import read_objects
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
 
@@ -50,6 +51,65 @@ async def test_a_write_in_spite_of_read_only_is_noticed(
     server.execute(f"INSERT INTO {database_name}.t VALUES (1)")
     assert await freezer.written_since(ends) == ["a"]
     await freezer.thaw()
+
+
+@pytest.mark.parametrize(
+    "kind", ["mariadb_source", "mariadb11_source", "mysql56_source", "mysql_source"]
+)
+async def test_an_account_that_may_not_freeze_gets_the_right_that_it_lacks(
+    kind: str, request: pytest.FixtureRequest, database_name: str
+) -> None:
+    server: DatabaseServer = request.getfixturevalue(kind)
+    user = f"f{database_name[-8:]}"
+    server.execute(
+        f"CREATE USER '{user}'@'127.0.0.1' IDENTIFIED BY 'x'",
+        f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO '{user}'@'127.0.0.1'",
+    )
+    freezer = Freezer({"a": DatabaseAddress("127.0.0.1", server.port, user, "x")})
+    [warned] = await freezer.findings(needed=False)
+    [failed] = await freezer.findings(needed=True)
+    assert (warned.state, failed.state) == ("warning", "failed")
+    assert warned.remedies == failed.remedies
+    await freezer.plan()
+    with pytest.raises(FreezeError) as refused:
+        await freezer.freeze(10)
+    assert refused.value.remedies == failed.remedies
+    server.execute(failed.remedies[0])
+    try:
+        [passed] = await freezer.findings(needed=True)
+        assert passed.state == "passed"
+        assert server.execute("SELECT @@GLOBAL.read_only") == ((0,),), "a check changes nothing"
+        await freezer.freeze(10)
+        assert server.execute("SELECT @@GLOBAL.read_only") == ((1,),)
+        [passed] = await freezer.findings(needed=True)
+        assert server.execute("SELECT @@GLOBAL.read_only") == ((1,),), "a check changes nothing"
+        await freezer.thaw()
+        assert server.execute("SELECT @@GLOBAL.read_only") == ((0,),)
+    finally:
+        server.execute("SET GLOBAL read_only = 0", f"DROP USER '{user}'@'127.0.0.1'")
+
+
+@pytest.mark.parametrize("kind", ["mariadb_source", "mysql_source"])
+async def test_the_account_of_the_task_is_none_that_the_target_lacks(
+    kind: str, request: pytest.FixtureRequest, database_name: str
+) -> None:
+    server: DatabaseServer = request.getfixturevalue(kind)
+    user, other = f"o{database_name[-8:]}", f"p{database_name[-8:]}"
+    server.execute(
+        f"CREATE DATABASE {database_name}",
+        f"CREATE USER '{user}'@'127.0.0.1' IDENTIFIED BY 'x'",
+        f"CREATE USER '{other}'@'127.0.0.1' IDENTIFIED BY 'x'",
+        f"GRANT SELECT, INSERT ON {database_name}.* TO '{other}'@'127.0.0.1'",
+        f"GRANT SELECT ON {database_name}.* TO '{user}'@'127.0.0.1'",
+        f"GRANT SELECT ON mysql.* TO '{user}'@'127.0.0.1'",
+    )
+    try:
+        address = DatabaseAddress("127.0.0.1", server.port, user, "x")
+        found = (await read_objects(address, {database_name})).privileges
+        assert found[f"'{other}'@'127.0.0.1'", database_name] == {"SELECT", "INSERT"}
+        assert (f"'{user}'@'127.0.0.1'", database_name) not in found
+    finally:
+        server.execute(f"DROP USER '{user}'@'127.0.0.1', '{other}'@'127.0.0.1'")
 
 
 def _freezing(server: DatabaseServer) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,3 +71,22 @@ def purge(server: DatabaseServer) -> str:
         assert time.monotonic() < deadline, logs
         server.execute(f"PURGE BINARY LOGS TO '{logs[-1][0]}'")
         time.sleep(0.02)
+
+
+_STATEMENT = re.compile(
+    r"\b(?:SET GLOBAL|ALTER TABLE|CREATE (?:DATABASE|TABLE)|DROP TABLE|TRUNCATE TABLE|GRANT|SELECT"
+    r"|UPDATE) [^;]*(?=;)"
+)
+
+
+def statements_of(result: CheckResult) -> list[str]:
+    """The SQL statements that the remedies of a check contain."""
+    found = [text for remedy in result.remedies for text in _STATEMENT.findall(remedy)]
+    assert found, result
+    return found
+
+
+def options_of(result: CheckResult, number: str) -> dict[str, str | None]:
+    """The lines for my.cnf that a remedy contains, with a number for its placeholder."""
+    (remedy,) = result.remedies
+    return dict(re.findall(r"(\w+)=([\w-]+)", re.sub("<[^>]*>", number, remedy)))

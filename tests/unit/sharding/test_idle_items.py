@@ -53,20 +53,21 @@ def test_nor_do_they_for_one_that_shows_the_result() -> None:
     lock = _lock()
     lock.groups["b"].ddl(_item("b1", "x", 5))
     group = lock.groups["a"]
-    assert group.unlooked("x") == ["a1"]
-    group.show("a1", "x", shows=False)
-    assert group.unlooked("x") == []
+    assert group.unlooked("x", 1) == ["a1"]
+    group.show("a1", "x", 1, shows=False)
+    assert group.unlooked("x", 1) == []
+    assert group.unlooked("x", 2) == ["a1"]
     assert not lock.agreed
-    group.show("a1", "x", shows=True)
+    group.show("a1", "x", 1, shows=True)
     resolution = lock.resolve({"a": START, "b": START})
-    assert group.members["a1"] == MemberState(1, START)
+    assert group.members["a1"] == MemberState(1, START, optional=(1,))
     assert (resolution.cutovers["a"].shown, resolution.cutovers["b"].shown) == (True, False)
 
 
 def test_a_shard_shows_no_more_what_its_own_statement_may_have_changed() -> None:
     lock = _lock()
     group = lock.groups["a"]
-    group.show("a1", "x", shows=True)
+    group.show("a1", "x", 1, shows=True)
     group.ddl(_item("a1", "y", 3))
     lock.groups["b"].ddl(_item("b1", "x", 5))
     assert not lock.agreed
