@@ -24,7 +24,7 @@ from actors.control.arguments import (
 )
 from actors.control.exit_codes import FAILED, NOT_RUNNING, UNHEALTHY
 from replicator.printable_text import shown_json
-from replicator.terminal.consoles import complain, out, show, tell
+from replicator.terminal.consoles import complain, err, out, show, tell
 
 if TYPE_CHECKING:
     from replicator.status import TaskStatus
@@ -329,10 +329,12 @@ def reload(
     """Let a running task read its changed task file; it copies new tables in the background.
 
     If the file can't be used, the task continues with the former one, and the command shows the
-    reason. Passwords from the environment are those of this command.
+    reason. It also shows the parts of the task that are blocked under the new file. Passwords from
+    the environment are those of this command.
     """
-    from actors.control.requests import command
+    from actors.control.requests import reload_task
     from config.loading import name_and_variables
+    from replicator.terminal.status import blocked_panel
 
     name, variables = name_and_variables(task_file)
     # If there is no name in the file, loading it says what is wrong.
@@ -342,8 +344,10 @@ def reload(
         "variables": {v: os.environ[v] for v in variables if v in os.environ},
         "on_changed_rules": on_changed_rules.value,
     }
-    anyio.run(command, name, "reload", arguments, RELOAD_SECONDS)
+    blocked = anyio.run(reload_task, name, arguments, RELOAD_SECONDS)
     out.print(f"task {name} runs by {task_file}", markup=False, highlight=False)
+    for part in blocked:
+        show(blocked_panel(part, ""), err)
 
 
 def stop(task: TaskName) -> None:

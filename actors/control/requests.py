@@ -10,11 +10,14 @@ import anyio
 from actors.control.client import DEFAULT_TIMEOUT, ask, ask_all, end
 from actors.control.protocol import STOP, CommandRefusedError, ControlError, Reply, Request
 from actors.control.task_records import TaskRecord, records, was_killed
-from replicator.status import ShardStatus, StatusFormatError, TaskState, TaskStatus
+from replicator.status import BlockedPart, ShardStatus, StatusFormatError, TaskState, TaskStatus
 from replicator.status_values import ShapeError, shaped
 
 PAUSE_LOOK_SECONDS = 0.2
 """Seconds between two looks whether a task has paused."""
+
+STARTED_SECONDS = 60.0
+"""The longest wait for a task to run by a file that it has accepted."""
 
 
 async def command(
@@ -102,6 +105,20 @@ async def _until_not(name: str, *states: TaskState) -> TaskStatus:
         if found.state not in states:
             return found
         await anyio.sleep(PAUSE_LOOK_SECONDS)
+
+
+async def reload_task(
+    name: str, arguments: Mapping[str, Any], patience: float
+) -> list[BlockedPart]:
+    """Let a task read its changed file, and wait until it runs by it.
+
+    Returns the parts that a fault blocks.
+    """
+    await command(name, "reload", arguments, patience)
+    with anyio.move_on_after(STARTED_SECONDS):
+        found = await _until_not(name, "starting")
+        return [part for part in found.blocked if part.error]
+    return []
 
 
 async def stop_task(name: str) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from actors.proposing.proposals import Proposal, ProposedRoute
 from actors.proposing.variables import SHARDS_PASSWORD, TARGET_PASSWORD
+from replicator.checks.schema.key_collisions import distinguishing
 from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.names import Member
 
 _SHOWN = 3
 """Shards that a comment names."""
@@ -70,6 +72,7 @@ def _routes(proposal: Proposal) -> Iterator[str]:
         yield f"    table-pattern: {json.dumps(route.table_pattern)}"
         yield f"    target-schema: {json.dumps(route.target.schema)}"
         yield f"    target-table: {json.dumps(route.target.table)}"
+        yield from _extracted(route)
     yield ""
     yield "# Only these tables are replicated."
     yield "block-allow-list:"
@@ -78,6 +81,15 @@ def _routes(proposal: Proposal) -> Iterator[str]:
     for _, route in _keyed(proposal):
         schema, table = json.dumps(route.schema_pattern), json.dumps(route.table_pattern)
         yield f"      - {{db-name: {schema}, tbl-name: {table}}}"
+
+
+def _extracted(route: ProposedRoute) -> Iterator[str]:
+    """The columns that distinguish the shards, as a comment."""
+    yield "    # If shards have rows with equal keys, the target's key needs columns that"
+    yield "    # tell the shard (`check` prints the statement that adds them):"
+    for part in distinguishing({Member(source, name) for source, name in route.shards}):
+        column = f"target-column: shard_{part}"
+        yield f'    # extract-{part}: {{{part}-regexp: "(.*)", {column}}}'
 
 
 def _alone(proposal: Proposal) -> Iterator[str]:

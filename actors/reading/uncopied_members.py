@@ -73,8 +73,8 @@ def uncopied_members(
         f" `replicator compare TASK.yaml {compared} --repair-now` adds the rows that it had"
         " before; docs/how-to/add-a-shard.md has the steps",
         "to leave it out: name it in ignore-tables or ignore-dbs of the block-allow-list of source"
-        f" {source} (one of its own, if other sources have a shard of this name); `replicator"
-        " stop`, `replicator run`",
+        f" {source} (one of its own, if other sources have a shard of this name), then `replicator"
+        " reload TASK.yaml`",
         *(recreate if unread else ()),
         "if the target already has all rows that the table had before the event that the task"
         " reads next, or the table had none: let the account see it, `replicator pause TASK`,"

@@ -5,22 +5,23 @@ The task replicates rows and columns only, so the operator creates these objects
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pymysql.err import MySQLError
 
 from replicator.checks.connecting import account_of
 from replicator.checks.result import CheckedPart, CheckResult
+from replicator.ddl.model.table import ForeignKeyDefinition
+from replicator.ddl.rewrite.table_sql import foreign_key_sql
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import error_text
-from replicator.mysql.names import Member, TableName, quote
+from replicator.mysql.names import Member, TableName, folded, quote
+from replicator.schema.structure.foreign_keys import parent_of
 from replicator.schema.structure.structure import Table
 
-_FOREIGN_KEY = re.compile(r"^\s*(CONSTRAINT .*?FOREIGN KEY (\([^)]*\)) .*?),?$", re.MULTILINE)
 _TARGET = CheckedPart("target")
 
 
@@ -163,24 +164,30 @@ def lacking_objects(
 def _foreign_keys(
     shards: Mapping[TableName, Mapping[Member, Table]], tables: Mapping[TableName, Table | None]
 ) -> Iterator[CheckResult]:
+    targets = {member: name for name, members in shards.items() for member in members}
     for name, members in sorted(shards.items()):
         table = tables.get(name)
-        there = {columns for _, columns in _keys_of(table)} if table else set[str]()
-        found: dict[str, tuple[str, list[str]]] = {}
+        there = {_columns(key) for key in table.definition.foreign_keys} if table else set()
+        found: dict[str, tuple[ForeignKeyDefinition, list[Member]]] = {}
         for member, shard in members.items():
-            for definition, columns in _keys_of(shard):
-                if columns not in there:
-                    found.setdefault(columns, (definition, []))[1].append(str(member))
-        for columns, (definition, having) in found.items():
+            for key in shard.definition.foreign_keys:
+                if _columns(key) not in there:
+                    found.setdefault(_columns(key), (key, []))[1].append(member)
+        for key, having in found.values():
+            parent = parent_of(key, having[0].name.schema)
+            target = targets.get(Member(having[0].source, parent))
+            lacks = f"{name} lacks the foreign key {key.name} of {_some(list(map(str, having)))}"
+            if target is None:
+                yield _TARGET.warning("foreign keys", f"{lacks}; the task does not merge {parent}")
+                continue
+            own = replace(key, parent_schema=target.schema, parent=target.table)
             yield _TARGET.warning(
-                "foreign keys",
-                f"{name} lacks the foreign key {columns} of {_some(having)}",
-                f"`ALTER TABLE {name.quoted} ADD {definition}`",
+                "foreign keys", lacks, f"`ALTER TABLE {name.quoted} ADD {foreign_key_sql(own)}`"
             )
 
 
-def _keys_of(table: Table) -> list[tuple[str, str]]:
-    return [(match[1], match[2]) for match in _FOREIGN_KEY.finditer(table.create_sql)]
+def _columns(key: ForeignKeyDefinition) -> str:
+    return ", ".join(map(folded, key.columns))
 
 
 def _triggers(

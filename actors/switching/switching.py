@@ -18,6 +18,7 @@ from pyspark import SparkContext
 
 from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.comparing.kept_comparison import KeptComparison
+from actors.comparing.target_run import ComparisonView
 from actors.control.client import NotRunningError
 from actors.control.protocol import ControlError
 from actors.control.requests import command, status_of
@@ -50,6 +51,9 @@ from replicator.switch.readiness import (
 
 LOOK_SECONDS = 0.1
 """Seconds between two looks at the task or the sources."""
+
+TELL_SECONDS = 5.0
+"""Seconds between two lines about the same step."""
 
 START_SECONDS = 120.0
 """Seconds that the task has to run again after a request."""
@@ -105,6 +109,22 @@ class _NotKept:
 
     async def remove(self) -> None:
         pass
+
+
+@dataclass(slots=True)
+class _Told(ComparisonView):
+    """Reports each target whose comparison has ended."""
+
+    tell: Callable[[str], None]
+    targets: int
+    _ended: int = field(default=0, init=False)
+
+    def finished(self, result: TargetComparison) -> None:
+        self._ended += 1
+        self.tell(
+            f"{result.target} is compared: {result.rows:,} rows in {result.seconds:.1f} s"
+            f" ({self._ended:,} of {self.targets:,} targets)"
+        )
 
 
 async def switch_record(task: Task) -> SwitchRecord:
@@ -187,7 +207,13 @@ class Switch:
                 if (await status_of(self.task.name)).state != "starting":
                     break
                 await anyio.sleep(LOOK_SECONDS)
+        self.tell("making the checks")
         found, results = await checked(self.task, freeze=self.options.freeze, rehearsal=False)
+        warnings = sum(result.state == "warning" for result in results)
+        self.tell(
+            f"{len(results):,} checks made of {len(found.targets):,} targets and"
+            f" {len(found.sources):,} sources, {warnings:,} with a warning (--dry-run shows them)"
+        )
         if failed := [result for result in results if result.state == "failed"]:
             raise SwitchError(
                 f"the switch was not begun: {'; '.join(r.finding for r in failed)}",
@@ -222,10 +248,14 @@ class Switch:
         self.tell("aborted: the task and its sources continue as before")
 
     async def _switch(self, found: Survey) -> Switched:
+        self.tell("waiting until the task validates the rows that it applies")
         await command(self.task.name, "switch", {"action": "begin"})
         status = await self._running_again()
         statements = await executed_statements(self.task)
-        self.tell("comparing all rows, while the task validates the rows that it applies")
+        self.tell(
+            f"comparing all rows of {len(found.targets):,} targets, while the task validates the"
+            " rows that it applies"
+        )
         results = await self._compared(tuple(found.targets))
         compared_at = datetime.now(UTC)
         await self._freeze()
@@ -252,6 +282,7 @@ class Switch:
         """Everything that happens while the sources are read-only."""
         skipped = before.validation.skipped if before.validation else 0
         while True:
+            self.tell(f"waiting until the task has applied {len(found.sources):,} binlogs")
             waited = await self._applied()
             self.tell(f"everything is applied after {self._elapsed():.1f} s")
             reach(Failpoint.SWITCH_APPLIED)
@@ -270,17 +301,19 @@ class Switch:
             ]
             whole = compared_whole(rehearsed, skipped=skipped_by_now - skipped)
             self.tell(f"the changed rows are compared after {self._elapsed():.1f} s")
+            if whole:
+                self.tell(f"comparing all rows of {len(whole):,} targets once more")
             again = await self._compared(whole) if whole else {}
-            if again:
-                targets = ", ".join(map(str, whole))
-                self.tell(f"all rows of {targets} are compared after {self._elapsed():.1f} s")
             reach(Failpoint.SWITCH_COMPARED)
+            self.tell("setting AUTO_INCREMENT of the targets")
             await found.read_numbers()
             rows = replace(rows, frozen=again, numbers=await raise_numbers(found))
+            self.tell(f"AUTO_INCREMENT of {len(rows.numbers):,} targets is set")
             # A privileged client may write in spite of `read_only`.
             if not await self._freezer.written_since(waited.until):
                 break
             self.tell("a source was written to although it is read-only; waiting again")
+        self.tell("writing the certificate, and ending the task")
         certificate = await made_certificate(self.task, found, waited, rows, self._freezer.frozen)
         reach(Failpoint.SWITCH_CERTIFIED)
         text = certificate.to_json()
@@ -312,6 +345,7 @@ class Switch:
             frozen = await self._freezer.plan()
             await command(self.task.name, "switch", {"action": "freeze", "frozen": frozen})
             self._begun = time.monotonic()
+            self.tell(f"making {len(frozen):,} sources read-only")
             await self._freezer.freeze(max(1, int(self.options.timeout)))
             reach(Failpoint.SWITCH_FROZEN)
             self.tell("the sources are read-only")
@@ -344,6 +378,7 @@ class Switch:
 
     async def _validated(self, pid: int) -> tuple[tuple[str, ...], int]:
         """Wait until each changed row is compared; the targets left out, and the keys skipped."""
+        told_at = 0.0
         while True:
             status = await status_of(self.task.name)
             validation = status.validation
@@ -359,6 +394,12 @@ class Switch:
                 )
             if not (validation.waiting or validation.suspects):
                 return validation.left_out, validation.skipped
+            if time.monotonic() - told_at >= TELL_SECONDS:
+                told_at = time.monotonic()
+                self.tell(
+                    f"waiting until {validation.waiting + validation.suspects:,} changed rows are"
+                    " compared"
+                )
             await anyio.sleep(LOOK_SECONDS)
 
     async def _compared(
@@ -366,7 +407,8 @@ class Switch:
     ) -> Mapping[TableName, TargetComparison]:
         """Compare all rows of targets. Raises SwitchError if they differ."""
         options = CompareOptions(targets=targets)
-        comparer = TargetComparer(self.task, options, self.spark, keeper=_NotKept())
+        view = _Told(self.tell, len(targets))
+        comparer = TargetComparer(self.task, options, self.spark, view, keeper=_NotKept())
         results = await comparer.run()
         for one in results:
             if one.unequal or one.incomplete or one.held:

@@ -210,14 +210,14 @@ class DdlRunner:
                 classify_in(statement.context, item.statements[0], default_schema=target.schema),
                 explicit=statement.context.explicit_timestamp_defaults,
             ),
+            agreed=None if resolution.resolved.unlocked else after,
         )
 
         async def attempt() -> None:
             answered = item.event.instead is not None
             proven = await self._proven(execution, statement, after, answered=answered)
             refuse_computed(self._registry, proven, statement, agreed=True)
-            agreed = None if resolution.resolved.unlocked else after
-            await self._run(proven, version, statement, agreed)
+            await self._run(proven, version, statement)
 
         await self._until_there(target, attempt)
 
@@ -318,8 +318,8 @@ class DdlRunner:
                 known = replace(known, shard_only=(*known.shard_only, *again))
             why = (
                 f"the task finds rows by their values in {', '.join(columns)}, and may"
-                " not delete rows of the target that have other values there: it has not copied"
-                " the shards, or the target has rows of others"
+                " not delete rows of the target that have other values there: they may be those"
+                " of others, as the target had rows before, or has rows of dropped shards"
             )
         if columns and not begun and (numbered or not answered):
             raise _unproven(ddl, columns, statement, why, stops=stops)
@@ -330,10 +330,8 @@ class DdlRunner:
         that a reconciliation deletes rows which only the target has; otherwise none."""
         number = self._registry.target(target)
         members = frozenset(map(self._registry.member, self._registry.members_of(number)))
-        sources = frozenset(member.source for member in members)
-        targets = self._executor.targets
-        exact = await targets.copied(sources) and await targets.owned_by(target, members)
-        return sources if exact else frozenset()
+        exact = await self._executor.targets.all_owned_by(target, members)
+        return frozenset(member.source for member in members) if exact else frozenset()
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
         zone = ddl.context.time_zone
@@ -384,31 +382,32 @@ class DdlRunner:
                 replace(ddl, lock_seconds=self._lock_seconds(ddl), unused=self._unused())
             )
 
-    async def _executed(self, ddl: DdlExecution, after: Table | None) -> bool:
+    async def _executed(self, ddl: DdlExecution) -> bool:
         """Execute a statement, with values cut if they may be; return whether it ran now."""
         try:
             ran = await self._alone(ddl)
         except DdlRefusedError as error:
-            cut = await self._cut(ddl, after) if error.code in DOES_NOT_FIT else None
+            cut = await self._cut(ddl) if error.code in DOES_NOT_FIT else None
             if cut is None:
                 raise
-            ddl = cut
+            ddl = self.rules.proven(cut)
+            # A crash after the statement, and before its record, must not lose the columns.
+            await self._executor.queue_rows(ddl)
             ran = await self._alone(ddl)
         if ddl.shard_only and self._queued is not None:
             self._queued()
         return ran
 
-    async def _cut(self, ddl: DdlExecution, after: Table | None) -> DdlExecution | None:
-        """Return the execution of a statement that cuts values of the target's rows as its shards
-        have cut them; None if it may not.
+    async def _cut(self, ddl: DdlExecution) -> DdlExecution | None:
+        """Return the execution of a statement that cuts values of the target's rows, which are then
+        read from the shards; None if it may not.
 
-        It may not for the operator's statement, and if a row would lose a value that no shard has.
+        It may not for the operator's statement, unless all shards have made it, if rows are found
+        by a cut value, and if a row would lose a value that no shard has.
         """
-        lax = not (ddl.context.sql_mode or 0) & STRICT
-        present = await self._executor.targets.present(ddl.target)
-        if self._queued is None or not lax or after is None or present is None:
-            return None
-        if ddl.instead is not None:
+        targets, after = self._executor.targets, ddl.agreed
+        present = await targets.present(ddl.target)
+        if self._queued is None or ddl.instead is not None or after is None or present is None:
             return None
         statement = classify_in(ddl.context, ddl.sql, default_schema=ddl.target.schema)
         touched = touched_parts(statement, MemberChange(ddl.before, after))
@@ -418,32 +417,29 @@ class DdlRunner:
         members = map(
             self._registry.member, self._registry.members_of(self._registry.target(ddl.target))
         )
-        if not columns.union(former).isdisjoint(map(folded, keys)):
+        if not columns or not columns.union(former).isdisjoint(map(folded, keys)):
             return None
-        if not await self._executor.targets.owned_by(ddl.target, frozenset(members)):
+        if not await targets.owned_by(ddl.target, frozenset(members)):
             return None
         columns_now = (*ddl.shard_only, *sorted(columns))
-        cut = replace(ddl, strict=False, shard_only=columns_now, looked_up=False)
-        return cut if columns else None
+        lax = replace(ddl.context, sql_mode=(ddl.context.sql_mode or 0) & ~STRICT)
+        cut = replace(ddl, context=lax, strict=False, shard_only=columns_now)
+        return replace(cut, looked_up=False)
 
     async def _run(
         self,
         ddl: DdlExecution,
         version: int,
         statement: Statement,
-        after: Table | None = None,
     ) -> None:
-        """Execute a statement. Raises FatalError if the target refuses it.
-
-        ``after``: the structure that all shards have after it; None if not all have made it.
-        """
+        """Execute a statement. Raises FatalError if the target refuses it."""
         self._refuse_unknown_zone(ddl, statement)
         log = self._log.bind(source=ddl.member.source, target=str(ddl.target), version=version)
         text = "; ".join(ddl.statements)
         if text:
             log.info("ddl.started", statement=text[:2000], member=str(ddl.member.name))
         try:
-            ran = await self._executed(ddl, after)
+            ran = await self._executed(ddl)
         except TargetLockedError as error:
             where = f"{ddl.member}, target {ddl.target}, statement: {text[:2000]}"
             raise locked_fault([ddl.target], str(error), where) from error

@@ -141,8 +141,9 @@ def remarks(result: TargetComparison) -> Iterator[str]:
         yield (
             f"{result.held:,} rows differ in shards that have made a schema change which waits,"
             " but its DDL lock holds no row event. Unless the schema change itself gave these rows"
-            " other values or keys, they differ for another reason. This can't be told before the"
-            " lock is resolved: resolve it, then compare again"
+            " other values or keys, or removed them (TRUNCATE, DROP PARTITION), they differ for"
+            " another reason. This can't be told before the lock is resolved: resolve it, then"
+            " compare again"
         )
     elif result.held:
         events = "" if result.held_events is None else f", which holds {result.held_events:,}"

@@ -252,19 +252,20 @@ class AnswerHistories:
         self.look_again()
 
     async def follow_held(self, target: TableName, member: Member, later: Table | None) -> None:
-        """Accept the open statement of a member that drops what it has added.
+        """Accept the open statement of a member that drops or converts its columns later.
 
-        Its rows come without these columns. If it adds them again, they are reconciled.
+        Its rows come without these columns. Those that it has in the end are reconciled.
 
         Args:
             later: the member's structure after one of the statements that wait.
         """
-        standing = self.of(target).state.members.get(member)
-        if not self._reconciles or standing is None or later is None:
+        state = self.of(target).state
+        opened = state.open_of(member)
+        if not self._reconciles or opened is None or later is None:
             return
-        if standing.open is None or not undoes(standing, later):
+        if not undoes(state, member, later):
             return
-        place = target, member, standing.open.at
+        place = target, member, opened.at
         if place not in self._undone:
             self._undone.add(place)
             await self.say(target, member, Action.SKIP)

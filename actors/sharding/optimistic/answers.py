@@ -118,8 +118,13 @@ class OptimisticAnswers:
             if entry.kind is EntryKind.OPEN and self._strict:
                 raise self._strictly(item, entry)
             execution = replace(execution, entry=dump_entry(entry))
-        safe = frozenset(entry.safe_sources)
-        execution = replace(execution, shard_only=entry.shard_only, safe_sources=safe)
+        everyone = self.histories.of(key[0]).state.members.keys() <= {key[1], *entry.granted}
+        execution = replace(
+            execution,
+            shard_only=entry.shard_only,
+            safe_sources=frozenset(entry.safe_sources),
+            agreed=change.after if everyone else None,
+        )
         if entry.run == (execution.sql,) and execution.instead is None:
             return execution
         if len(entry.run) == 1 and item.effect.instead is None:

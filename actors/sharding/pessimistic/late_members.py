@@ -23,7 +23,12 @@ from replicator.ddl.parser.statement import ParsedStatement
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.moved_shards import MovedShardStore
 from replicator.mysql.names import TableName, folded
-from replicator.schema.effects.column_path import ColumnPath, column_path, dropped_by
+from replicator.schema.effects.column_path import (
+    ColumnPath,
+    column_path,
+    dropped_by,
+    redefined,
+)
 from replicator.schema.effects.ddl_effects import Effect
 from replicator.schema.registry.registry import GONE, UNSEEN, KnownStructure, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
@@ -158,7 +163,8 @@ class LateMembers:
         made = min(*state.awaited, *state.optional, lacking[0]) - 1
         if await self._is_at(member, made, held):
             # A statement that may be a new one as well is an open item (`statement`).
-            return path
+            again = redefined(columns, statements).difference(dict(path))
+            return (*path, *((name, name) for name in sorted(again)))
         versions = await self._possible_versions(number, member, made) if dropped else []
         if not versions:
             return path

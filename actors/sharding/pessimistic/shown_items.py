@@ -7,16 +7,21 @@ a shard that is like the others again after several of their items: a CHECK is a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from actors.lock_state import ShardStatement
 from actors.sharding.pessimistic.group import PessimisticGroup
 from actors.sharding.pessimistic.item_numbers import candidates, run_of
 from replicator.mysql.names import TableName
-from replicator.schema.effects.shown_changes import shows_change, shows_outcome, takes_all_rows_of
+from replicator.schema.effects.shown_changes import refuses_no_more, shows_change, shows_outcome
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.schema.structure.structure import Table
+from replicator.schema.structure.structure import Table, differences
+from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
+
+MOST_UNDONE = 16
+"""The most items after which a shard may be like the others again."""
 
 
 def note_shown(
@@ -29,8 +34,9 @@ def note_shown(
     if not found or lock.pending is not None:
         return
     text = found[0][1].text
+    open_items = {source: _open_items(lock.groups[source]) for source in lock.sources}
     same = (one for one in found if one[1].text == text)
-    run = max((run_of(registry, lock, *one) for one in same), key=len)
+    run = run_of(registry, lock, *max(same, key=lambda one: open_items[one[0]][one[1].member]))
     if not run:
         return
     for actor in actors:
@@ -40,6 +46,11 @@ def note_shown(
         for name in group.unlooked(text, len(run)):
             own = registry.held(actor.numbers[name], group.seen.transaction).certain
             group.show(name, text, len(run), shows=own is not None and shows_next(run, own))
+
+
+def _open_items(group: Group[TableName, ShardStatement]) -> Counter[TableName]:
+    """By member, how many items it has made that its target lacks."""
+    return Counter(item.member for items in group.items.values() for item in items)
 
 
 def shows_next(run: Sequence[tuple[str, Table, Table]], own: Table) -> bool:
@@ -55,10 +66,12 @@ def shows_next(run: Sequence[tuple[str, Table, Table]], own: Table) -> bool:
     before = run[0][1]
     if shows_change(before, run[0][2], own):
         return True
-    tables = [after for _, _, after in run]
-    return any(
-        shows_outcome(before, after, own)
-        and all(takes_all_rows_of(after, there) for there in tables[:place])
-        for place, after in enumerate(tables)
-        if place
-    )
+    tables: list[Table] = []
+    for _, _, after in run[:MOST_UNDONE]:
+        if differences(before, after):
+            return False
+        shown = tables and shows_outcome(before, after, own)
+        if shown and all(refuses_no_more(after, there) for there in tables):
+            return True
+        tables.append(after)
+    return False

@@ -33,6 +33,11 @@ from replicator.schema.registry.registry import CopyState
 _SHOWN = 5
 """How many shards a message names."""
 
+# A task that this fault blocks reads its file again, too, without a restart.
+_RESTORE = "restore the former rules in the task file, then `replicator reload TASK.yaml`"
+_KEEP = "`replicator reload TASK.yaml --on-changed-rules keep`"
+_AGAIN = "`replicator reload TASK.yaml --on-changed-rules recopy`"
+
 _NOT_THERE = frozenset({CopyState.LEFT_OUT, CopyState.RECOPY})
 """The states of shards of which the target has no rows yet, so none by former rules."""
 
@@ -199,8 +204,7 @@ async def _recopy(
             "task.rules-changed",
             f"{', '.join(kept)} keeps rows of retired shards. To copy it again, the task would"
             " empty it, and these rows are in no shard that it reads",
-            f"restore the former rules: `replicator stop {meta.task}`, change the task file, then"
-            " `replicator run` TASK.yaml",
+            _RESTORE,
             *_remedies_in_place(found, meta.task),
             where=f"target {kept[0]}",
         )
@@ -225,8 +229,7 @@ def _remedies_in_place(found: Mapping[str, ChangedRules], task: str) -> list[str
     targets = sorted({str(target) for changed in found.values() for target in changed.targets})
     named = " ".join(f"--target {target}" for target in targets)
     return [
-        "correct the rows by the new rules while readers see them: `replicator stop"
-        f" {task}`, then `replicator run TASK.yaml --on-changed-rules keep`, then"
+        f"correct the rows by the new rules while readers see them: {_KEEP}, then"
         f" `replicator recopy {task} {named}`"
     ]
 
@@ -269,22 +272,18 @@ def _fault(
         )
         parts += [f"source {source}: {what}: {_listed(t)}" for what, t in kinds if t]
     targets = sorted({str(target) for changed in found.values() for target in changed.targets})
-    again = f"`replicator stop {task}`, then `replicator run TASK.yaml --on-changed-rules"
-    remedies = [
-        f"restore the former rules: `replicator stop {task}`, change the task file, `replicator"
-        " run` TASK.yaml; the task goes on where it was",
-    ]
+    remedies = [f"{_RESTORE}; the task goes on where it was"]
     if copies:
         remedies += _remedies_in_place(found, task)
     if empties:
         remedies.append(
-            f"copy these targets again by the new rules: {again} recopy`. It empties"
+            f"copy these targets again by the new rules: {_AGAIN}. It empties"
             f" {', '.join(targets)} and copies all their shards again; other targets go on"
             " meanwhile"
         )
     remedies.append(
         f"keep the rows as they are, if you have changed them by hand to what the new rules make"
-        f" of them, or want to keep them as they are: {again} keep`"
+        f" of them, or want to keep them as they are: {_KEEP}"
     )
     return FatalError(
         "task.rules-changed",

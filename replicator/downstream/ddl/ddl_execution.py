@@ -132,6 +132,7 @@ class DdlExecution:
         shard_only: columns in which only the shard knows the values of existing rows; the record
             queues them to be reconciled.
         safe_sources: the sources that are in safe mode until this is done.
+        agreed: the structure that all shards have after it; None if not all have made it.
         strict: values that do not fit are an error, whatever the source made of them.
     """
 
@@ -153,6 +154,7 @@ class DdlExecution:
     looked_up: bool = False
     shard_only: tuple[str, ...] = ()
     safe_sources: frozenset[str] = frozenset()
+    agreed: Table | None = None
     strict: bool = True
 
     @property
@@ -219,8 +221,7 @@ class DdlExecutor:
                 except DdlRefusedError as error:
                     await self._tolerate(ddl, error)
             # Without queued columns this saves only the queue's number, so that a loss is noticed.
-            async with self._meta.saving() as transaction:
-                await self._queue_rows(transaction, ddl)
+            await self.queue_rows(ddl)
             return True
         record = ddl.record if ddl.looked_up else await self._record(ddl)
         if record is None and not ddl.statements:
@@ -406,6 +407,11 @@ class DdlExecutor:
             if state == DONE:
                 await self._queue_rows(transaction, ddl)
         return version
+
+    async def queue_rows(self, ddl: DdlExecution) -> None:
+        """Queue the rows of a target without a record of its statement."""
+        async with self._meta.saving() as transaction:
+            await self._queue_rows(transaction, ddl)
 
     async def _queue_rows(self, transaction: Transaction, ddl: DdlExecution) -> None:
         """Queue the rows of a target, together with the record that its statement is executed."""

@@ -7,7 +7,6 @@ that structure, so that a wrong structure is found and no row is falsified.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import replace
 
@@ -16,7 +15,7 @@ from replicator.binlog.events.table_map import TableMap
 from replicator.downstream.rows.literals import NULL_FIELD
 from replicator.downstream.rows.target_columns import filled_columns, restated_columns
 from replicator.mysql.column_types import BINLOG_TYPES, ColumnType, Literal, Width
-from replicator.mysql.names import Member, TableName, folded, quote
+from replicator.mysql.names import Member, TableName, folded
 from replicator.pipeline.plans.computed_columns import computed_misfits
 from replicator.pipeline.plans.plan import TablePlan, TargetColumn, TargetTable
 from replicator.pipeline.plans.row_filter import row_filter
@@ -26,6 +25,7 @@ from replicator.pipeline.plans.shard_keys import (
     held_keys,
     key_indexes,
 )
+from replicator.pipeline.plans.value_misfits import value_misfit
 from replicator.routing.columns.column_mapping import VALUE_LIMIT
 from replicator.routing.columns.member_columns import AS_THEY_ARE, ExtractedColumn, MemberColumns
 from replicator.routing.expression.expression_filter import ResolvedRules
@@ -39,13 +39,7 @@ from replicator.schema.structure.column_rules import (
     extracted_misfit,
     mapped_misfit,
 )
-from replicator.schema.structure.conversions import (
-    Fit,
-    affixes,
-    charset_conversion,
-    conversion,
-    null_misfit,
-)
+from replicator.schema.structure.conversions import affixes
 from replicator.schema.structure.hidden_columns import hidden_columns, system_period, with_hidden
 from replicator.schema.structure.shown_values import shown_value
 from replicator.schema.structure.structure import (
@@ -58,7 +52,6 @@ from replicator.schema.structure.structure import (
     only_row_key_collides,
 )
 
-_LABEL = re.compile(r"'(?:[^']|'')*'")
 _LABELLED = frozenset({"enum", "set"})
 
 LAST_DIGITS = 2
@@ -328,7 +321,8 @@ def match_columns(
         if counterpart.generated or counterpart.withheld:
             continue
         values = as_mapped(column, counterpart) if folded(column.name) == mapped else column
-        _check_values(member, values, counterpart, target)
+        if found := value_misfit(values, counterpart, target, again=folded(column.name) in path):
+            raise UnfitTargetError(f"{member}: {found.text}. {found.way_out}")
         pairs[index] = counterpart
     return pairs
 
@@ -356,50 +350,6 @@ def _check_rules(member: str, structure: Table, target: Table, rules: MemberColu
         raise UnfitTargetError(
             f"{member}, target {target.schema}.{target.name}: {misfit.text}. {misfit.way_out}"
         )
-
-
-def _check_values(member: str, column: Column, counterpart: Column, target: Table) -> None:
-    """Refuse a pair of types whose values the server may change without a word."""
-    for rule in (conversion, charset_conversion, null_misfit):
-        found = rule(column, counterpart)
-        if found.fit is Fit.NONE:
-            name = f"{target.schema}.{target.name}"
-            ours, theirs = _described(column), _described(counterpart)
-            modify = (
-                f"ALTER TABLE {quote(target.schema)}.{quote(target.name)} MODIFY"
-                f" {quote(column.name)} {_both(column, counterpart) or ours}"
-            )
-            way_out = f"Give the target's column a type that takes the values of both: {modify}"
-            if not _both(column, counterpart):
-                way_out = (
-                    "Give the column a type that takes the values of all shards, and of the rows"
-                    f" on the target. Where that is the shard's: {modify}"
-                )
-            if ours == theirs:
-                way_out = "Give the column another type in the shards and the target"
-            raise UnfitTargetError(
-                f"{member}: column {column.name} is {ours}, in {name} it is {theirs}:"
-                f" {found.why}, and the server would not report it. {way_out}. Or leave the table"
-                " out (block-allow-list)"
-            )
-
-
-def _both(column: Column, target: Column) -> str:
-    """The definition for the target that takes the values of both columns; empty if unknown."""
-    if column.base_type == target.base_type == "set" and column.charset == target.charset:
-        ours = _LABEL.findall(column.type)
-        labels = [*ours, *(label for label in _LABEL.findall(target.type) if label not in ours)]
-        wider = replace(target, type=f"set({','.join(labels)})")
-        return _described(replace(wider, nullable=column.nullable or target.nullable))
-    rules = (conversion, charset_conversion, null_misfit)
-    if all(rule(target, column).fit is Fit.ALL for rule in rules):
-        return _described(column)
-    return ""
-
-
-def _described(column: Column) -> str:
-    charset = f" CHARACTER SET {column.charset}" if column.charset else ""
-    return f"{column.type}{charset}{'' if column.nullable else ' NOT NULL'}"
 
 
 def _column_format(

@@ -16,7 +16,7 @@ from replicator.mysql.names import folded
 
 ColumnPath = tuple[tuple[str, str], ...]
 """Pairs of a shard's column and the target's, both folded. The target's name is empty if the column
-was dropped. Columns that kept their names are left out."""
+was dropped. Columns that kept their names are left out, unless a statement defines them again."""
 
 
 def column_path(columns: Iterable[str], statements: Iterable[ParsedStatement]) -> ColumnPath:
@@ -43,6 +43,18 @@ def dropped_by(columns: Iterable[str], statements: Iterable[ParsedStatement]) ->
         names = {name: changed.get(now, now) for name, now in names.items()}
         found |= {name: number for name, now in names.items() if not now and name not in found}
     return found
+
+
+def redefined(columns: Iterable[str], statements: Iterable[ParsedStatement]) -> frozenset[str]:
+    """Return the columns that a statement defines again (MODIFY, CHANGE), by their folded names."""
+    names = {folded(column): folded(column) for column in columns}
+    found: set[str] = set()
+    for statement in statements:
+        again = {folded(a.former) for a in typed_actions(statement) if isinstance(a, Redefine)}
+        found |= {name for name, now in names.items() if now in again}
+        changed = _changed_names(statement)
+        names = {name: changed.get(now, now) for name, now in names.items()}
+    return frozenset(found)
 
 
 def _changed_names(statement: ParsedStatement) -> Mapping[str, str]:

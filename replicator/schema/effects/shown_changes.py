@@ -46,9 +46,9 @@ def shows_outcome(before: Table, after: Table, own: Table) -> bool:
     )
 
 
-def takes_all_rows_of(table: Table, other: Table) -> bool:
-    """Whether a table takes all rows of another one as they are."""
-    return not differences(table, other) and _limits(table) <= _limits(other)
+def refuses_no_more(table: Table, other: Table) -> bool:
+    """Whether a table refuses no rows that another one with its columns takes."""
+    return _limits(table) <= _limits(other)
 
 
 def _limits(table: Table) -> Counter[Hashable]:

@@ -73,22 +73,6 @@ class OpenStatement:
         return self.granted or self.released or self.action is not None
 
 
-def undoes(standing: Standing, later: Table) -> bool:
-    """Return whether a member drops what its open statement only adds.
-
-    Args:
-        later: its structure after one of the statements that wait for the open one.
-    """
-    opened, taken = standing.open, standing.taken
-    if opened is None or opened.structure is None or taken is None or opened.answered:
-        return False
-    if opened.objection is not Objection.TYPE or Action.SKIP not in opened.unfit:
-        return False
-    added = [c for c in opened.structure.columns if taken.column(c.name) is None]
-    kept = tuple(column for column in opened.structure.columns if column not in added)
-    return kept == taken.columns and not any(later.column(column.name) for column in added)
-
-
 @dataclass(frozen=True, slots=True)
 class RefusedStep(Generic[Name]):
     """A step to a narrower structure that the target has refused because of its rows.
@@ -198,6 +182,31 @@ class TargetState(Generic[Name]):
         """Return the open statement of a member, if it has one."""
         standing = self.members.get(member)
         return None if standing is None else standing.open
+
+
+def undoes(state: TargetState[Name], member: Name, later: Table) -> bool:
+    """Return whether a member gives up the types of its open statement: it drops the columns that
+    this only adds, or converts them to types that join with those of the others.
+
+    Args:
+        later: its structure after one of the statements that wait for the open one.
+    """
+    standing, opened = state.members[member], state.open_of(member)
+    if opened is None or opened.structure is None or opened.answered:
+        return False
+    if opened.objection is not Objection.TYPE or Action.SKIP not in opened.unfit:
+        return False
+    made, taken = opened.structure.columns, standing.taken
+    added = [c for c in made if taken is not None and taken.column(c.name) is None]
+    kept = tuple(column for column in made if column not in added)
+    dropped = [column for column in made if later.column(column.name) is None]
+    if dropped:
+        return taken is not None and kept == taken.columns and dropped == added
+    others = [other for name, other in state.members.items() if name != member]
+    with suppress(NoJoinError):
+        joined([*others, Standing(later)], state.fills)
+        return True
+    return False
 
 
 def joined(standings: Iterable[Standing], fills: Mapping[str, Fill]) -> Shape | None:

@@ -229,9 +229,13 @@ class TargetLock(Generic[Name, Event]):
             )
         item = self._chosen(name, chosen, owner, member, skip=skip)
         if item.discards_rows and not skip and not self.agreed:
+            whose, run = "have not run it", "run it on them, or "
+            if self.outside:
+                # No shard that the task follows can resolve it.
+                whose, run = "are retired, or whose source is not in the task file", ""
             raise UnlockError(
-                f"{name} removes rows, also those of shards that have not run it ({item.text!r}):"
-                " run it on them, or unlock it with --action skip: the target then keeps the rows"
+                f"{name} removes rows, also those of shards that {whose} ({item.text!r}):"
+                f" {run}unlock it with --action skip: the target then keeps the rows"
             )
         resolved = ResolvedItem(item.text, unlocked=True, skipped=skip)
         return self._decide(chosen, item, resolved, resume, forced=True)

@@ -16,6 +16,8 @@ from tests.support.tasks.shards import Shards
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import write_task
 
+pytestmark = pytest.mark.also_tidb(slow=True)
+
 SLOW = pytest.mark.slow
 MODES = ["pessimistic", pytest.param("optimistic", marks=SLOW), pytest.param("", marks=SLOW)]
 USER = "'reloads'@'127.0.0.1'"
@@ -125,6 +127,8 @@ def test_a_running_task_takes_its_changed_file(shards: Shards, tmp_path: Path, m
         refused = task.cli("reload", str(file))
         assert refused.returncode == 1, refused
         assert "the rules of the task file have changed" in refused.stderr
+        assert "replicator run" not in refused.stderr, "the task runs"
+        assert "replicator reload TASK.yaml --on-changed-rules keep" in refused.stderr
         follows(task, shards, first, second)
         first.execute(f"UPDATE {name}.more_1 SET v = 3 WHERE id < 1050")
         has_more(task, shards, first, second)
@@ -133,6 +137,54 @@ def test_a_running_task_takes_its_changed_file(shards: Shards, tmp_path: Path, m
         assert task.cli("stop", name).returncode == 0
     faults = [e for e in task.events() if e["event"] == "task.rules-changed"]
     assert not faults, "the answer to the command is enough"
+
+
+def test_a_table_that_can_not_be_copied_is_named_in_the_answer(
+    shards: Shards, tmp_path: Path
+) -> None:
+    name, (first, _) = shards.database, shards.servers
+    values = of_first(estate(shards, "pessimistic"))
+    given = shards.task()
+    values["task-mode"] = "incremental"
+    values["mysql-instances"][0]["meta"] = given["mysql-instances"][0]["meta"]
+    file = write_task(tmp_path, values)
+    with task_process(file, tmp_path) as task:
+        task.until_state(name, "running")
+        write_task(tmp_path, with_more(values))
+        done = task.cli("reload", str(file))
+        assert done.returncode == 0, done
+        assert f"target {name}.more is blocked" in done.stderr
+        assert "schema set" in done.stderr
+        assert "--repair-now" in done.stderr
+        follows(task, shards, first)
+        done = task.cli("reload", str(file))
+        assert "is blocked" in done.stderr, "it was tried again"
+
+
+@SLOW
+def test_rules_that_block_a_task_are_answered_without_a_restart(
+    shards: Shards, tmp_path: Path
+) -> None:
+    name, (first, _) = shards.database, shards.servers
+    values = with_more(of_first(estate(shards, "pessimistic")))
+    file = write_task(tmp_path, values)
+    with task_process(file, tmp_path) as task:
+        task.until_state(name, "running")
+        has_more(task, shards, first)
+        assert task.cli("stop", name).returncode == 0
+        task.process.wait()
+    moved = copy.deepcopy(values)
+    moved["routes"]["more"]["target-table"] = "elsewhere"
+    write_task(tmp_path, moved)
+    with task_process(file, tmp_path) as task:
+        task.until_state(name, "paused")
+        write_task(tmp_path, values)
+        assert task.cli("reload", str(file)).returncode == 0
+        follows(task, shards, first)
+        write_task(tmp_path, moved)
+        done = task.cli("reload", str(file), "--on-changed-rules", "keep")
+        assert done.returncode == 0, done
+        follows(task, shards, first)
 
 
 @SLOW

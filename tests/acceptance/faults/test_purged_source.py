@@ -176,15 +176,15 @@ def until_done(task: TaskProcess, shards: Shards) -> None:
     task.until(lambda: is_equal(shards), "equal rows")
 
 
-@pytest.mark.also_tidb(only="pessimistic")
+@pytest.mark.also_tidb(only="pessimistic", slow=True)
 @pytest.mark.remedy("source.purged", "recopy")
 @pytest.mark.remedy("source.reset", "recopy")
 @pytest.mark.parametrize(
     ("mode", "way"),
     [
         ("pessimistic", "purged"),
-        ("optimistic", "reset"),
-        ("", "purged"),
+        pytest.param("optimistic", "reset", marks=pytest.mark.slow),
+        pytest.param("", "purged", marks=pytest.mark.slow),
         pytest.param("pessimistic", "reset", marks=pytest.mark.slow),
         pytest.param("optimistic", "purged", marks=pytest.mark.slow),
         pytest.param("", "reset", marks=pytest.mark.slow),
@@ -253,7 +253,7 @@ def test_a_shard_with_another_structure_gets_the_former_one_first(
         stop(task, db)
 
 
-@pytest.mark.parametrize("mode", ["optimistic", ""])
+@pytest.mark.parametrize("mode", ["optimistic", pytest.param("", marks=pytest.mark.slow)])
 def test_shards_that_were_changed_meanwhile_are_followed(
     purged: PurgedShards, tmp_path: Path, mode: str
 ) -> None:

@@ -15,6 +15,8 @@ from tests.support.tasks.shards import Shards
 from tests.support.tasks.tables import rows_of
 from tests.support.tasks.task_files import write_task
 
+pytestmark = pytest.mark.also_tidb(slow=True)
+
 STEPS = (Failpoint.SHARDS_LEFT, Failpoint.SHARDS_RETIRED)
 
 

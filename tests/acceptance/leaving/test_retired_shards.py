@@ -22,6 +22,8 @@ from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, settles
 from tests.support.tasks.shard_ddl import ShardedEstate
 from tests.support.tasks.task_files import load
 
+pytestmark = pytest.mark.also_tidb(slow=True)
+
 MODES = ["", "optimistic", "pessimistic"]
 TABLE = "(id INT PRIMARY KEY, v INT)"
 REPAIR = CompareOptions(repair_now=True)

@@ -19,6 +19,19 @@ from tests.support.tasks.task_files import write_task
 
 pytestmark = pytest.mark.slow
 
+STEPS = (
+    "making the checks",
+    " checks made of 2 targets and ",
+    "waiting until the task validates the rows",
+    "comparing all rows of 2 targets",
+    "(2 of 2 targets)",
+    " sources read-only",
+    "waiting until the task has applied ",
+    "AUTO_INCREMENT of 1 targets is set",
+    "writing the certificate",
+)
+"""What a switch reports."""
+
 
 @pytest.fixture
 def writable(shards: Shards) -> Iterator[Shards]:
@@ -61,6 +74,8 @@ def test_a_switch_under_writes_loses_nothing(estate: Shards, tmp_path: Path) -> 
         rate = application.transactions / application.seconds
         sys.stdout.write(f"{rate:,.0f} transactions/s, frozen for {values['frozen_seconds']} s\n")
         sys.stdout.write(done.stderr)
+        steps = [line for line in STEPS if line not in done.stderr]
+        assert not steps, done.stderr
         assert application.refused
         shards.assert_equal()
         there = {row for (row,) in shards.target.execute(f"SELECT id FROM {name}.t")}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import anyio
 import pytest
 
+from replicator.downstream.ddl import ddl_execution
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.reconciling.test_reconcile import until_reconciled
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import settles
+from tests.support.tasks.running import PATIENCE, settles
 
 MergingFrom = Callable[..., Merging]
 X = "(id INT PRIMARY KEY, s VARCHAR(40) NULL)"
@@ -65,6 +68,89 @@ async def test_values_that_are_no_labels_any_more_are_empty(
         await merging.copied(generation)
         for n in (1, 2):
             merging.do(f"ALTER TABLE x_{n} MODIFY k ENUM('a', 'b')")
+        await settles(merging.differences, {})
+        await until_reconciled(merging, generation)
+
+
+CUTS = {
+    "text to number": ("c VARCHAR(30)", "'{n}xyz'", "MODIFY c INT"),
+    "a removed label": ("c ENUM('a', 'b')", "'a'", "MODIFY c ENUM('b', 'c')"),
+    "a removed member": ("c SET('x', 'y', 'z')", "'x,y,z'", "MODIFY c SET('x', 'z')"),
+    "no sign": ("c INT", "-{n}", "MODIFY c INT UNSIGNED"),
+    "charset": (
+        "c VARCHAR(30) CHARACTER SET utf8mb4",
+        "'{n} \u0141\u0143'",
+        "CONVERT TO CHARACTER SET latin1",
+    ),
+    "another name": ("c VARCHAR(30)", "'abc{n}xyz'", "CHANGE c d VARCHAR(3)"),
+}
+
+
+@pytest.mark.parametrize("mode", ["optimistic", "pessimistic", ""])
+async def test_values_are_cut_when_all_shards_have_cut_theirs(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    """No type takes the values of both structures, or a name changes: so the shards wait."""
+    merging = merging_from(mariadb_source)
+    merging.mode, merging.more["shard-mode"] = "all", mode
+    tables = {f"y{number}": cut for number, cut in enumerate(CUTS.values())}
+    for table, (column, value, _) in tables.items():
+        merging.create(table, f"(id INT PRIMARY KEY, {column})", shards=2)
+        for n in (1, 2):
+            merging.do(f"INSERT INTO {table}_{n} VALUES ({n}, {value.format(n=n)})")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        for n in (1, 2):
+            for table, (_, _, change) in tables.items():
+                merging.do("SET sql_mode = ''", f"ALTER TABLE {table}_{n} {change}")
+                merging.do(f"INSERT INTO {table}_{n} (id) VALUES ({n + 2})")
+        await settles(merging.differences, {})
+        await until_reconciled(merging, generation)
+
+
+@pytest.mark.parametrize("mode", ["optimistic", "pessimistic"])
+async def test_the_values_of_strict_shards_are_no_obstacle(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    """The last shard is strict: its values fit."""
+    merging = merging_from(mariadb_source)
+    merging.mode, merging.more["shard-mode"] = "all", mode
+    merging.create("x", "(id INT PRIMARY KEY, c VARCHAR(30))", shards=2)
+    merging.do("INSERT INTO x_1 VALUES (1, '1xyz')", "INSERT INTO x_2 VALUES (2, '2')")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do("SET sql_mode = ''", "ALTER TABLE x_1 MODIFY c INT")
+        merging.do("SET sql_mode = 'STRICT_ALL_TABLES'", "ALTER TABLE x_2 MODIFY c INT")
+        await settles(merging.differences, {})
+        await until_reconciled(merging, generation)
+
+
+@pytest.mark.parametrize("mode", ["optimistic", "pessimistic"])
+async def test_a_task_that_is_killed_after_the_values_are_cut(
+    merging_from: MergingFrom,
+    mariadb_source: DatabaseServer,
+    mode: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    merging = merging_from(mariadb_source)
+    shards_of(merging, 2)
+    merging.more["shard-mode"] = mode
+    async with merging.running() as generation:
+        await merging.copied(generation)
+    merging.on(merging.target, "UPDATE x SET s = 'another text'")
+    merging.do(*(f"ALTER TABLE x_{n} MODIFY s INT" for n in (1, 2)))
+
+    def die(here: Failpoint) -> None:
+        column = merging.on(merging.target, "SHOW COLUMNS FROM x LIKE 's'")
+        if here is Failpoint.DDL_EXECUTED and str(column[0][1]).startswith("int"):
+            raise ZeroDivisionError(here)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ddl_execution, "reach", die)
+        with anyio.fail_after(PATIENCE), pytest.raises((ExceptionGroup, ZeroDivisionError)):
+            await merging.generation().run(anyio.Event(), anyio.Event())
+    merging.on(merging.target, "UPDATE x SET s = 7")
+    async with merging.running() as generation:
         await settles(merging.differences, {})
         await until_reconciled(merging, generation)
 

@@ -198,6 +198,17 @@ def test_a_statement_that_takes_rows_away_is_not_forced_on_shards_without_it() -
     assert found.unlock(RESUME, skip=True).resolved.skipped
 
 
+def test_a_statement_that_takes_rows_of_retired_shards_away_can_be_skipped_only() -> None:
+    item = Item("truncate", ("truncate",), "a1", Place(1, 0), None, discards_rows=True)
+    found: TargetLock[str, None] = TargetLock("T", ("A",), outside=("b: retired",))
+    group = found.start("A", GroupState(0, (("a1", MemberState(0, START)),)), START)
+    group.ddl(item)
+    with pytest.raises(UnlockError, match=r"are retired.*: unlock it with --action skip") as error:
+        found.unlock(RESUME)
+    assert "run it" not in str(error.value)
+    assert found.unlock(RESUME, skip=True).resolved.skipped
+
+
 def test_a_decision_survives_a_crash() -> None:
     found, groups = lock(A=("a1",), B=("b1",))
     ddl(groups["A"], "a1", "x", 1)

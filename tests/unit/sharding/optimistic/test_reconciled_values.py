@@ -132,9 +132,9 @@ def test_a_column_that_its_shard_drops_later_does_not_need_the_type_of_the_other
     found = history_of("A", "B")
     reconciling(found, "A", (B, ("c", "datetime", "")), added="c")
     assert objection(reconciling(found, "B", (B, ("c", "int", "")), added="c")) is Objection.TYPE
-    standing = found.state.members["B"]
-    assert not undoes(standing, table((B, ("c", "bigint", ""))))
-    assert undoes(standing, table((B,)))
+    assert not undoes(found.state, "B", table((B, ("c", "bigint", ""))))
+    assert undoes(found.state, "B", table((B,)))
+    assert undoes(found.state, "B", table((B, ("c", "datetime", ""))))
     found.take(HistoryEntry(EntryKind.SAID, "B", action=Action.SKIP))
     made = reconciling(found, "B", (B, ("c", "int", "")), Action.SKIP, added="c")
     assert made.reconciled == {"c"}
