@@ -173,6 +173,8 @@ class PurgeWatch:
         if left is not None:
             position = str(left.position)
             self._log.info("source.reopened", source=source, position=position, end=str(end))
+            if source in self._relays:
+                self._relays[source].reconnect()
             left.reopen()
 
     def _fail(self, source: str, fault: FatalError, need: BinlogNeed) -> None:

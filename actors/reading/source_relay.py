@@ -50,6 +50,10 @@ class SourceRelay:
             self._log.warning("relay.begun", position=str(position))
             self._relay.start(binlog_source(self._setup, self._server), position)
 
+    def reconnect(self) -> None:
+        """Have the relay prove again that its files are of the source's binlog."""
+        self._relay.reconnect()
+
     async def keep(self, needed: Sequence[BinlogPosition]) -> None:
         """Start if it is wanted, and delete the files that nothing needs, as the settings say."""
         if self._relay.wanted and not self._relay.started:

@@ -45,6 +45,11 @@ class Relay:
             self._writer = RelayWriter(self._state, own, position)
             self._writer.start()
 
+    def reconnect(self) -> None:
+        """Connect to the source again, and compare the last event."""
+        if self._writer is not None:
+            self._writer.reconnect()
+
     def close(self) -> None:
         """Stop writing. Blocks."""
         if self._writer is not None:

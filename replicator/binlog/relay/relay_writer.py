@@ -82,6 +82,12 @@ class RelayWriter:
         """Begin; returns at once."""
         self._thread.start()
 
+    def reconnect(self) -> None:
+        """Connect again, and compare the last event with that of the source."""
+        connection = self._connection
+        if connection is not None:
+            connection.close()
+
     def close(self) -> None:
         """End it, and wait until it has ended, but not for a server that does not answer."""
         self._stop.set()
