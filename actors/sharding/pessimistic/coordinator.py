@@ -281,7 +281,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             for source in sorted(await self._earlier.learn(message, self.locks[message.target])):
                 self._units[source].restart()
         else:
-            await self._advance(message.target)
+            await self._advance(message.target, quiet=message.quiet)
         self._look_again()
 
     async def _wait_for_others(self, ahead: TableAhead) -> None:
@@ -299,12 +299,19 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             elif quiet.cancelled_caught and not self._earlier.any_found(lock):
                 raise fault
 
+    async def _look_when_quiet(self, target: int, version: int) -> None:
+        """Look at a lock once more if no shard makes a schema change for some seconds."""
+        with anyio.move_on_after(OTHERS_SECONDS) as quiet:
+            await self._resolved.wait()
+        if quiet.cancelled_caught and self.locks[target].version == version:
+            self.mailbox.tell(GroupChanged(target, quiet=True))
+
     def _look_again(self) -> None:
         # An anyio event cannot be cleared: each change wakes who waits and starts a new one.
         self._resolved.set()
         self._resolved = anyio.Event()
 
-    async def _advance(self, target: int) -> None:
+    async def _advance(self, target: int, *, quiet: bool = False) -> None:
         """Decide agreed items and execute decided ones, as far as possible now."""
         lock = self.locks[target]
         if lock.target in self._blocked:
@@ -317,7 +324,10 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             return
         if lock.late is not None:
             await self._decided(target, lock.resolve_late(self._resumes()))
-        note_shown(self._registry, lock, self._groups_of(target).values())
+        groups = self._groups_of(target).values()
+        if note_shown(self._registry, lock, groups, quiet=quiet) and not quiet:
+            assert self._jobs is not None
+            self._jobs.start_soon(self._look_when_quiet, target, lock.version)
         lock.look()
         self._watch_conflict(target, lock)
         if lock.agreed:
