@@ -241,6 +241,8 @@ def supported(place: str) -> str:
         return f"not yet: {values}" if values else "not yet"
     if not idle:
         return "yes"
+    if given := {entry.unless for entry in entries if isinstance(entry, NoEffect)} - {""}:
+        return f"no effect without `{', '.join(sorted(given))}`"
     named = ", ".join(f"`{mode}`" for mode in MODES if mode in idle)
     return f"no effect: {named}" if len(idle) < len(MODES) else "no effect"
 

@@ -13,6 +13,7 @@ from pymysql.err import MySQLError
 
 from replicator.checks.connecting import account_of
 from replicator.checks.result import CheckedPart, CheckResult
+from replicator.checks.schema.cascading_keys import refers_to_one_row, spreading, widened
 from replicator.ddl.model.table import ForeignKeyDefinition
 from replicator.ddl.rewrite.table_sql import foreign_key_sql
 from replicator.mysql.connection.address import DatabaseAddress
@@ -167,11 +168,12 @@ def _foreign_keys(
     targets = {member: name for name, members in shards.items() for member in members}
     for name, members in sorted(shards.items()):
         table = tables.get(name)
-        there = {_columns(key) for key in table.definition.foreign_keys} if table else set()
-        found: dict[str, tuple[ForeignKeyDefinition, list[Member]]] = {}
+        there = [_columns(key) for key in table.definition.foreign_keys] if table else []
+        found: dict[frozenset[str], tuple[ForeignKeyDefinition, list[Member]]] = {}
         for member, shard in members.items():
             for key in shard.definition.foreign_keys:
-                if _columns(key) not in there:
+                # The key of the target may have the extracted columns, too.
+                if not any(_columns(key) <= columns for columns in there):
                     found.setdefault(_columns(key), (key, []))[1].append(member)
         for key, having in found.values():
             parent = parent_of(key, having[0].name.schema)
@@ -181,13 +183,25 @@ def _foreign_keys(
                 yield _TARGET.warning("foreign keys", f"{lacks}; the task does not merge {parent}")
                 continue
             own = replace(key, parent_schema=target.schema, parent=target.table)
+            merged = tables.get(target)
+            if table is not None and merged is not None and not refers_to_one_row(own, merged):
+                wider = widened(own, table, merged)
+                if wider is None:
+                    yield _TARGET.warning(
+                        "foreign keys", f"{lacks}; no unique key of {target} has its columns"
+                    )
+                    continue
+                own = wider
             yield _TARGET.warning(
                 "foreign keys", lacks, f"`ALTER TABLE {name.quoted} ADD {foreign_key_sql(own)}`"
             )
+        if table is not None:
+            for finding, way_out in spreading(table, tables):
+                yield _TARGET.warning("foreign keys", finding, way_out)
 
 
-def _columns(key: ForeignKeyDefinition) -> str:
-    return ", ".join(map(folded, key.columns))
+def _columns(key: ForeignKeyDefinition) -> frozenset[str]:
+    return frozenset(map(folded, key.columns))
 
 
 def _triggers(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,15 +26,19 @@ from replicator.binlog.segments.row_events import RowEvents, RowKind
 from replicator.binlog.segments.segment import RouteSlot, Statement
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.binlog.stream.binlog_stream import BinlogStream
+from replicator.ddl.model.table import ForeignKeyDefinition
 from replicator.ddl.parser.classify import classify
+from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.names import Member, TableName
+from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
+from replicator.mysql.names import Member, TableName, folded
 from replicator.mysql.server.binlog_end import binlog_end
 from replicator.pipeline.compare.repair_sql import HEAD, TRANSACTION_ROWS
 from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.planning import PlanError, plan_table
 from replicator.routing.columns.member_columns import AS_THEY_ARE
 from replicator.rows.decoder.reference_decoder import ReferenceDecoder
+from replicator.schema.structure.foreign_keys import parent_of
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from replicator.switch.certificate import SwitchCertificate
@@ -102,12 +106,19 @@ class _Files:
 
 @dataclass(slots=True)
 class _Target:
-    """A target. ``changed``: why its rows can't be given to the shards any more."""
+    """A target.
+
+    Attributes:
+        changed: why its rows can't be given to the shards any more.
+        referring: foreign keys of other targets that change rows with rows of this one, each with
+            its table, if the server does not log these changes.
+    """
 
     name: TableName
     table: Table
     shards: tuple[OwningShard, ...]
     changed: str = ""
+    referring: list[tuple[TableName, ForeignKeyDefinition]] = field(default_factory=list)
     readers: dict[RowKind, tuple[ReferenceDecoder, TablePlan]] = field(default_factory=dict)
 
     def reader(self, kind: RowKind) -> tuple[ReferenceDecoder, TablePlan]:
@@ -209,6 +220,28 @@ def _write_row(target: _Target, plan: TablePlan, change: RowChanged, files: _Fil
         return
     for member, statement in made:
         files.add(member, statement)
+    for child, foreign in target.referring:
+        if action := _action(foreign, plan.target_columns, change):
+            files.leave_out(
+                f"the foreign key {foreign.name} of {child} ({action}) changes its rows with this"
+                f" row of {target.name}, and the target's server does not log it: do the same in"
+                " the shard",
+                b";\n".join(statement for _, statement in made),
+            )
+
+
+def _action(key: ForeignKeyDefinition, columns: Sequence[TargetColumn], change: RowChanged) -> str:
+    """Return the action of a foreign key at a change of its parent; empty if there is none."""
+    if change.before is None:
+        return ""
+    name, action = "DELETE", key.on_delete
+    if change.after is not None:
+        wanted = set(map(folded, key.parent_columns))
+        pairs = zip(columns, change.before.split(b"\t"), change.after.split(b"\t"), strict=True)
+        if all(old == new for column, old, new in pairs if folded(column.name) in wanted):
+            return ""
+        name, action = "UPDATE", key.on_update
+    return f"ON {name} {action}" if action in ("CASCADE", "SET NULL", "SET DEFAULT") else ""
 
 
 def _note_statement(
@@ -256,7 +289,19 @@ async def _targets(
             if table is None:
                 raise _unreadable(f"the target {name} does not exist any more")
             found.append(_Target(name, table, tuple(shards)))
+    if not await logs_cascades(connection):
+        by_name = {target.name: target for target in found}
+        for child in found:
+            for key in child.table.definition.foreign_keys:
+                parent = by_name.get(parent_of(key, child.name.schema))
+                if parent is not None and key.acts:
+                    parent.referring.append((child.name, key))
     return tuple(found)
+
+
+async def logs_cascades(connection: Connection) -> bool:
+    """Whether a server logs the rows that its foreign keys change. Raises the server's error."""
+    return [value for _, value in await connection.fetch(NATIVE_FOREIGN_KEYS)] == ["OFF"]
 
 
 def _unreadable(why: str) -> SwitchError:

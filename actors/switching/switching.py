@@ -29,15 +29,18 @@ from actors.switching.certifying import (
     executed_statements,
     made_certificate,
     raise_numbers,
+    target_position,
 )
 from actors.switching.freeze import Freezer
 from actors.switching.survey import Survey, survey
 from actors.task_setup import address_of
 from config.models import Task
+from replicator.checks.connecting import account_of
 from replicator.checks.result import CheckResult
 from replicator.downstream.meta.switch_records import SwitchRecord, read_switch
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
+from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.mysql.names import TableName
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.status import TaskStatus
@@ -47,6 +50,7 @@ from replicator.switch.readiness import (
     compared_whole,
     task_findings,
     verification_findings,
+    way_back_finding,
 )
 
 LOOK_SECONDS = 0.1
@@ -152,10 +156,24 @@ async def checked(task: Task, *, freeze: bool, rehearsal: bool) -> tuple[Survey,
         *verification_findings(status, found.targets.keys()),
         *found.numbering_findings(),
         *await found.object_findings(),
+        await _way_back(found),
     ]
     if freeze or rehearsal:
         results += await Freezer(found.sources).findings(needed=freeze)
     return found, results
+
+
+async def _way_back(found: Survey) -> CheckResult:
+    position = await target_position(found.target)
+    acting = [
+        name
+        for name, target in sorted(found.targets.items())
+        if target.table and any(key.acts for key in target.table.definition.foreign_keys)
+    ]
+    with closing(Connection(found.target)) as connection:
+        native = await connection.fetch(NATIVE_FOREIGN_KEYS)
+        unlogged = [] if [value for _, value in native] == ["OFF"] else acting
+        return way_back_finding(position, (await account_of(connection)).name, unlogged)
 
 
 async def abort(task: Task) -> bool:

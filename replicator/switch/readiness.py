@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.mysql.names import TableName
 from replicator.status import TaskStatus
+from replicator.switch.certificate import TargetPosition
 from replicator.switch.numbering import Numbering, following, room
 
 BUDGET = 2.0
@@ -114,6 +115,44 @@ def numbering_finding(
     if own.following < wanted:
         text += f" (now {own.following:,}; the switch sets it)"
     return _TARGET.passed("auto-increment", text)
+
+
+def way_back_finding(
+    position: TargetPosition, account: str, unlogged: Sequence[TableName] = ()
+) -> CheckResult:
+    """Whether the changes of the targets after the switch can be read from the target's binlog.
+
+    Args:
+        position: the end of this binlog now.
+        account: the account of the task on the target, as the server names it.
+        unlogged: the targets whose rows foreign keys change without a record in the binlog.
+    """
+    readable = position.file and not position.remark
+    if readable and unlogged:
+        return _TARGET.warning(
+            "way back",
+            f"foreign keys change rows of {', '.join(map(str, unlogged))}, and the target's server"
+            " does not log it: `replicator changes --since-switch` names each such change in"
+            " unplaced.sql, and makes no statement for the shards",
+            "If you may want to go back, let the application change these rows itself, with a key"
+            " that is RESTRICT",
+        )
+    if readable:
+        return _TARGET.passed(
+            "way back", f"the target writes its binlog, now at {position.file}:{position.offset}"
+        )
+    remedies: tuple[str, ...] = ("log_bin, binlog_format = ROW, binlog_row_image = FULL",)
+    if not position.file and "denied" in position.remark:
+        remedies = (
+            f"MariaDB: GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO {account};",
+            f"MySQL: GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {account};",
+        )
+    return _TARGET.warning(
+        "way back",
+        f"{position.remark}: `replicator changes --since-switch` will not be able to write the"
+        " changes of the targets for the shards, and after the switch it is too late to allow it",
+        *remedies,
+    )
 
 
 @dataclass(frozen=True, slots=True)

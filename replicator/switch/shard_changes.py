@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from replicator.downstream.rows.literals import (
     NULL_FIELD,
+    converted_literal,
+    converted_predicate,
     identifier,
     key_predicate,
     row_predicate,
@@ -142,7 +144,7 @@ class ShardChanges:
     def _insert(self, shard: OwningShard, line: bytes) -> bytes:
         pairs = [*self._own_columns(shard, line.split(b"\t"))]
         names = b",".join(identifier(column.name) for column, _ in pairs)
-        values = b",".join(written_literal(column, value) for column, value in pairs)
+        values = b",".join(_literal(shard, column, value) for column, value in pairs)
         return b"INSERT INTO %s (%s) VALUES (%s)" % (_name(shard), names, values)
 
     def _delete(self, shard: OwningShard, line: bytes) -> bytes:
@@ -150,7 +152,7 @@ class ShardChanges:
 
     def _update(self, shard: OwningShard, before: bytes, after: bytes) -> bytes:
         changes = b",".join(
-            b"%s=%s" % (identifier(column.name), written_literal(column, value))
+            b"%s=%s" % (identifier(column.name), _literal(shard, column, value))
             for column, value in self._own_columns(shard, after.split(b"\t"))
         )
         where = self._where(shard, before)
@@ -161,12 +163,35 @@ class ShardChanges:
         key = {folded(name) for name in self.key}
         keyed = [(column, value) for column, value in pairs if folded(column.name) in key]
         if not keyed:
-            return b" AND ".join(row_predicate(column, value) for column, value in pairs)
+            return b" AND ".join(_predicate(shard, column, value) for column, value in pairs)
         return b" AND ".join(
             b"%s=%s AND %s"
-            % (identifier(column.name), key_predicate(column, value), row_predicate(column, value))
+            % (
+                identifier(column.name),
+                key_predicate(column, value),
+                _predicate(shard, column, value),
+            )
             for column, value in keyed
         )
+
+
+def _literal(shard: OwningShard, column: TargetColumn, value: bytes) -> bytes:
+    if _other_charset(shard, column):
+        return converted_literal(column, value)
+    return written_literal(column, value)
+
+
+def _predicate(shard: OwningShard, column: TargetColumn, value: bytes) -> bytes:
+    if charset := _other_charset(shard, column):
+        return converted_predicate(column, value, charset)
+    return row_predicate(column, value)
+
+
+def _other_charset(shard: OwningShard, column: TargetColumn) -> str:
+    """The charset of the shard's column, if it is another one than the target's."""
+    own = shard.table.column(column.name)
+    texts = own is not None and own.charset and column.charset
+    return own.charset if own is not None and texts and own.charset != column.charset else ""
 
 
 def _name(shard: OwningShard) -> bytes:

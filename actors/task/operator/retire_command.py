@@ -117,7 +117,8 @@ class RetireCommand:
             if left := sorted(str(other.name) for other in family - gone):
                 yield (
                     f"foreign keys connect {member} with {', '.join(left)}, and the source does not"
-                    " log the rows that they change: retire these shards together"
+                    " log the rows that they change: retire these shards together, with a --shard"
+                    " option for each"
                 )
 
     def _passing(

@@ -113,7 +113,8 @@ class KeyCheck:
                     assert target is not None
                     if len(members) == 1 and is_kept_by(members[0].table, target, key):
                         continue
-                    finding = KeyFinding(len(self._keys), name, target, key)
+                    extracted = {shard.member: shard.rules.extracted for shard in members}
+                    finding = KeyFinding(len(self._keys), name, target, key, extracted=extracted)
                     self._keys.append(finding)
                     _add(finding, _compared(members, filters, finding.unread), sizes)
 

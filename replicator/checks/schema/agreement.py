@@ -165,15 +165,22 @@ def check_counters(
             "keeps the last one, the first one, or stops; when the binlog is followed, they stop "
             "the task"
         )
+    rules = (
+        "add the number of the shard to the key ('partition id' under column-mappings), or add a "
+        "column of 'extract-source' / 'extract-schema' / 'extract-table' to the target's key"
+    )
+    # The settings hold for all tables of a server.
+    if len({shard.member.source for shard in alike}) == len(alike):
+        rules = (
+            "Give the shards different numbers (on shard k of n: SET GLOBAL "
+            f"auto_increment_increment = n, auto_increment_offset = k;), or {rules}"
+        )
     return [
         _PLACE.warning(
             "auto_increment_ID",
             f"{first} and {second}{others} each number `{column}` by AUTO_INCREMENT, and it is a "
             f"key of {name}: {meaning}",
-            "Give the shards different numbers (on shard k of n: SET GLOBAL "
-            "auto_increment_increment = n, auto_increment_offset = k;), or add the number of the "
-            "shard to the key ('partition id' under column-mappings), or add a column of "
-            "'extract-source' / 'extract-table' to the target's key",
+            rules[0].upper() + rules[1:],
         )
     ]
 

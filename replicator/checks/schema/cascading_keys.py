@@ -7,10 +7,11 @@ shard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from replicator.ddl.model.table import ForeignKeyDefinition
+from replicator.ddl.rewrite.table_sql import foreign_key_sql
 from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.schema.structure.foreign_keys import parent_of
@@ -108,6 +109,66 @@ def meeting(
             f" {meaning}",
             "on-duplicate-logical: error in the loader of each source",
         )
+    return None
+
+
+def spreading(table: Table, parents: Mapping[TableName, Table | None]) -> list[tuple[str, str]]:
+    """Return the foreign keys of a target by which one change reaches rows of several parents.
+
+    Several rows of the parent may have the same values, if they are no unique key of it. A server
+    deletes or changes the rows of the child with the first of them. The task does not: its sessions
+    have ``foreign_key_checks=0``.
+
+    Args:
+        parents: the tables that foreign keys of the target refer to.
+
+    Returns:
+        A finding and a remedy for each of these keys.
+    """
+    found = []
+    child = TableName(table.schema, table.name)
+    for key in table.definition.foreign_keys:
+        name = parent_of(key, child.schema)
+        parent = parents.get(name)
+        if not key.acts or parent is None or refers_to_one_row(key, parent):
+            continue
+        columns = ", ".join(map(quote, key.parent_columns))
+        # Without a name: the index of the former key may have kept it.
+        wider = widened(replace(key, name="", parent_schema=name.schema), table, parent)
+        drop = f"ALTER TABLE {child.quoted} DROP FOREIGN KEY {quote(key.name)};"
+        found.append(
+            (
+                f"the foreign key {key.name} of {child} refers to columns ({columns}) that are no"
+                f" unique key of {name}: if an application deletes or changes a row of {name}, the"
+                " server deletes or changes all rows with this value, also those of other shards",
+                f"{drop} ALTER TABLE {child.quoted} ADD {foreign_key_sql(wider)};"
+                if wider is not None
+                else f"Let it refer to a unique key of {name}, or drop it: {drop}",
+            )
+        )
+    return found
+
+
+def refers_to_one_row(key: ForeignKeyDefinition, parent: Table) -> bool:
+    """Whether a foreign key refers to a unique key of its parent."""
+    return _unique(parent, set(map(folded, key.parent_columns)))
+
+
+def widened(key: ForeignKeyDefinition, child: Table, parent: Table) -> ForeignKeyDefinition | None:
+    """Return a foreign key with more columns, so that it refers to a unique key of its parent.
+
+    The further columns have the same names in both tables, as extracted columns do. None if there
+    are no such columns, or if an action would also set them to NULL.
+    """
+    having = set(map(folded, key.parent_columns))
+    if "SET" in f"{key.on_delete} {key.on_update}".split():
+        return None
+    for unique in parent.keys:
+        more = [column for column in unique.columns if folded(column) not in having]
+        whole = not unique.prefix and having <= set(map(folded, unique.columns))
+        if whole and all(child.column(column) is not None for column in more):
+            columns, of_parent = (*key.columns, *more), (*key.parent_columns, *more)
+            return replace(key, columns=columns, parent_columns=of_parent)
     return None
 
 

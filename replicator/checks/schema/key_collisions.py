@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -10,6 +10,7 @@ from replicator.checks.result import CheckedPart, CheckResult
 from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.pipeline.duplicate_keys.key_plan import KeyRead
 from replicator.pipeline.duplicate_keys.key_sample import KeyTally, SharedValue
+from replicator.routing.columns.member_columns import ExtractedColumn
 from replicator.schema.structure.structure import Table, UniqueKey
 
 _PLACE = CheckedPart("target")
@@ -22,6 +23,7 @@ class KeyFinding:
     """A unique key of a target, how it is read from its members, and what was found.
 
     ``number`` is that of the key. ``unread``: why members, or the key itself, could not be read.
+    ``extracted``: the columns of the target that the routes fill from the names of the members.
     """
 
     number: int
@@ -30,6 +32,7 @@ class KeyFinding:
     key: UniqueKey
     reads: list[KeyRead] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
+    extracted: Mapping[Member, Sequence[ExtractedColumn]] = field(default_factory=dict)
     tally: KeyTally = field(default_factory=KeyTally)
 
     @property
@@ -138,13 +141,21 @@ def _remedies(finding: KeyFinding, member: Member) -> list[str]:
 
 def _wider_key(finding: KeyFinding) -> str:
     """The columns to add to the target's key, with the rules that fill them."""
-    parts = distinguishing({read.member for read in finding.reads})
-    there = {folded(column.name) for column in finding.target.columns}
-    added = {part: quote(_free_name(f"shard_{part}", there)) for part in parts}
     drop = "DROP PRIMARY KEY, ADD PRIMARY KEY"
     if finding.key.name != "PRIMARY":
         name = quote(finding.key.name)
         drop = f"DROP INDEX {name}, ADD UNIQUE KEY {name}"
+    members = {read.member for read in finding.reads}
+    if extracted := _distinguishing_columns(finding, members):
+        filled = ", ".join(map(quote, extracted))
+        key = ", ".join(map(quote, (*finding.key.columns, *extracted)))
+        return (
+            f"Add the extracted columns of the shards ({filled}) to the target's key: "
+            f"ALTER TABLE {finding.name.quoted} {drop} ({key});"
+        )
+    parts = distinguishing(members)
+    there = {folded(column.name) for column in finding.target.columns}
+    added = {part: quote(_free_name(f"shard_{part}", there)) for part in parts}
     columns = "".join(f"ADD COLUMN {name} VARCHAR(64) NOT NULL, " for name in added.values())
     key = ", ".join((*map(quote, finding.key.columns), *added.values()))
     rules = " and ".join(f"extract-{part} ({name})" for part, name in added.items())
@@ -153,6 +164,19 @@ def _wider_key(finding: KeyFinding) -> str:
         f"Add {what} the shards to the target's key, and fill"
         f" {'it' if len(added) == 1 else 'them'} with {rules} of the route: "
         f"ALTER TABLE {finding.name.quoted} {columns}{drop} ({key});"
+    )
+
+
+def _distinguishing_columns(finding: KeyFinding, members: Collection[Member]) -> list[str]:
+    """The extracted columns that the target has, if they distinguish all members."""
+    values = {member: finding.extracted.get(member, ()) for member in members}
+    names = {folded(column.name): column.name for of in values.values() for column in of}
+    if len({tuple((folded(c.name), c.value) for c in of) for of in values.values()}) < len(members):
+        return []
+    in_key = set(map(folded, finding.key.columns))
+    there = [name for name in names.values() if finding.target.column(name) is not None]
+    return (
+        [name for name in there if folded(name) not in in_key] if len(there) == len(names) else []
     )
 
 

@@ -22,7 +22,7 @@ from replicator.checks.schema.agreement import (
     check_joinable,
     members_listed,
 )
-from replicator.checks.schema.cascading_keys import SourceRules, meeting, unrepeatable
+from replicator.checks.schema.cascading_keys import SourceRules, meeting, spreading, unrepeatable
 from replicator.checks.schema.required_keys import check_required_key
 from replicator.checks.schema.table_fit import Difference, member_differences, rule_differences
 from replicator.checks.source.copying import check_locking, needs_locks
@@ -200,9 +200,21 @@ async def _check_target(
     results += await check_target_table(
         connection, spelled, writes_nothing=task.target.writes_nothing
     )
+    results += await _spreading_keys(connection, table)
     if copies and not followed:
         results += await check_empty(connection, spelled)
     return results
+
+
+async def _spreading_keys(connection: Connection, target: Table) -> list[CheckResult]:
+    """Warn of foreign keys of a target that reach rows of several shards."""
+    acting = [key for key in target.definition.foreign_keys if key.acts]
+    names = {parent_of(key, target.schema) for key in acting}
+    parents = {name: await read_table(connection, name) for name in sorted(names)}
+    return [
+        _PLACE.warning("foreign_keys", finding, way_out)
+        for finding, way_out in spreading(target, parents)
+    ]
 
 
 def _agreement(task: TaskToCheck, shards: Sequence[Shard], name: TableName) -> list[CheckResult]:
@@ -419,11 +431,13 @@ def _lacking(name: TableName, first: Shard, made: str) -> CheckResult | None:
         return None
     reasons = "; ".join(difference.text for difference in lacking)
     statements = " ".join(difference.way_out for difference in lacking)
+    # The parent of a foreign key may be a target that does not exist either.
+    unchecked = "SET SESSION foreign_key_checks = 0; " if "FOREIGN KEY" in made else ""
     return _PLACE.failed(
         "table_schema",
         f"{name} does not exist, and a table like {first.member} would not take the rows: "
         f"{reasons}",
-        f"CREATE DATABASE IF NOT EXISTS {quote(name.schema)}; {made}; {statements}"
+        f"CREATE DATABASE IF NOT EXISTS {quote(name.schema)}; {unchecked}{made}; {statements}"
         " If shards have equal keys, add an extracted column to the key, too",
     )
 

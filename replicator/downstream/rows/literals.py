@@ -75,6 +75,22 @@ def written_literal(column: TargetColumn, field: bytes) -> bytes:
     return b"CONVERT(%s USING utf8mb4)" % value if needs_introducer(column) else value
 
 
+def converted_literal(column: TargetColumn, field: bytes) -> bytes:
+    """A text with its charset, which a server converts to that of the column it is written to."""
+    if field == NULL_FIELD:
+        return b"NULL"
+    return _with_charset(column, field_value(field) or b"")
+
+
+def converted_predicate(column: TargetColumn, field: bytes, charset: str) -> bytes:
+    """A condition for exactly the rows whose column, of another charset, has this text."""
+    name = identifier(column.name)
+    if field == NULL_FIELD:
+        return name + b" IS NULL"
+    text = b"CONVERT(%s USING %s)" % (converted_literal(column, field), charset.encode())
+    return b"CAST(" + name + b" AS BINARY)=CAST(" + text + b" AS BINARY)"
+
+
 def needs_introducer(column: TargetColumn) -> bool:
     """Whether the server misreads the column's text when it comes in the charset ``binary``."""
     return column.literal in (Literal.PARSED, Literal.JSON)
@@ -88,10 +104,14 @@ def key_predicate(column: TargetColumn, field: bytes) -> bytes:
     if (index := _enum_index(column, value)) is not None:
         return index
     if column.literal in (Literal.TEXT, Literal.ENUM) and column.charset:
-        if column.charset in _NO_INTRODUCER:
-            return b"CONVERT(x'%s' USING %s)" % (value.hex().encode(), column.charset.encode())
-        return b"_" + column.charset.encode() + b" x'" + value.hex().encode() + b"'"
+        return _with_charset(column, value)
     return _exact(column, field, value)
+
+
+def _with_charset(column: TargetColumn, value: bytes) -> bytes:
+    if column.charset in _NO_INTRODUCER:
+        return b"CONVERT(x'%s' USING %s)" % (value.hex().encode(), column.charset.encode())
+    return b"_" + column.charset.encode() + b" x'" + value.hex().encode() + b"'"
 
 
 def key_equal(column: TargetColumn, field: bytes) -> bytes:

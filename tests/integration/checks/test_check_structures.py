@@ -12,6 +12,10 @@ from replicator.checks.source.copying import check_locking
 from replicator.checks.source.source_checks import check_source
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.mysql.names import TableName
+from replicator.routing.allow_list import AllowList
+from replicator.routing.columns.column_mapping import ColumnMappings
+from replicator.routing.columns.member_columns import ColumnRules, Extraction, NamePart
+from replicator.routing.routes import Router, RouteRule, Routes
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
@@ -408,3 +412,46 @@ async def test_a_target_of_a_single_row_is_not_empty(
     )
     results = await check_structures(task(routed(address(upstream)), target=target))
     assert "about " in one(results, "target_rows", "warning").finding
+
+
+@pytest.mark.cures("foreign_keys", "table_schema")
+async def test_targets_with_extracted_columns_and_a_cascade(
+    mariadb: DatabaseServer, target: DatabaseServer
+) -> None:
+    """The statements can be executed in the order of the findings: the child comes first."""
+    mariadb.execute(
+        "CREATE DATABASE shop2",
+        "CREATE TABLE shop2.parent (id INT PRIMARY KEY)",
+        "CREATE TABLE shop2.child (id INT PRIMARY KEY, up INT, FOREIGN KEY (up)"
+        " REFERENCES shop2.parent (id) ON DELETE CASCADE)",
+    )
+    routes = Routes([RouteRule("all", "shop2", "", "merged", "")], case_sensitive=False)
+    source = replace(
+        routed(address(mariadb), schema="shop2"),
+        router=Router(AllowList(do_dbs=["shop2"], case_sensitive=False), routes),
+        routes=routes,
+        columns=ColumnRules(
+            "a",
+            routes,
+            {"all": (Extraction(NamePart.SCHEMA, "(.*)", "shop"),)},
+            ColumnMappings([], case_sensitive=False),
+        ),
+    )
+    wanted = task(source, target=target, task_mode="all")
+    try:
+        missing = [r for r in await check_structures(wanted) if r.state == "failed"]
+        assert [r.name for r in missing] == ["table_schema"] * 2
+        for result in missing:
+            target.execute(*filter(None, result.remedies[0].split(" If shards")[0].split("; ")))
+        for table in ("child", "parent"):
+            target.execute(
+                f"ALTER TABLE merged.{table} DROP PRIMARY KEY, ADD PRIMARY KEY (id, shop)"
+            )
+        results = await check_structures(wanted)
+        assert failures(results) == set()
+        found = one(results, "foreign_keys", "warning")
+        assert "also those of other shards" in found.finding
+        target.execute(*filter(None, found.remedies[0].split("; ")))
+        assert not [r for r in await check_structures(wanted) if r.state == "warning"]
+    finally:
+        mariadb.execute("DROP DATABASE shop2")

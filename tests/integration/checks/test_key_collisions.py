@@ -94,6 +94,21 @@ async def test_the_statement_of_the_remedy_ends_the_collisions(
     estate.drop()
 
 
+async def test_an_extracted_column_that_is_there_belongs_into_the_key(estate: Estate) -> None:
+    for table in ("t1", "t2"):
+        estate.shard("a", table, "id INT PRIMARY KEY", "(1)")
+    estate.into("id INT PRIMARY KEY, shard_table VARCHAR(64) NOT NULL")
+    route = {"schema-pattern": estate.db, "target-schema": f"{estate.db}_all"}
+    extract = {"table-regexp": "(.*)", "target-column": "shard_table"}
+    merge = {**route, "table-pattern": "t*", "target-table": "t", "extract-table": extract}
+    rules = {"merge": merge, "schema": route}
+    [remedy] = [text for text in only(await estate.look(routes=rules)).remedies if "ALTER" in text]
+    statement = remedy[remedy.index("ALTER TABLE") :]
+    assert statement.endswith("DROP PRIMARY KEY, ADD PRIMARY KEY (`id`, `shard_table`);")
+    estate.target.execute(statement)
+    assert only(await estate.look(routes=rules)).state == "passed"
+
+
 async def test_a_column_of_that_name_gets_another_one(estate: Estate) -> None:
     for table in ("t1", "t2"):
         columns = "id INT, shard_table INT, PRIMARY KEY (id, shard_table)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,84 @@ async def test_values_of_all_types_come_back(estate: Estate, tmp_path: Path) -> 
         wanted = estate.rows(f"{db}.t", columns, f"shard = '{shard.table}'")
         assert estate.rows(str(shard), columns) == wanted
         assert len(wanted) == {"t1": 3, "t2": 2}[shard.table]
+
+
+async def test_texts_get_the_charset_of_the_shard(estate: Estate, tmp_path: Path) -> None:
+    db = estate.db
+    columns = "v VARCHAR(20), e ENUM('ä', 'b')"
+    estate.do(
+        f"CREATE TABLE {db}.t (shard VARCHAR(9), id VARCHAR(9), {columns},"
+        " PRIMARY KEY (shard, id)) CHARACTER SET utf8mb4",
+        *(
+            f"CREATE TABLE {shard} (id VARCHAR(9) PRIMARY KEY, {columns}) CHARACTER SET {charset}"
+            for shard, charset in zip(estate.shards, ("latin1", "ucs2"), strict=True)
+        ),
+        *(
+            f"INSERT INTO {shard} VALUES ('ü', 'é', 'b'), ('x', 'y', 'ä'), ('ö', '', 'ä')"
+            for shard in estate.shards
+        ),
+        *(
+            f"INSERT INTO {db}.t SELECT '{shard.table}', s.* FROM {shard} s"
+            for shard in estate.shards
+        ),
+    )
+    certificate = estate.certificate()
+    estate.do(
+        f"UPDATE {db}.t SET v = 'ñ €', e = 'ä' WHERE id = 'ü'",
+        f"DELETE FROM {db}.t WHERE id = 'ö'",
+        *(f"INSERT INTO {db}.t VALUES ('{shard.table}', 'ß', 'n', 'b')" for shard in estate.shards),
+    )
+    assert (await write_changes(estate.task, certificate, tmp_path)).unplaced == 0
+    estate.execute_all(tmp_path)
+    for shard in estate.shards:
+        wanted = estate.rows(f"{db}.t", "id, v, e", f"shard = '{shard.table}'")
+        assert estate.rows(str(shard), "id, v, e") == wanted
+        assert len(wanted) == 3
+
+
+async def test_changes_that_foreign_keys_make_are_named(
+    server: DatabaseServer, database_name: str, tmp_path: Path
+) -> None:
+    db = database_name
+    estate = Estate(server, db)
+    estate.values["routes"] = {
+        "all": {"schema-pattern": f"{db}_?", "target-schema": db},
+    }
+    estate.values["mysql-instances"][0]["route-rules"] = ["all"]
+    names = (db, f"{db}_1")
+    server.execute(*(f"CREATE DATABASE {name}" for name in names))
+    child = "(id INT PRIMARY KEY, up INT, FOREIGN KEY f (up) REFERENCES p (id) ON DELETE CASCADE)"
+    try:
+        for name in names:
+            estate.do(
+                f"USE {name}",
+                "CREATE TABLE p (id INT PRIMARY KEY, v INT)",
+                f"CREATE TABLE c {child}",
+                "INSERT INTO p VALUES (1, 1), (2, 1)",
+                "INSERT INTO c VALUES (1, 1), (2, 2)",
+            )
+        found = estate.certificate()
+        targets = tuple(
+            SwitchedTarget(
+                db, table, (SwitchedShard("a", f"{db}_1", table),), 0, "", "", None, frozen=True
+            )
+            for table in ("c", "p")
+        )
+        certificate = replace(found, targets=targets)
+        estate.do(f"UPDATE {db}.p SET v = 2 WHERE id = 1", f"DELETE FROM {db}.p WHERE id = 2")
+        written = await write_changes(estate.task, certificate, tmp_path)
+        parent = Member("a", TableName(f"{db}_1", "p"))
+        assert written.statements[parent] == 2
+        if server.execute("SHOW VARIABLES LIKE 'innodb_native_foreign_keys'"):
+            assert written.unplaced == 0  # The server logs the changes.
+            assert written.statements[Member("a", TableName(f"{db}_1", "c"))] == 1
+            return
+        assert written.unplaced == 1
+        left = (tmp_path / UNPLACED).read_text()
+        assert f"of {db}.c (ON DELETE CASCADE)" in left
+        assert f"DELETE FROM `{db}_1`.`p`" in left
+    finally:
+        server.execute(*(f"DROP DATABASE {name}" for name in names))
 
 
 async def test_mapped_keys_are_those_of_the_shard_again(

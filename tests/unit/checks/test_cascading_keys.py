@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.checks.schema.cascading_keys import SourceRules, meeting, unrepeatable
+from replicator.checks.schema.cascading_keys import SourceRules, meeting, spreading, unrepeatable
 from replicator.ddl.model.table import ForeignKeyDefinition
 from replicator.mysql.names import Member, TableName
 from replicator.routing.columns.column_mapping import MappedColumn
@@ -15,7 +15,7 @@ from replicator.routing.columns.member_columns import (
     ExtractedColumn,
     MemberColumns,
 )
-from replicator.schema.structure.structure import Table, UniqueKey
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 P, C = TableName("s", "p_1"), TableName("s", "c_1")
 KEY = ForeignKeyDefinition("k", ("p",), "", "p_1", ("id",), on_delete="CASCADE")
@@ -82,3 +82,35 @@ def test_shards_with_the_same_keys_are_told_unless_something_keeps_them_apart() 
     assert "no unique key" in meets(mapped("p", 1), mapped("p", 1))
     apart = [MemberColumns((ExtractedColumn("of", value),)) for value in "12"]
     assert not meets(*apart)
+
+
+def spread(action: str, *key: str, child: tuple[str, ...] = ("p", "shop")) -> list[tuple[str, str]]:
+    definition = f"CONSTRAINT `k` FOREIGN KEY (`p`) REFERENCES `p` (`id`) {action}"
+    made = Table(
+        "m",
+        "c",
+        tuple(Column(c, "int") for c in child),
+        (),
+        f"CREATE TABLE `c` (\n  {definition}\n)",
+    )
+    parent = Table("m", "p", (), (UniqueKey("PRIMARY", key),), "")
+    return spreading(made, {TableName("m", "p"): parent})
+
+
+def test_keys_of_a_target_that_reach_rows_of_other_shards() -> None:
+    assert spread("ON DELETE CASCADE", "id") == []
+    assert spread("", "id", "shop") == []
+    [(finding, remedy)] = spread("ON DELETE CASCADE", "id", "shop")
+    assert finding.startswith(
+        "the foreign key k of m.c refers to columns (`id`) that are no unique"
+    )
+    assert remedy == (
+        "ALTER TABLE `m`.`c` DROP FOREIGN KEY `k`; ALTER TABLE `m`.`c` ADD FOREIGN KEY"
+        " (`p`, `shop`) REFERENCES `m`.`p` (`id`, `shop`) ON DELETE CASCADE;"
+    )
+    # SET NULL would also empty the extracted column, and a child may lack it.
+    for found in (
+        spread("ON DELETE SET NULL", "id", "shop"),
+        spread("ON DELETE CASCADE", "id", "shop", child=("p",)),
+    ):
+        assert found[0][1].startswith("Let it refer to a unique key of m.p, or drop it: ALTER")

@@ -55,6 +55,7 @@ def test_what_is_supported_is_told_by_task_mode() -> None:
     assert of("threads") == "no effect: `incremental`"
     assert of("meta") == "no effect: `full`, `all`"
     assert of("extra-args") == "no effect"
+    assert of("enable-relay") == "no effect without `relay-dir`"
     assert of("where") == "not yet"
 
 

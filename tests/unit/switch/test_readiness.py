@@ -15,6 +15,7 @@ from replicator.status import (
     ValidationStatus,
     VerifiedTarget,
 )
+from replicator.switch.certificate import TargetPosition
 from replicator.switch.numbering import Numbering, following
 from replicator.switch.readiness import (
     Rehearsed,
@@ -22,6 +23,7 @@ from replicator.switch.readiness import (
     numbering_finding,
     task_findings,
     verification_findings,
+    way_back_finding,
 )
 
 AT = datetime(2026, 11, 29, 12, 0, 0, tzinfo=UTC)
@@ -51,6 +53,18 @@ def test_open_ends_forbid_a_switch(more: dict[str, object], check: str) -> None:
     [found] = task_findings(_status(**more))
     assert (found.name, found.state) == (check, "failed")
     assert found.remedies
+
+
+def test_what_the_way_back_lacks_is_known_before_the_switch() -> None:
+    assert way_back_finding(TargetPosition("bin.000001", 4), "'w'@'%'").state == "passed"
+    denied = TargetPosition(remark="the end of its binlog can't be read: Access denied")
+    found = way_back_finding(denied, "'w'@'%'")
+    assert found.state == "warning"
+    assert "BINLOG MONITOR ON *.* TO 'w'@'%';" in found.remedies[0]
+    statements = TargetPosition("bin.000001", 4, remark="binlog_format is MIXED, not ROW")
+    assert "binlog_format = ROW" in way_back_finding(statements, "'w'@'%'").remedies[0]
+    cascades = way_back_finding(TargetPosition("bin.000001", 4), "'w'@'%'", [T])
+    assert (cascades.state, "shop.t" in cascades.finding) == ("warning", True)
 
 
 def test_a_target_that_was_found_to_differ_forbids_it() -> None:
