@@ -71,9 +71,9 @@ class PurgeWatch:
         """``unread``: looks at the shards of the same sources, as often. ``relays``: of sources."""
         self.distances: dict[str, Distance] = {}
         self._connections = {source: Connection(a) for source, a in addresses.items()}
-        self._need = need
+        self.need = need
         self._unread = unread
-        self._relays = relays or {}
+        self.relays = relays or {}
         self._idle = IdleStreams()
         self._told: dict[tuple[str, bool], int] = {}
         self._refused: set[str] = set()
@@ -94,7 +94,7 @@ class PurgeWatch:
                 connection.close()
 
     async def _look(self, source: str, connection: Connection) -> None:
-        need = self._need(source)
+        need = self.need(source)
         if need is None:
             return
         try:
@@ -112,7 +112,7 @@ class PurgeWatch:
             return
         if end is not None:
             self._compare(source, need.idle, BinlogPosition(end.file, end.offset))
-        relay = self._relays.get(source)
+        relay = self.relays.get(source)
         if relay is not None:
             await relay.keep((need.position, *need.prepared))
         self._look_at_prepared(source, need, files)
@@ -146,8 +146,8 @@ class PurgeWatch:
     ) -> None:
         """Warn where a position is near to being purged, once for each file that goes."""
         near = found is not None and found.files_behind and found.files_left <= NEAR_FILES
-        if near and key[0] in self._relays:
-            self._relays[key[0]].begin(position)
+        if near and key[0] in self.relays:
+            self.relays[key[0]].begin(position)
         if found is None or not near or self._relayed(key[0], position):
             self._told.pop(key, None)
         elif self._told.get(key) != found.files_left:
@@ -166,15 +166,15 @@ class PurgeWatch:
 
     def _relayed(self, source: str, position: BinlogPosition) -> bool:
         """Whether the task does not need the source for what comes after a position."""
-        return source in self._relays and self._relays[source].has(position)
+        return source in self.relays and self.relays[source].has(position)
 
     def _compare(self, source: str, idle: IdleStream | None, end: BinlogPosition) -> None:
         left = self._idle.left_behind(source, idle, end)
         if left is not None:
             position = str(left.position)
             self._log.info("source.reopened", source=source, position=position, end=str(end))
-            if source in self._relays:
-                self._relays[source].reconnect()
+            if source in self.relays:
+                self.relays[source].reconnect()
             left.reopen()
 
     def _fail(self, source: str, fault: FatalError, need: BinlogNeed) -> None:

@@ -11,6 +11,7 @@ from actors.task_setup import SourceSetup, binlog_source
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.relay.relay import Relay
+from replicator.binlog.relay.relay_log import RelaySize
 from replicator.mysql.server.identity import ServerIdentity
 
 
@@ -50,6 +51,15 @@ class SourceRelay:
             self._log.warning("relay.begun", position=str(position))
             self._relay.start(binlog_source(self._setup, self._server), position)
 
+    def oldest_needed(self, needed: Sequence[BinlogPosition]) -> BinlogPosition | None:
+        """Return the oldest position that is still needed; None if nothing is saved yet."""
+        saved = self._saved()
+        return min((*saved, *needed), key=lambda position: position.key) if saved else None
+
+    def size(self) -> RelaySize | None:
+        """As `Relay.size`."""
+        return self._relay.size()
+
     def reconnect(self) -> None:
         """Have the relay prove again that its files are of the source's binlog."""
         self._relay.reconnect()
@@ -58,10 +68,9 @@ class SourceRelay:
         """Start if it is wanted, and delete the files that nothing needs, as the settings say."""
         if self._relay.wanted and not self._relay.started:
             self._relay.start(binlog_source(self._setup, self._server), needed[0])
-        saved = self._saved()
-        if not saved:
+        oldest = self.oldest_needed(needed)
+        if oldest is None:
             return
-        oldest = min((*saved, *needed), key=lambda position: position.key)
         try:
             gone = await anyio.to_thread.run_sync(self._relay.purge, oldest)
         except OSError as error:

@@ -10,6 +10,7 @@ from pyspark import SparkContext
 from structlog.testing import capture_logs
 
 from actors.reading import purge_watch
+from actors.task.source_report import source_statuses
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
@@ -65,10 +66,16 @@ async def test_what_a_lock_holds_is_read_from_the_relay(
     with capture_logs() as logged:
         async with estate.merging():
             estate.ddl("A1", "ADD c INT")
+            generation = estate.generation
+            assert generation is not None
             for key in range(3):
                 estate.insert("A1", f"{key}, 1")
                 await estate.caught_up()
                 await purge(source)
+            source_status = source_statuses(estate.running, generation.counts)[0]
+            assert source_status.relay is not None
+            assert source_status.relay.held_by == "locks are open"
+            assert source_status.relay.files >= 3
             if not restart:
                 estate.ddl("A2", "ADD c INT")
                 await estate.settled()
