@@ -26,7 +26,7 @@ from actors.sharding.pessimistic.lock_messages import (
     Unlock,
 )
 from actors.sharding.pessimistic.open_locks import held_shards, lock_id, open_lock
-from actors.sharding.pessimistic.shown_items import note_shown
+from actors.sharding.pessimistic.shown_items import QuietLooks, note_shown
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from replicator.binlog.segments.row_events import merged
@@ -109,6 +109,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._blocked = tools.blocked
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}
         self._executing: set[int] = set()
+        self._quiet = QuietLooks(self.mailbox)
         self._budget = HoldBudget(tools.writer.settings.batch_bytes // HELD_PART_OF_A_BATCH)
         # The places up to which groups of former runs had read.
         self._had_read: dict[tuple[str, int], Place] = {}
@@ -299,13 +300,6 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             elif quiet.cancelled_caught and not self._earlier.any_found(lock):
                 raise fault
 
-    async def _look_when_quiet(self, target: int, version: int) -> None:
-        """Look at a lock once more if no shard makes a schema change for some seconds."""
-        with anyio.move_on_after(OTHERS_SECONDS) as quiet:
-            await self._resolved.wait()
-        if quiet.cancelled_caught and self.locks[target].version == version:
-            self.mailbox.tell(GroupChanged(target, quiet=True))
-
     def _look_again(self) -> None:
         # An anyio event cannot be cleared: each change wakes who waits and starts a new one.
         self._resolved.set()
@@ -327,7 +321,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         groups = self._groups_of(target).values()
         if note_shown(self._registry, lock, groups, quiet=quiet) and not quiet:
             assert self._jobs is not None
-            self._jobs.start_soon(self._look_when_quiet, target, lock.version)
+            self._quiet.add(target, self._jobs, lambda: self._resolved)
         lock.look()
         self._watch_conflict(target, lock)
         if lock.agreed:

@@ -8,11 +8,18 @@ a shard that is like the others again after several of their items: a CHECK is a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+import anyio
+from anyio.abc import TaskGroup
+from attrs import define, field
+
+from actors.actor import Mailbox
 from actors.lock_state import ShardStatement
+from actors.sharding.pessimistic.earlier_versions import OTHERS_SECONDS
 from actors.sharding.pessimistic.group import PessimisticGroup
 from actors.sharding.pessimistic.item_numbers import candidates, run_of
+from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
 from replicator.mysql.names import TableName, folded
 from replicator.schema.effects.shown_changes import (
     refuses_no_more,
@@ -130,3 +137,27 @@ def _keeps_values(own: Table, there: Table) -> bool:
         folded(column.name) in wider and not column.nullable and column.default is None
         for column in there.definition.columns
     )
+
+
+@define(eq=False)
+class QuietLooks:
+    """Has locks looked at again when no shard has made a schema change for some seconds."""
+
+    _coordinator: Mailbox[LockMessage]
+    _targets: set[int] = field(factory=set, init=False)
+
+    def add(self, target: int, jobs: TaskGroup, change: Callable[[], anyio.Event]) -> None:
+        """Have a target looked at; ``change`` returns the event of the next change of any lock."""
+        if not self._targets:
+            jobs.start_soon(self._wait, change)
+        self._targets.add(target)
+
+    async def _wait(self, change: Callable[[], anyio.Event]) -> None:
+        quiet = False
+        while not quiet:
+            with anyio.move_on_after(OTHERS_SECONDS) as scope:
+                await change().wait()
+            quiet = scope.cancelled_caught
+        for target in self._targets:
+            self._coordinator.tell(GroupChanged(target, quiet=True))
+        self._targets.clear()
