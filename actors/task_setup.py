@@ -5,13 +5,17 @@ from __future__ import annotations
 import socket
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import quote
 
 import config.rules
 from actors.faults import FatalError, of_target
 from config.endpoints import Endpoint, Security, TargetDatabase
-from config.models import Instance, Meta, Task
+from config.models import Instance, Meta, Source, Task
 from replicator.binlog.connection.dump_connection import BinlogSource
+from replicator.binlog.relay.relay import Relay
+from replicator.binlog.relay.relay_log import RelaySettings
 from replicator.checks.check_items import ALL, FOREIGN_KEYS
 from replicator.downstream.meta.row_owners import MarksOf
 from replicator.mysql.connection.address import ServerKey
@@ -48,6 +52,17 @@ SEGMENTS_OF_A_BATCH = 4
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaSetup:
+    """The task as a replica of a source.
+
+    ``relay``: keeps a copy of the binlog, from when it is started on.
+    """
+
+    server_id: int
+    relay: Relay | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class SourceSetup:
     """One source of a task: where it is, what is read from it and how.
 
@@ -57,7 +72,7 @@ class SourceSetup:
 
     source: str
     address: DatabaseAddress
-    server_id: int
+    replica: ReplicaSetup
     use_gtid: bool
     meta: Meta | None
     router: Router
@@ -67,6 +82,11 @@ class SourceSetup:
     event_filter: EventFilter
     expression_filters: ExpressionFilters
     accepts_cascades: bool
+
+    @property
+    def relay(self) -> Relay | None:
+        """The relay of the source, if it has one."""
+        return self.replica.relay
 
     def leaves_out_rows(self, table: TableName) -> bool:
         """Whether filters leave out rows of a table."""
@@ -108,7 +128,7 @@ def _tls_of(security: Security | None) -> Tls | None:
 
 def binlog_source(setup: SourceSetup, expected: ServerIdentity | None) -> BinlogSource:
     """How to request the binlog of a source; ``expected``: the server that must answer."""
-    return BinlogSource(setup.address, setup.server_id, expected)
+    return BinlogSource(setup.address, setup.replica.server_id, expected, relay=setup.relay)
 
 
 def source_setups(task: Task) -> tuple[SourceSetup, ...]:
@@ -130,10 +150,11 @@ def _setup(task: Task, instance: Instance) -> SourceSetup:
         case_sensitive=case_sensitive,
         never=(task.meta_schema,),
     )
+    server_id = source.server_id or _server_id(task.name, source.source_id, socket.gethostname())
     return SourceSetup(
         source=source.source_id,
         address=address_of(source.connection),
-        server_id=source.server_id or _server_id(task.name, source.source_id, socket.gethostname()),
+        replica=ReplicaSetup(server_id, _relay(source, server_id)),
         use_gtid=source.enable_gtid,
         meta=instance.meta,
         router=Router(allow_list, routes, _online_names(task), task.retired_of(instance)),
@@ -144,6 +165,20 @@ def _setup(task: Task, instance: Instance) -> SourceSetup:
         expression_filters=rules.expression_filters(),
         accepts_cascades=bool({ALL, FOREIGN_KEYS}.intersection(task.ignore_checking_items)),
     )
+
+
+def _relay(source: Source, server_id: int) -> Relay | None:
+    if not source.relay_dir:
+        return None
+    settings = RelaySettings(
+        source.source_id,
+        Path(source.relay_dir, quote(source.source_id, safe="")),
+        enabled=source.enable_relay,
+        purge_interval=source.purge.interval,
+        purge_expires=source.purge.expires,
+        purge_remain_space=source.purge.remain_space,
+    )
+    return Relay(settings, _server_id("relay", f"{server_id}"))
 
 
 def _rule_set(task: Task, instance: Instance, *, case_sensitive: bool) -> RuleSet:
@@ -227,7 +262,9 @@ def beside(setups: Mapping[str, SourceSetup]) -> dict[str, SourceSetup]:
     serves one replica per server id.
     """
     return {
-        source: replace(setup, server_id=_server_id("beside", f"{setup.server_id}"))
+        source: replace(
+            setup, replica=ReplicaSetup(_server_id("beside", f"{setup.replica.server_id}"))
+        )
         for source, setup in setups.items()
     }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from config.paths import Path, select
 from config.yaml_lines import Document
@@ -65,6 +66,8 @@ class NoEffect:
     """The values of ``task-mode`` with which it has no effect."""
     values: tuple[object, ...] = ()
     """The values that are warned about; none: each that says something."""
+    unless: str = ""
+    """The key beside it that gives it an effect."""
 
     def applies(self, value: object) -> bool:
         """Whether this value of the key is warned about."""
@@ -80,7 +83,11 @@ _OWN_START = "replication starts where the full copy began"
 _NO_DUMP = "no dump program runs"
 _INSTANCE = "mysql-instances.*"
 _BATCHES = "`writer` decides the size of batches"
-_NO_RELAY = "there is no relay log"
+_NO_RELAY = (
+    "without `relay-dir` the task reads the binlog from the source, which must keep its files until"
+    " then (`replicator status` shows how close it is to purging them)"
+)
+_RELAY_START = "the relay log begins with the binlog file of the task's position"
 _ALWAYS = "changes of a row are always merged within a batch"
 _SQL_MODE = "each statement is read with the sql_mode of its own session"
 _LAG = "the lag is measured from the binlog"
@@ -175,16 +182,10 @@ NO_EFFECT: tuple[NoEffect, ...] = (
     NoEffect("sources.*.auto-fix-gtid", _OLD),
     NoEffect("sources.*.meta-dir", _OLD),
     NoEffect("sources.*.tracer", _OLD),
-    NoEffect(
-        "sources.*.enable-relay",
-        "the task reads the binlog from the source, which must keep its files until then"
-        " (`replicator status` shows how close it is to purging them)",
-        values=(True,),
-    ),
-    NoEffect("sources.*.relay-dir", _NO_RELAY),
-    NoEffect("sources.*.relay-binlog-name", _NO_RELAY),
-    NoEffect("sources.*.relay-binlog-gtid", _NO_RELAY),
-    NoEffect("sources.*.purge", _NO_RELAY),
+    NoEffect("sources.*.enable-relay", _NO_RELAY, values=(True,), unless="relay-dir"),
+    NoEffect("sources.*.relay-binlog-name", _RELAY_START),
+    NoEffect("sources.*.relay-binlog-gtid", _RELAY_START),
+    NoEffect("sources.*.purge", _NO_RELAY, unless="relay-dir"),
     NoEffect("sources.*.checker", "a source that fails is restarted with increasing delays"),
 )
 
@@ -222,8 +223,16 @@ def find_no_effect(data: object) -> Iterator[tuple[Path, str]]:
         if mode not in entry.modes:
             continue
         for path, value in select(data, entry.pattern):
-            if entry.applies(value):
+            if entry.applies(value) and not _stands_beside(data, path, entry.unless):
                 yield path, f"has no effect: {entry.why}"
+
+
+def _stands_beside(data: object, path: Path, key: str) -> bool:
+    """Whether a key is given in the same section."""
+    section: Any = data
+    for step in path[:-1]:
+        section = section[step]
+    return bool(key) and section.get(key) not in NOT_GIVEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,17 @@ _SHADOW_TABLES = (r"^_(.+)_(?:new|gho)$",)
 _TRASH_TABLES = (r"^_(.+)_(?:ghc|del|old)$",)
 
 
+class RelayPurge(Section):
+    """When files of the relay log are deleted. Files that the task still needs always stay."""
+
+    interval: Annotated[Whole, Field(ge=1)] = 3600
+    """Seconds between two looks."""
+    expires: Annotated[Whole, Field(ge=0)] = 0
+    """Hours after which a file is deleted. 0: its age does not matter."""
+    remain_space: Annotated[Whole, Field(ge=0)] = 15
+    """GiB of free disk space; if there is less, the oldest files are deleted."""
+
+
 class Source(Section):
     """One upstream server."""
 
@@ -59,15 +70,16 @@ class Source(Section):
     tracer: dict[str, Any] = Field(default_factory=dict)
     """Tracing in old versions of DM."""
     enable_relay: Flag = False
-    """Keep a local copy of the binlog (relay log)."""
+    """Keep a local copy of the binlog (relay log) in `relay-dir`, and read it instead of the
+    source. Without it, the copy begins when the source is about to purge what the task needs."""
     relay_dir: str = ""
-    """Directory of the relay log."""
+    """Directory of the relay log. Empty: there is none."""
     relay_binlog_name: str = ""
     """Binlog file where the relay log starts."""
     relay_binlog_gtid: str = ""
     """GTID set where the relay log starts."""
-    purge: dict[str, Any] = Field(default_factory=dict)
-    """Purging of the relay log."""
+    purge: RelayPurge = Field(default_factory=lambda: RelayPurge())
+    """Deletion of files of the relay log that the task no longer needs."""
     checker: dict[str, Any] = Field(default_factory=dict)
     """Automatic resume of a paused task."""
 

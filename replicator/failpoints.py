@@ -17,6 +17,14 @@ from enum import StrEnum
 class Failpoint(StrEnum):
     """Every step at which the process may die; a test hits each."""
 
+    RELAY_WRITTEN = "relay-written"
+    """Events are in a file of the relay; a power failure may still undo that."""
+    RELAY_SYNCED = "relay-synced"
+    """They survive a power failure."""
+    RELAY_ROTATED = "relay-rotated"
+    """A file of the relay is complete, the next one is not begun."""
+    RELAY_PURGED = "relay-purged"
+    """The relay has deleted one file of several."""
     SEGMENT_READ = "segment-read"
     """A chunk was read from the binlog, nothing is known of it elsewhere."""
     BATCH_SUBMITTED = "batch-submitted"

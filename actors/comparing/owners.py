@@ -182,7 +182,8 @@ async def shards_of_targets(
         target: [owner.member for owner in found.owners] for target, found in (owners or {}).items()
     }
     # Without a copy of its own, a task finds rows on the target that it has not written.
-    complete = saved is not None and saved.copy is not None
+    uncopied = saved is not None and saved.copy is None
+    complete = saved is not None and not uncopied
     read = {source.source: source for source in saved.sources} if saved is not None else {}
     behind = {
         source.source_id: await _behind(source, read[source.source_id])
@@ -198,7 +199,7 @@ async def shards_of_targets(
             found[target],
             _filtered(roster, sources),
             recorded=saved is not None and bool(found[target].query),
-            loaded=found[target].before or (saved is not None and saved.copy is None),
+            loaded=uncopied if (before := found[target].before) is None else before,
         )
         for target, roster in rosters.items()
     }

@@ -10,7 +10,11 @@ from typing import TypeVar
 import anyio.to_thread
 
 from actors.task_setup import SEGMENT_MAX_BYTES, SEGMENT_TARGET_BYTES, SourceSetup, binlog_source
-from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
+from replicator.binlog.connection.dump_connection import (
+    BinlogConnection,
+    BinlogSource,
+    binlog_connection,
+)
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.events.anchor_event import FIRST_EVENT
 from replicator.binlog.parser.prepared_transactions import PreparedPlaces
@@ -52,7 +56,7 @@ async def look_up(
 
     def connect(start: SourcePosition | GtidStart) -> BinlogConnection:
         connection = BinlogConnection(
-            BinlogSource(setup.address, setup.server_id, server, _HEARTBEAT, _READ_TIMEOUT),
+            BinlogSource(setup.address, setup.replica.server_id, server, _HEARTBEAT, _READ_TIMEOUT),
             start,
             bare=True,
         )
@@ -122,7 +126,7 @@ async def anchor_before(
     The reader, which reads on from the same file, tells in that case what is wrong. Raises
     DatabaseUnavailableError.
     """
-    connection = BinlogConnection(
+    connection = binlog_connection(
         binlog_source(setup, server), SourcePosition(BinlogPosition(file, FIRST_EVENT)), bare=True
     )
     try:

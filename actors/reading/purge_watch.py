@@ -15,6 +15,7 @@ from pymysql.err import MySQLError
 from actors.faults import COPY_AGAIN, FatalError, begin_again, of_source
 from actors.reading.idle_streams import IdleStream, IdleStreams
 from actors.reading.source_faults import restore_files
+from actors.reading.source_relay import SourceRelay
 from actors.reading.unread_shards import UnreadShards
 from replicator.binlog.positions.position import BinlogFile, BinlogPosition, Distance, distance
 from replicator.mysql.connection.answers import understood
@@ -65,12 +66,14 @@ class PurgeWatch:
         addresses: Mapping[str, DatabaseAddress],
         need: Callable[[str], BinlogNeed | None],
         unread: UnreadShards | None = None,
+        relays: Mapping[str, SourceRelay] | None = None,
     ) -> None:
-        """``unread``: looks at the shards of the same sources, as often."""
+        """``unread``: looks at the shards of the same sources, as often. ``relays``: of sources."""
         self.distances: dict[str, Distance] = {}
         self._connections = {source: Connection(a) for source, a in addresses.items()}
-        self._need = need
+        self.need = need
         self._unread = unread
+        self.relays = relays or {}
         self._idle = IdleStreams()
         self._told: dict[tuple[str, bool], int] = {}
         self._refused: set[str] = set()
@@ -91,7 +94,7 @@ class PurgeWatch:
                 connection.close()
 
     async def _look(self, source: str, connection: Connection) -> None:
-        need = self._need(source)
+        need = self.need(source)
         if need is None:
             return
         try:
@@ -109,11 +112,14 @@ class PurgeWatch:
             return
         if end is not None:
             self._compare(source, need.idle, BinlogPosition(end.file, end.offset))
+        relay = self.relays.get(source)
+        if relay is not None:
+            await relay.keep((need.position, *need.prepared))
         self._look_at_prepared(source, need, files)
         found = distance(need.position, files)
         if found is None:
             self.distances.pop(source, None)
-            if need.waits_for:
+            if need.waits_for and not self._relayed(source, need.position):
                 self._fail(source, _purged(source, need, files), need)
             return
         self.distances[source] = found
@@ -139,7 +145,10 @@ class PurgeWatch:
         reason: str,
     ) -> None:
         """Warn where a position is near to being purged, once for each file that goes."""
-        if found is None or not found.files_behind or found.files_left > NEAR_FILES:
+        near = found is not None and found.files_behind and found.files_left <= NEAR_FILES
+        if near and key[0] in self.relays:
+            self.relays[key[0]].begin(position)
+        if found is None or not near or self._relayed(key[0], position):
             self._told.pop(key, None)
         elif self._told.get(key) != found.files_left:
             self._told[key] = found.files_left
@@ -155,11 +164,17 @@ class PurgeWatch:
                 reason=reason,
             )
 
+    def _relayed(self, source: str, position: BinlogPosition) -> bool:
+        """Whether the task does not need the source for what comes after a position."""
+        return source in self.relays and self.relays[source].has(position)
+
     def _compare(self, source: str, idle: IdleStream | None, end: BinlogPosition) -> None:
         left = self._idle.left_behind(source, idle, end)
         if left is not None:
             position = str(left.position)
             self._log.info("source.reopened", source=source, position=position, end=str(end))
+            if source in self.relays:
+                self.relays[source].reconnect()
             left.reopen()
 
     def _fail(self, source: str, fault: FatalError, need: BinlogNeed) -> None:

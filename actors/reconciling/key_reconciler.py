@@ -36,10 +36,9 @@ from replicator.binlog.errors import OtherServerError
 from replicator.checks.checked_task import TaskToCheck
 from replicator.checks.schema.shard_roster import UnreadShard
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.held_shards import HeldShards
 from replicator.downstream.meta.reconciliations import RECONCILIATION_TABLE, queue_reconciliation
-from replicator.downstream.meta.row_owners import owned_by
+from replicator.downstream.meta.row_owners import all_owned_by
 from replicator.downstream.meta.tracked_keys import MANY_KEYS, TRACKED_KEY_TABLE, tracked_targets
 from replicator.downstream.rows.transaction import OutOfPatienceError
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
@@ -322,9 +321,7 @@ class KeyReconciler:
         sources = {member.source for member in members}
         with closing(Connection(address_of(self._task.target_database))) as connection:
             meta = MetaStore(connection, self._meta.schema, self._meta.task, self._meta.lease)
-            copies = await CopyStore(meta).copies()
-            exact = all(source in copies and copies[source].done for source in sources)
-            exact = exact and await owned_by(meta, target, members)
+            exact = await all_owned_by(meta, target, members)
             if not exact or self._task.on_unproven_change != "reconcile":
                 raise unknown_keys(target, error) from error
             async with meta.saving() as transaction:

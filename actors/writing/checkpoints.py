@@ -13,7 +13,7 @@ from attrs import define, field
 from actors.lock_state import dump_group
 from actors.messages import GroupSaved
 from actors.writing.segment_tracker import SegmentTracker
-from replicator.binlog.positions.position import SourcePosition
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.downstream.meta.checkpoint import AlsoSaved, Checkpoint, MetaStore
 from replicator.downstream.meta.held_shards import HELD_TABLE, HeldShards, replace_held
 from replicator.downstream.meta.row_owners import RowOwnerStore
@@ -87,6 +87,14 @@ class CheckpointSaver:
         self._low_watermarks |= low_watermarks
         self.saved |= {s: f"{c.file}:{c.offset}" for s, c in checkpoints.items()}
         self.saved_at = time.monotonic()
+
+    def needed(self, source: str) -> tuple[BinlogPosition, ...]:
+        """Return the positions that the saved state of a source needs; empty if none is saved."""
+        saved = self._newest.get(source)
+        if saved is None or not saved.file:
+            return ()
+        prepared = map(BinlogPosition.parse, saved.prepared)
+        return (BinlogPosition(saved.file, saved.offset), *prepared)
 
     async def save_low_watermarks(self) -> None:
         """Save the low watermarks alone. Raises as `save`.

@@ -318,8 +318,8 @@ class DdlRunner:
                 known = replace(known, shard_only=(*known.shard_only, *again))
             why = (
                 f"the task finds rows by their values in {', '.join(columns)}, and may"
-                " not delete rows of the target that have other values there: it has not copied"
-                " the shards, or the target has rows of others"
+                " not delete rows of the target that have other values there: they may be those"
+                " of others, as the target had rows before, or has rows of dropped shards"
             )
         if columns and not begun and (numbered or not answered):
             raise _unproven(ddl, columns, statement, why, stops=stops)
@@ -330,10 +330,8 @@ class DdlRunner:
         that a reconciliation deletes rows which only the target has; otherwise none."""
         number = self._registry.target(target)
         members = frozenset(map(self._registry.member, self._registry.members_of(number)))
-        sources = frozenset(member.source for member in members)
-        targets = self._executor.targets
-        exact = await targets.copied(sources) and await targets.owned_by(target, members)
-        return sources if exact else frozenset()
+        exact = await self._executor.targets.all_owned_by(target, members)
+        return frozenset(member.source for member in members) if exact else frozenset()
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
         zone = ddl.context.time_zone

@@ -26,7 +26,7 @@ from actors.sharding.pessimistic.lock_messages import (
     Unlock,
 )
 from actors.sharding.pessimistic.open_locks import held_shards, lock_id, open_lock
-from actors.sharding.pessimistic.shown_items import note_shown
+from actors.sharding.pessimistic.shown_items import QuietLooks, note_shown
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from replicator.binlog.segments.row_events import merged
@@ -109,6 +109,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._blocked = tools.blocked
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}
         self._executing: set[int] = set()
+        self._quiet = QuietLooks(self.mailbox)
         self._budget = HoldBudget(tools.writer.settings.batch_bytes // HELD_PART_OF_A_BATCH)
         # The places up to which groups of former runs had read.
         self._had_read: dict[tuple[str, int], Place] = {}
@@ -281,7 +282,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             for source in sorted(await self._earlier.learn(message, self.locks[message.target])):
                 self._units[source].restart()
         else:
-            await self._advance(message.target)
+            await self._advance(message.target, quiet=message.quiet)
         self._look_again()
 
     async def _wait_for_others(self, ahead: TableAhead) -> None:
@@ -304,7 +305,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._resolved.set()
         self._resolved = anyio.Event()
 
-    async def _advance(self, target: int) -> None:
+    async def _advance(self, target: int, *, quiet: bool = False) -> None:
         """Decide agreed items and execute decided ones, as far as possible now."""
         lock = self.locks[target]
         if lock.target in self._blocked:
@@ -317,7 +318,10 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             return
         if lock.late is not None:
             await self._decided(target, lock.resolve_late(self._resumes()))
-        note_shown(self._registry, lock, self._groups_of(target).values())
+        groups = self._groups_of(target).values()
+        if note_shown(self._registry, lock, groups, quiet=quiet) and not quiet:
+            assert self._jobs is not None
+            self._quiet.add(target, self._jobs, lambda: self._resolved)
         lock.look()
         self._watch_conflict(target, lock)
         if lock.agreed:

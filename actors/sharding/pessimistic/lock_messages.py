@@ -16,9 +16,13 @@ from replicator.sharding.pessimistic.group import Group
 
 @dataclass(frozen=True, slots=True)
 class GroupChanged:
-    """Group to coordinator: an item was recorded, a member joined or left, a cutover was passed."""
+    """Group to coordinator: an item was recorded, a member joined or left, a cutover was passed.
+
+    ``quiet``: from the coordinator, when no shard has made a schema change for some seconds.
+    """
 
     target: int
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)

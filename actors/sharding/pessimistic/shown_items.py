@@ -8,15 +8,28 @@ a shard that is like the others again after several of their items: a CHECK is a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+import anyio
+from anyio.abc import TaskGroup
+from attrs import define, field
+
+from actors.actor import Mailbox
 from actors.lock_state import ShardStatement
+from actors.sharding.pessimistic.earlier_versions import OTHERS_SECONDS
 from actors.sharding.pessimistic.group import PessimisticGroup
 from actors.sharding.pessimistic.item_numbers import candidates, run_of
-from replicator.mysql.names import TableName
-from replicator.schema.effects.shown_changes import refuses_no_more, shows_change, shows_outcome
+from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
+from replicator.mysql.names import TableName, folded
+from replicator.schema.effects.shown_changes import (
+    refuses_no_more,
+    shows_change,
+    shows_outcome,
+    shows_result,
+)
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.structure import Table, differences
+from replicator.sharding.optimistic.column_order import takes
 from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 
@@ -28,24 +41,41 @@ def note_shown(
     registry: SchemaRegistry,
     lock: TargetLock[TableName, ShardStatement],
     actors: Iterable[PessimisticGroup],
-) -> None:
-    """Note in the groups of a target which members show the next item."""
+    *,
+    quiet: bool = False,
+) -> bool:
+    """Note in the groups of a target which members show the next item.
+
+    Args:
+        quiet: no shard has made a schema change for some seconds.
+
+    Returns:
+        Whether other members may show it when that is so.
+    """
     found = [*candidates(lock)]
     if not found or lock.pending is not None:
-        return
+        return False
     text = found[0][1].text
     open_items = {source: _open_items(lock.groups[source]) for source in lock.sources}
     same = (one for one in found if one[1].text == text)
     run = run_of(registry, lock, *max(same, key=lambda one: open_items[one[0]][one[1].member]))
     if not run:
-        return
+        return False
+    compared, unshown = -len(run) if quiet else len(run), False
     for actor in actors:
         group = actor.group
         if group.known != lock.version:
             continue
-        for name in group.unlooked(text, len(run)):
+        for name in group.unlooked(text, compared):
             own = registry.held(actor.numbers[name], group.seen.transaction).certain
-            group.show(name, text, len(run), shows=own is not None and shows_next(run, own))
+            # If it has shown the item before, it shows this one by the same items of the others.
+            may_show = quiet or group.known in group.members[name].optional
+            shows = own is not None and (
+                shows_next(run, own) or (may_show and shows_when_quiet(run, own))
+            )
+            group.show(name, text, compared, shows=shows)
+        unshown |= not group.made(text)
+    return unshown
 
 
 def _open_items(group: Group[TableName, ShardStatement]) -> Counter[TableName]:
@@ -75,3 +105,59 @@ def shows_next(run: Sequence[tuple[str, Table, Table]], own: Table) -> bool:
             return True
         tables.append(after)
     return False
+
+
+def shows_when_quiet(run: Sequence[tuple[str, Table, Table]], own: Table) -> bool:
+    """Whether a table is like another one after some of that one's next items.
+
+    Unlike `shows_next`, the items may add columns and drop them again, and give columns other
+    types for a while. If the shard had yet to make them itself, rows of it could be refused.
+    """
+    for _, _, after in run[:MOST_UNDONE]:
+        if not _keeps_values(own, after):
+            return False
+        if shows_result(run[0][1], after, own):
+            return True
+    return False
+
+
+def _keeps_values(own: Table, there: Table) -> bool:
+    """Whether a table has the columns of another one, takes all of its values, and needs no others.
+
+    NULL may be refused: a target that has NULLs refuses the item, too.
+    """
+    if not refuses_no_more(there, own):
+        return False
+    wider = {folded(column.name): column for column in there.columns}
+    for column in own.columns:
+        wide = wider.pop(folded(column.name), None)
+        if wide is None or wide.generated != column.generated or not takes(wide, column):
+            return False
+    return not any(
+        folded(column.name) in wider and not column.nullable and column.default is None
+        for column in there.definition.columns
+    )
+
+
+@define(eq=False)
+class QuietLooks:
+    """Has locks looked at again when no shard has made a schema change for some seconds."""
+
+    _coordinator: Mailbox[LockMessage]
+    _targets: set[int] = field(factory=set, init=False)
+
+    def add(self, target: int, jobs: TaskGroup, change: Callable[[], anyio.Event]) -> None:
+        """Have a target looked at; ``change`` returns the event of the next change of any lock."""
+        if not self._targets:
+            jobs.start_soon(self._wait, change)
+        self._targets.add(target)
+
+    async def _wait(self, change: Callable[[], anyio.Event]) -> None:
+        quiet = False
+        while not quiet:
+            with anyio.move_on_after(OTHERS_SECONDS) as scope:
+                await change().wait()
+            quiet = scope.cancelled_caught
+        for target in self._targets:
+            self._coordinator.tell(GroupChanged(target, quiet=True))
+        self._targets.clear()

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import anyio.to_thread
+
 from actors.counts import TaskCounts
 from actors.faults import Parts
 from actors.filtered_columns import FilteredColumns
@@ -100,7 +102,15 @@ async def resources_of(
                 blocked,
             )
         finally:
+            await _close_relays(setups.values())
             await tracker.close()
     finally:
         meta.close()
         sessions.close()
+
+
+async def _close_relays(setups: Collection[SourceSetup]) -> None:
+    relays = [setup.relay for setup in setups if setup.relay is not None and setup.relay.started]
+    with anyio.CancelScope(shield=True):
+        for relay in relays:
+            await anyio.to_thread.run_sync(relay.close)

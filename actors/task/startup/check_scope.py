@@ -75,7 +75,7 @@ def _source(setup: SourceSetup, checkpoint: Checkpoint | None, task: Task) -> So
         address=setup.address,
         router=setup.router,
         routes=setup.routes,
-        server_id=setup.server_id,
+        server_id=setup.replica.server_id,
         start=_start(setup, checkpoint, follows_copy=task.task_mode != "incremental"),
         reads_binlog=task.task_mode != "full",
         copies_rows=task.task_mode != "incremental",

@@ -15,6 +15,7 @@ from actors.lock_state import load_group
 from actors.messages import GroupSaved
 from actors.reading.binlog_lookups import anchor_before, gtids_told, look_up
 from actors.reading.source_faults import refuse_other_server
+from actors.reading.source_relay import begin_relay
 from actors.reading.uncopied_members import uncopied_members
 from actors.refusals import refusal
 from actors.saved_position import saved_position
@@ -108,6 +109,7 @@ async def _load(
         _report_unused(setup, tables)
         if checkpoint is not None:
             start = _from_checkpoint(setup, registry, checkpoint, server)
+            begin_relay(setup, server, start.read_from)
             await refuse_uncopied(
                 setup, registry, meta, upstream, server, start.read_from, tables, blocked
             )

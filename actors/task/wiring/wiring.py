@@ -16,6 +16,7 @@ from actors.reading.online_ddl import OnlineDdl
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
 from actors.reading.side_effects import SideEffects
 from actors.reading.source_reader import ReaderTools, SourceReader, SourceSettings
+from actors.reading.source_relay import SourceRelay, begin_relay
 from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
 from actors.reading.unread_shards import UnreadShards
@@ -208,13 +209,34 @@ async def wire(
         )
         units[source] = SourceUnit(source, start, writer, coordination, make_reader)
     need = partial(_need, writer, coordination, units, stopped, moved)
-    addresses = {source: setup.address for source, setup in resources.setups.items()}
-    watch = PurgeWatch(
-        addresses, need, UnreadShards(addresses, registry, resources.counts.unreadable)
-    )
-    ends = partial(binlog_ends, {source: addresses[source] for source in units})
+    watch = _watch(resources, need, _relays(resources, writer, starts))
+    ends = partial(binlog_ends, {source: resources.setups[source].address for source in units})
     mover = TargetMover(moved, renames, meta, writer, coordination, units, tuple(stopped), ends)
     return RunningTask(writer, coordination, mover, units, stopped, watch, overrides, validator)
+
+
+def _watch(
+    resources: Resources,
+    need: Callable[[str], BinlogNeed | None],
+    relays: Mapping[str, SourceRelay],
+) -> PurgeWatch:
+    addresses = {source: setup.address for source, setup in resources.setups.items()}
+    unread = UnreadShards(addresses, resources.registry, resources.counts.unreadable)
+    return PurgeWatch(addresses, need, unread, relays)
+
+
+def _relays(
+    resources: Resources, writer: BatchedWriter, starts: Mapping[str, SourceStart]
+) -> dict[str, SourceRelay]:
+    """The relays of the sources that have one; those that are wanted begin."""
+    found = {}
+    for source, start in starts.items():
+        setup = resources.setups[source]
+        begin_relay(setup, start.server, start.read_from)
+        if setup.relay is not None:
+            saved = partial(writer.checkpoints.needed, source)
+            found[source] = SourceRelay(setup, setup.relay, start.server, saved)
+    return found
 
 
 def _apply_safely(

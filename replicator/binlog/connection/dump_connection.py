@@ -14,8 +14,8 @@ import ssl
 import struct
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 import pymysql
@@ -64,6 +64,16 @@ FARTHEST: Final = 1 << 32
 _SETTINGS: Final = set_session({"sql_select_limit": NO_SELECT_LIMIT})
 
 
+class BinlogRelay(Protocol):
+    """A copy of a source's binlog."""
+
+    def connection(
+        self, source: BinlogSource, start: SourcePosition | GtidStart, *, bare: bool
+    ) -> BinlogConnection:
+        """Return a connection that reads from the copy if it can."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class BinlogSource:
     """A source as its binlog is asked for.
@@ -71,7 +81,7 @@ class BinlogSource:
     ``server_id`` is ours, and must be unique among the source and its replicas. ``expected``: the
     server that wrote what was read before; None: any. ``heartbeat`` is after how many seconds an
     idle source reports its position, ``read_timeout`` after how many a silent connection counts as
-    lost: the longer one of the two.
+    lost: the longer one of the two. ``relay``: has a copy of the binlog.
     """
 
     address: DatabaseAddress
@@ -79,6 +89,7 @@ class BinlogSource:
     expected: ServerIdentity | None = None
     heartbeat: float = 2.0
     read_timeout: float = 20.0
+    relay: BinlogRelay | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.read_timeout <= self.heartbeat:
@@ -164,6 +175,10 @@ class BinlogConnection:
             available=self._available() if code == ER.MASTER_FATAL_ERROR_READING_BINLOG else "",
         )
 
+    def mistrust(self) -> bool:
+        """Have later connections read from elsewhere; False if there is nothing else."""
+        return False
+
     def close(self) -> None:
         """Close the connection, from any thread and at any time, without waiting for the server.
 
@@ -232,6 +247,11 @@ class BinlogConnection:
         self._check_identity(info)
         self._check_place(info)
         gtid = self._start.gtid or ("" if self._bare else self._ask_gtid(info))
+        self._ask_binlog(info)
+        return info, gtid
+
+    def _ask_binlog(self, info: ServerInfo) -> None:
+        """Ask for the binlog."""
         self._negotiate(info)
         # A MySQL forgets who registered when the dump ends. Where none is asked for, that one stays
         # for ever, as a replica whose session is gone: 5.6 looks into it for SHOW SLAVE HOSTS, and
@@ -243,7 +263,6 @@ class BinlogConnection:
         self._read_answer()
         self._socket = self._connection._sock
         self._socket.setblocking(False)
-        return info, gtid
 
     def _check_identity(self, info: ServerInfo) -> None:
         """Raise OtherServerError or OtherBinlogError where the start is not one of this server."""
@@ -454,6 +473,15 @@ class BinlogConnection:
         if not files:
             return "It has no binlogs."
         return f"It has {files[0][0]} to {files[-1][0]} (up to position {files[-1][1]})."
+
+
+def binlog_connection(
+    source: BinlogSource, start: SourcePosition | GtidStart, *, bare: bool = False
+) -> BinlogConnection:
+    """Return a connection to a source, or to its relay. Parameters as of `BinlogConnection`."""
+    if source.relay is not None:
+        return source.relay.connection(source, start, bare=bare)
+    return BinlogConnection(source, start, bare=bare)
 
 
 def _packet(command: int, body: bytes) -> bytes:

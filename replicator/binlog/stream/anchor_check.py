@@ -43,6 +43,8 @@ class AnchorCheck:
             raise self._gone(str(error)) from error
         finally:
             self.close()
+        if not found and self._connection.mistrust():
+            raise StreamLostError(f"The relay has another event at {self._anchor}.")
         if not found:
             raise self._gone("something else stands there, or nothing.")
         return self._anchor.offset != FIRST_EVENT

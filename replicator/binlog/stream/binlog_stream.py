@@ -11,10 +11,19 @@ from typing import Protocol
 
 import pymysql
 
-from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
+from replicator.binlog.connection.dump_connection import (
+    BinlogConnection,
+    BinlogSource,
+    binlog_connection,
+)
 from replicator.binlog.connection.framing import PacketBuffer
 from replicator.binlog.connection.source_server import Flavor, PreparedAtSource, ServerInfo
-from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
+from replicator.binlog.errors import (
+    BinlogError,
+    DamagedStreamError,
+    PurgedError,
+    StreamLostError,
+)
 from replicator.binlog.events.xa_events import Xid
 from replicator.binlog.parser.assembler import SegmentAssembler
 from replicator.binlog.parser.file_state import FileState
@@ -74,6 +83,10 @@ class PreparedReading:
             yield from _group(connection, at, checksums=info.checksum == "CRC32")
         except PurgedError:
             self.purged.append(at)
+        except BinlogError as error:
+            if connection.mistrust():
+                raise StreamLostError(f"The relay is damaged. {error}") from error
+            raise
         finally:
             connection.close()
 
@@ -129,7 +142,7 @@ class BinlogStream:
         self._packets = PacketBuffer()
         self._assembler: SegmentAssembler | None = None
         self._failure: BinlogError | None = None
-        self._connect = partial(BinlogConnection, source)
+        self._connect = partial(binlog_connection, source)
         self._connection = self._connect(start)
         self._places = places
         self._prepared = PreparedReading(self._connect, () if places else start.prepared)
@@ -181,6 +194,8 @@ class BinlogStream:
             # Read again behind the last segment: nothing of this one is needed.
             raise
         except BinlogError as error:
+            if isinstance(error, DamagedStreamError) and self._connection.mistrust():
+                raise StreamLostError(f"The relay is damaged. {error}") from error
             whole = assembler.rescue()
             if whole is None:
                 raise

@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterable
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.downstream.ddl.value_safeguards import numbered_rows
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.reconciliations import queued_columns
-from replicator.downstream.meta.row_owners import owned_by
+from replicator.downstream.meta.row_owners import all_owned_by, owned_by
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import Member, TableName
@@ -55,7 +54,6 @@ class TargetReader:
         """As `replicator.downstream.meta.row_owners.owned_by`."""
         return await owned_by(self._meta, target, members)
 
-    async def copied(self, sources: Collection[str]) -> bool:
-        """Return whether the task has copied these sources, so a target has only their rows."""
-        copies = await CopyStore(self._meta).copies()
-        return all(source in copies and copies[source].done for source in sources)
+    async def all_owned_by(self, target: TableName, members: Collection[Member]) -> bool:
+        """As `replicator.downstream.meta.row_owners.all_owned_by`."""
+        return await all_owned_by(self._meta, target, members)

@@ -1,12 +1,14 @@
 """The shards that each target may have rows of, in a meta table.
 
 The name of a shard is saved before its first row is written, and stays when its table is dropped.
-So a comparison knows every shard that a row of the target can come from.
+So a comparison knows every shard that a row of the target can come from. With the first shard of a
+target, it is saved whether the target has rows already: those are of nobody that the task knows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 from pymysql.err import MySQLError
 
 from replicator.downstream.meta.checkpoint import MEMBER_TABLE, MetaStore
+from replicator.downstream.meta.chunks import COPY_TABLE, CopyStore
 from replicator.downstream.meta_table import MetaTable
 from replicator.mysql.connection.asyncio_connection import Connection, Transaction
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
@@ -33,7 +36,10 @@ MarksOf = Callable[[Member], str]
 """The `RowMarks` of a shard's rows, as text."""
 
 NOBODY = ""
-"""The saved source of rows that a target had before the task wrote the first one."""
+"""The saved source of rows that a target had before the task wrote the first one.
+
+Such a record has *ended* if there were rows; otherwise it says that the target had none.
+"""
 
 _ROWS = 500
 
@@ -74,7 +80,9 @@ class RowOwnerStore:
         for event, some in groupby(changes, key=lambda change: change.event):
             match event:
                 case OwnerEvent.HAS:
-                    await self._put(transaction, list(some), "0", "ended")
+                    members = list(some)
+                    await self._note_before(transaction, members)
+                    await self._put(transaction, members, "0", "ended")
                 case OwnerEvent.ENDED:
                     await self._put(transaction, list(some), "1", "1")
                 case _:
@@ -85,6 +93,27 @@ class RowOwnerStore:
     def saved(self, count: int) -> None:
         """Note that so many changes are committed."""
         self._owners.saved(count)
+
+    async def _note_before(self, transaction: Transaction, changes: Sequence[OwnerChange]) -> None:
+        """Note of targets that get their first shard whether they have rows already."""
+        sources: dict[TableName, set[str]] = {}
+        for change in changes:
+            assert change.member is not None
+            sources.setdefault(change.target, set()).add(change.member.source)
+        known = await transaction.fetch(
+            f"SELECT DISTINCT target_schema, target_table FROM {self._table}"
+        )
+        new = sources.keys() - {TableName(*name) for name in known}
+        if not new:
+            return
+        copied = await transaction.fetch(f"SELECT source FROM {self._meta.table(COPY_TABLE)}")
+        # The transaction would not see a table that was created after its first query.
+        with closing(Connection(self._meta.connection.address)) as session:
+            for target in sorted(new):
+                filled = await _has_rows(session, target)
+                # Without a copy, the rows may be those of the shards.
+                if not filled or sources[target] <= {str(source) for (source,) in copied}:
+                    await _note(transaction, self._table, target, filled=filled)
 
     async def _put(
         self, transaction: Transaction, changes: Sequence[OwnerChange], ended: str, again: str
@@ -109,7 +138,14 @@ class RowOwnerStore:
     async def _change(self, transaction: Transaction, change: OwnerChange) -> None:
         of_target = f"FROM {self._table} WHERE target_schema = %s AND target_table = %s"
         if change.event is OwnerEvent.EMPTIED:
-            await transaction.fetch(f"DELETE {of_target} AND ended = 1", tuple(change.target))
+            await transaction.fetch(
+                f"DELETE {of_target} AND ended = 1 AND source <> %s", (*change.target, NOBODY)
+            )
+            await transaction.fetch(
+                f"UPDATE {self._table} SET ended = 0"
+                " WHERE target_schema = %s AND target_table = %s AND source = %s",
+                (*change.target, NOBODY),
+            )
             return
         assert change.member is not None
         place = (change.member.source, *change.member.name)
@@ -140,17 +176,22 @@ async def note_rows_before(
     table = meta.table(ROW_OWNER_TABLE)
     async with meta.saving() as transaction:
         for target in filled:
-            await transaction.fetch(
-                f"REPLACE INTO {table} (target_schema, target_table, source, schema_name,"
-                " table_name, ended, marks) VALUES (%s, %s, %s, '', '', 1, '')",
-                (*target, NOBODY),
-            )
+            await _note(transaction, table, target, filled=True)
         for target in empty:
-            await transaction.fetch(
-                f"DELETE FROM {table} WHERE target_schema = %s AND target_table = %s"
-                " AND source = %s",
-                (*target, NOBODY),
-            )
+            await _note(transaction, table, target, filled=False)
+
+
+async def _note(transaction: Transaction, table: str, target: TableName, *, filled: bool) -> None:
+    await transaction.fetch(
+        f"REPLACE INTO {table} (target_schema, target_table, source, schema_name, table_name,"
+        " ended, marks) VALUES (%s, %s, %s, '', '', %s, '')",
+        (*target, NOBODY, int(filled)),
+    )
+
+
+async def _has_rows(connection: Connection, target: TableName) -> bool:
+    found = await _fetch(connection, f"SELECT 1 FROM {target.quoted} LIMIT 1")
+    return bool(found)
 
 
 async def forget_owners(meta: MetaStore, transaction: Transaction, target: TableName) -> None:
@@ -166,13 +207,36 @@ async def owned_by(meta: MetaStore, target: TableName, members: Collection[Membe
 
     Raises DatabaseUnavailableError and the server's error.
     """
+    owners = await _owners(meta, target)
+    return all(not ended and (nobody or m in members) for m, nobody, ended in owners)
+
+
+async def all_owned_by(meta: MetaStore, target: TableName, members: Collection[Member]) -> bool:
+    """Whether all rows of a target are known to be those of these shards, so that rows that only
+    the target has may be deleted: it had none before, or the task has copied the shards.
+
+    Raises DatabaseUnavailableError and the server's error.
+    """
+    if not await owned_by(meta, target, members):
+        return False
+    if any(nobody for _, nobody, _ in await _owners(meta, target)):
+        return True
+    copies = await CopyStore(meta).copies()
+    sources = {member.source for member in members}
+    return all(source in copies and copies[source].done for source in sources)
+
+
+async def _owners(meta: MetaStore, target: TableName) -> list[tuple[Member, bool, bool]]:
+    """Each saved owner of a target: the shard, whether it is `NOBODY`, whether it has ended."""
     rows = await meta.connection.fetch(
         f"SELECT source, schema_name, table_name, ended FROM {meta.table(ROW_OWNER_TABLE)}"
         " WHERE target_schema = %s AND target_table = %s",
         tuple(target),
     )
-    owners = ((Member(source, TableName(*name)), int(ended)) for source, *name, ended in rows)
-    return all(member in members and not ended for member, ended in owners)
+    return [
+        (Member(source, TableName(*name)), source == NOBODY, bool(int(ended)))
+        for source, *name, ended in rows
+    ]
 
 
 OwnerRow = tuple[str, ...]
@@ -187,13 +251,13 @@ class SavedOwners:
         owners: the shards, also members that no row was applied of.
         query: reads the saved rows again; empty if the meta table does not exist.
         rows: what the query returned.
-        before: the target had rows before the task wrote the first one.
+        before: whether the target had rows before the task wrote the first one; None if unknown.
     """
 
     owners: tuple[RowOwner, ...] = ()
     query: bytes = b""
     rows: frozenset[OwnerRow] = frozenset()
-    before: bool = False
+    before: bool | None = None
 
 
 async def read_owners(
@@ -214,7 +278,7 @@ async def read_owners(
     rows = await _fetch(connection, f"SELECT target_schema, target_table, {_FIELDS} FROM {table}")
     found: dict[TableName, dict[Member, RowOwner]] = {}
     texts: dict[TableName, set[OwnerRow]] = {}
-    before: set[TableName] = set()
+    before: dict[TableName, bool] = {}
     for target_schema, target_table, source, *name in member_rows:
         member = Member(source, TableName(*name))
         found.setdefault(TableName(target_schema, target_table), {})[member] = RowOwner(member)
@@ -224,7 +288,7 @@ async def read_owners(
         owners = found.setdefault(target, {})
         texts.setdefault(target, set()).add(owner_row(row))
         if source == NOBODY:
-            before.add(target)
+            before[target] = bool(int(ended))
             continue
         member = Member(source, TableName(own_schema, own_table))
         owners[member] = RowOwner(member, bool(ended), load_marks(marks))
@@ -233,7 +297,7 @@ async def read_owners(
             tuple(owners[member] for member in sorted(owners)),
             _query(table, target) if rows is not None else b"",
             frozenset(texts.get(target, ())),
-            target in before,
+            before.get(target),
         )
         for target, owners in found.items()
     }

@@ -33,8 +33,13 @@ def shows_outcome(before: Table, after: Table, own: Table) -> bool:
     What some of them have made and others have undone does not count. False if the outcome
     concerns rows.
     """
+    return not differences(before, after) and shows_result(before, after, own)
+
+
+def shows_result(before: Table, after: Table, own: Table) -> bool:
+    """Whether a table shows all that several changes have made of another one, columns included."""
     old, new, shown = before.definition, after.definition, own.definition
-    if differences(before, after) or differences(before, own) or [*new.all_unknown]:
+    if differences(after, own) or [*new.all_unknown]:
         return False
     if any(getattr(old, part) != getattr(new, part) for part in _WHOLE):
         return False

@@ -35,6 +35,10 @@ LIVES = {
 
 
 ELSEWHERE = {
+    Failpoint.RELAY_WRITTEN,
+    Failpoint.RELAY_SYNCED,
+    Failpoint.RELAY_ROTATED,
+    Failpoint.RELAY_PURGED,
     Failpoint.VERIFICATION_SAVED,
     Failpoint.TABLES_ADDED,
     Failpoint.COPY_BEGUN,
@@ -84,9 +88,8 @@ ELSEWHERE = {
 """Steps of the full copy, of coordinated DDL, of online schema changes, of rows that move and of
 another server that takes over: `test_copy_crashes`, `test_copy_ddl_crashes`,
 `test_shard_ddl_crashes`, `test_optimistic`, `test_online_ddl_crashes`,
-`test_moved_rows_crashes`, `test_failover_crashes`, `test_reconcile`, `test_killed_switch` and
-`test_retire_command` die at
-them."""
+`test_moved_rows_crashes`, `test_failover_crashes`, `test_relay_crashes`, `test_reconcile`,
+`test_killed_switch` and `test_retire_command` die at them."""
 
 
 def test_every_step_is_hit() -> None:

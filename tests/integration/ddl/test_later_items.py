@@ -55,14 +55,20 @@ async def test_a_shard_that_has_a_key_makes_a_later_change_first(
 
 RUNS = [
     ("ADD CONSTRAINT c CHECK (a > 0)", "DROP CONSTRAINT c"),
+    ("ADD c INT NOT NULL DEFAULT 3 FIRST", "DROP c"),
+]
+MORE_RUNS = [
     ("ALTER a SET DEFAULT 7", "ALTER a DROP DEFAULT"),
     ("ADD KEY k (a)", "COMMENT = 'x'", "DROP KEY k", "COMMENT = ''"),
+    ("ADD c TEXT", "ADD d INT DEFAULT 5 AFTER id", "DROP c", "DROP d"),
+    ("MODIFY a INT NOT NULL", "MODIFY a INT"),
+    ("MODIFY a BIGINT", "ADD c TEXT", "MODIFY a INT", "DROP c"),
 ]
 
 
 @pytest.mark.parametrize("itself", [False, True], ids=["never", "later"])
 @pytest.mark.parametrize(
-    "run", [RUNS[0], *(pytest.param(r, marks=pytest.mark.slow) for r in RUNS[1:])]
+    "run", [*RUNS, *(pytest.param(run, marks=pytest.mark.slow) for run in MORE_RUNS)]
 )
 async def test_no_lock_waits_for_a_shard_that_lacks_what_the_others_have_undone(
     merging: Merging, run: tuple[str, ...], *, itself: bool
@@ -72,12 +78,17 @@ async def test_no_lock_waits_for_a_shard_that_lacks_what_the_others_have_undone(
     merging.generation()
     async with merging.running() as generation:
         await merging.caught_up(generation)
-        merging.do(*(f"ALTER TABLE x_2 {change}" for change in run))
+        for number, change in enumerate(run):
+            merging.do(
+                f"ALTER TABLE x_2 {change}", f"INSERT INTO x_2 (id, a) VALUES ({40 + number}, 1)"
+            )
         merging.do("INSERT INTO x_2 VALUES (2, 2)", "ALTER TABLE x_2 ADD b INT DEFAULT 5")
         merging.do("INSERT INTO x_2 VALUES (3, 3, 3)", "INSERT INTO x_1 VALUES (11, 1)")
         await settles(lambda: open_locks(generation), [f"{merging.database}.x:{len(run) + 1}"])
         for number, change in enumerate(run if itself else ()):
-            merging.do(f"ALTER TABLE x_1 {change}", f"INSERT INTO x_1 VALUES ({20 + number}, 1)")
+            merging.do(
+                f"ALTER TABLE x_1 {change}", f"INSERT INTO x_1 (id, a) VALUES ({20 + number}, 1)"
+            )
         merging.do("ALTER TABLE x_1 ADD b INT DEFAULT 5", "INSERT INTO x_1 VALUES (30, 3, 3)")
         await settles(merging.differences, {})
 

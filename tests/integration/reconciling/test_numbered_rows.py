@@ -154,12 +154,13 @@ async def test_a_row_0_that_gets_a_number(
     await ends_equal(merging, "UPDATE x_1 SET v = 2 WHERE v = 1")
 
 
-async def test_rows_of_a_target_that_was_not_copied_are_not_numbered(
+async def test_rows_that_a_target_had_before_the_task_are_not_numbered(
     merging_from: MergingFrom, mariadb_source: DatabaseServer
 ) -> None:
     """Rows with other numbers must go, and they may be those of others."""
     merging = merging_from(mariadb_source)
     merging.create("t", "(a INT)")
+    merging.on(merging.target, "INSERT INTO t VALUES (9)")
 
     async def run() -> None:
         async with merging.running() as generation:
@@ -169,4 +170,51 @@ async def test_rows_of_a_target_that_was_not_copied_are_not_numbered(
 
     found = await fault_of(run())
     assert found.event == "ddl.other-values"
-    assert "has not copied" in found.message
+    assert "the target had rows before" in found.message
+
+
+@MODES
+async def test_rows_of_tables_that_are_created_while_the_task_runs(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    """The task has created their target itself, so it has no other rows."""
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = mode
+    merging.create("x", "(id INT PRIMARY KEY)")
+    merging.shards("y", 2)
+    async with merging.running() as generation:
+        for n in (1, 2):
+            merging.do(f"CREATE TABLE y_{n} (id INT, v INT)")
+            merging.do(f"INSERT INTO y_{n} SELECT {100 * n} + seq, seq FROM seq_1_to_20")
+        await merging.check(generation)
+    for n in (1, 2):
+        merging.do(
+            *step(n),
+            NUMBERED.format(f"y_{n}"),
+            f"UPDATE y_{n} SET v = -1 WHERE id % 3 = 1",
+            f"DELETE FROM y_{n} WHERE id % 5 = 0",
+        )
+    await ends_equal(merging)
+
+
+async def test_rows_of_others_that_a_created_table_meets(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    """They stay, although the task has copied all of its shards."""
+    merging = merging_from(mariadb_source)
+    merging.mode = "all"
+    merging.create("x", "(id INT PRIMARY KEY)")
+    merging.shards("y", 1)
+    merging.on(merging.target, "CREATE TABLE y (id INT, v INT)", "INSERT INTO y VALUES (9, 9)")
+
+    async def run() -> None:
+        async with merging.running() as generation:
+            await merging.copied(generation)
+            merging.do("CREATE TABLE y_1 (id INT, v INT)", "INSERT INTO y_1 VALUES (1, 1)")
+            merging.do(NUMBERED.format("y_1"))
+            await merging.caught_up(generation)
+            await until_reconciled(merging, generation)
+
+    found = await fault_of(run())
+    assert found.event == "ddl.other-values"
+    assert merging.on(merging.target, "SELECT COUNT(*) FROM y WHERE id = 9") == ((1,),)

@@ -133,6 +133,7 @@ async def test_a_server_that_takes_over_the_address_is_noticed(
         assert len(rows_of(target_server, f"{db}.t")) == 2
 
 
+@pytest.mark.parametrize("relay", [False, True], ids=["", "relay"])
 @pytest.mark.parametrize(
     ("kind", "options", "reset", "by_gtid"),
     [
@@ -145,6 +146,7 @@ async def test_a_binlog_begun_anew_while_the_task_runs_is_noticed(
     options: dict[str, str | None],
     reset: str,
     by_gtid: bool,
+    relay: bool,
     start_server: StartServer,
     spark: SparkContext,
     target_server: DatabaseServer,
@@ -160,6 +162,8 @@ async def test_a_binlog_begun_anew_while_the_task_runs_is_noticed(
     begin(source, db, rows=0)
     values = task_dict(db, {"a": source}, target_server, schema=db, target_schema=db)
     values["sources"][0]["enable-gtid"] = by_gtid
+    if relay:
+        values["sources"][0] |= {"relay-dir": str(tmp_path / "relay"), "enable-relay": True}
     task = load(tmp_path, values)
 
     async def run() -> None:

@@ -16,11 +16,15 @@ def test_safe_mode_for_a_time_is_warned_about(tmp_path: Path, duration: str) -> 
     assert ":9: mysql-instances[0].syncer.safe-mode-duration: has no effect: rows and" in warning
 
 
-def test_a_relay_log_is_warned_about(tmp_path: Path) -> None:
+def test_a_relay_log_without_a_folder_is_warned_about(tmp_path: Path) -> None:
     text = TASK.replace("    from:", "    enable-relay: true\n    from:")
     (warning,) = load(tmp_path, text).warnings
-    assert ":6: sources[0].enable-relay: has no effect: the task reads the binlog from" in warning
+    assert ":6: sources[0].enable-relay: has no effect: without `relay-dir` the task" in warning
     assert load(tmp_path, text.replace("relay: true", "relay: false")).warnings == ()
+    relay = "relay: true\n    relay-dir: /r\n    purge: {expires: 24}"
+    task = load(tmp_path, text.replace("relay: true", relay))
+    assert task.warnings == ()
+    assert task.sources[0].purge.expires == 24
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,80 @@
+"""The relay of a source while a task follows it: when it begins, and what may be purged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import anyio.to_thread
+import structlog
+
+from actors.task_setup import SourceSetup, binlog_source
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.relay.relay import Relay
+from replicator.binlog.relay.relay_log import RelaySize
+from replicator.mysql.server.identity import ServerIdentity
+
+
+def begin_relay(
+    setup: SourceSetup, server: ServerIdentity, start: SourcePosition | GtidStart
+) -> None:
+    """Start the relay of a source if it has one that is enabled, or was used before."""
+    relay = setup.relay
+    if relay is not None and relay.wanted and isinstance(start, SourcePosition):
+        relay.start(binlog_source(setup, server), start.binlog)
+
+
+class SourceRelay:
+    """The relay of one source. Each method takes the positions that the task needs in memory."""
+
+    def __init__(
+        self,
+        setup: SourceSetup,
+        relay: Relay,
+        server: ServerIdentity,
+        saved: Callable[[], Sequence[BinlogPosition]],
+    ) -> None:
+        """``saved``: returns the positions that the saved state needs; none: it is not known."""
+        self._setup = setup
+        self._relay = relay
+        self._server = server
+        self._saved = saved
+        self._log = structlog.get_logger().bind(source=setup.source)
+
+    def has(self, position: BinlogPosition) -> bool:
+        """Whether the source may purge what comes after a position. Yes if it is not known yet."""
+        return self._relay.undecided or self._relay.has(position)
+
+    def begin(self, position: BinlogPosition) -> None:
+        """Start, since the source is about to purge what is needed from a position on."""
+        if not self._relay.started:
+            self._log.warning("relay.begun", position=str(position))
+            self._relay.start(binlog_source(self._setup, self._server), position)
+
+    def oldest_needed(self, needed: Sequence[BinlogPosition]) -> BinlogPosition | None:
+        """Return the oldest position that is still needed; None if nothing is saved yet."""
+        saved = self._saved()
+        return min((*saved, *needed), key=lambda position: position.key) if saved else None
+
+    def size(self) -> RelaySize | None:
+        """As `Relay.size`."""
+        return self._relay.size()
+
+    def reconnect(self) -> None:
+        """Have the relay prove again that its files are of the source's binlog."""
+        self._relay.reconnect()
+
+    async def keep(self, needed: Sequence[BinlogPosition]) -> None:
+        """Start if it is wanted, and delete the files that nothing needs, as the settings say."""
+        if self._relay.wanted and not self._relay.started:
+            self._relay.start(binlog_source(self._setup, self._server), needed[0])
+        oldest = self.oldest_needed(needed)
+        if oldest is None:
+            return
+        try:
+            gone = await anyio.to_thread.run_sync(self._relay.purge, oldest)
+        except OSError as error:
+            self._log.warning("relay.failed", error=str(error))
+            return
+        if gone:
+            self._log.info("relay.purged", files=gone, needed=str(oldest))

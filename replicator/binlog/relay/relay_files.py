@@ -1,0 +1,179 @@
+"""The files of a relay: byte-exact copies of a server's binlog files, with its names and offsets.
+
+So a position means the same in both, and the servers' own tools can read the files. Each file
+begins at the beginning of the server's file. Only the last one grows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from replicator.binlog.errors import BinlogError
+from replicator.binlog.events.event_header import HEAD, HEADER_SIZE, EventType
+from replicator.binlog.events.structural_events import Checksum, read_checksum
+from replicator.binlog.positions.position import FILE_HEADER, BinlogPosition
+from replicator.binlog.relay.relay_kernel import RelayCursor, pass_whole
+from replicator.kernels.compiled import Bytes, record_of
+from replicator.kernels.crc32 import TABLES
+
+MAGIC = b"\xfebin"
+"""The first bytes of a binlog file."""
+_LONGEST_FORMAT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class FileEnd:
+    """The end of a file, and its last whole event, which begins at ``last``."""
+
+    file: str
+    end: int
+    last: int
+    event: bytes
+
+
+def sequence_of(file: str) -> int:
+    """Return the number of a file; -1 if its name has none."""
+    number = file.rpartition(".")[2]
+    return int(number) if number.isdecimal() else -1
+
+
+def binlog_files(folder: Path) -> list[str]:
+    """Return the names of the newest files without a gap between their numbers, oldest first."""
+    try:
+        names = sorted((n for n in os.listdir(folder) if sequence_of(n) >= 0), key=sequence_of)
+    except FileNotFoundError:
+        return []
+    first = len(names) - 1
+    while first > 0 and sequence_of(names[first - 1]) + 1 == sequence_of(names[first]):
+        first -= 1
+    return names[max(first, 0) :]
+
+
+def read_format(file: int) -> bytes:
+    """Return the format description with which an open file begins; empty if it has none."""
+    head = os.pread(file, _LONGEST_FORMAT, FILE_HEADER)
+    if len(head) < HEADER_SIZE:
+        return b""
+    kind, size, _ = HEAD.unpack_from(head)
+    return head[:size] if kind == EventType.FORMAT_DESCRIPTION and size <= len(head) else b""
+
+
+def has_checksums(description: bytes) -> bool:
+    """Whether the events of a file end with a checksum, by its format description."""
+    return read_checksum(description) is Checksum.CRC32
+
+
+def cut_torn_end(folder: Path) -> FileEnd | None:
+    """Cut off what a crash has left behind the last whole event; None if no file is left.
+
+    A last file without a whole event is removed. Raises OSError.
+    """
+    for name in reversed(binlog_files(folder)):
+        path = folder / name
+        found = _whole_end(path)
+        if found is not None:
+            if found.end < path.stat().st_size:
+                os.truncate(path, found.end)
+            return found
+        path.unlink()
+    return None
+
+
+def _whole_end(path: Path) -> FileEnd | None:
+    with path.open("rb") as file:
+        description = read_format(file.fileno())
+        if not description or os.pread(file.fileno(), FILE_HEADER, 0) != MAGIC:
+            return None
+        data: Bytes = np.memmap(file, np.uint8, "r")
+        checks = has_checksums(description)
+        cursor = RelayCursor(at=FILE_HEADER, end=len(data), offset=FILE_HEADER, checks=checks)
+        pass_whole(data, record_of(cursor), TABLES)
+        if cursor.at == FILE_HEADER:
+            return None
+        return FileEnd(
+            path.name, cursor.offset, cursor.last, data[cursor.last : cursor.at].tobytes()
+        )
+
+
+class FileWriter:
+    """Appends whole events to one file at a time. All methods raise OSError."""
+
+    def __init__(self, folder: Path, file: str, offset: int) -> None:
+        """``offset``: the end of the file; 0 if it is to be made."""
+        self.file = file
+        self.offset = offset
+        flags = os.O_WRONLY | os.O_CLOEXEC | (0 if offset else os.O_CREAT | os.O_TRUNC)
+        self._descriptor = os.open(folder / file, flags, 0o640)
+        self._dirty = False
+        if not offset:
+            self.write(memoryview(MAGIC))
+            _sync_folder(folder)
+
+    def write(self, data: memoryview) -> None:
+        """Append bytes; if they do not all fit, none of them stay."""
+        written = 0
+        try:
+            while written < len(data):
+                self._dirty = True
+                at = self.offset + written
+                written += os.pwrite(self._descriptor, data[written:], at)
+        except OSError:
+            os.ftruncate(self._descriptor, self.offset)
+            raise
+        self.offset += written
+
+    def sync(self) -> None:
+        """Have the file survive a power failure up to here."""
+        if self._dirty:
+            os.fsync(self._descriptor)
+            self._dirty = False
+
+    def close(self) -> None:
+        """Close the file; what is not synchronized may be lost in a power failure."""
+        os.close(self._descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def files_to_purge(
+    files: list[tuple[str, int, float]],
+    needed: BinlogPosition,
+    *,
+    written_before: float,
+    missing_space: int,
+) -> Iterator[str]:
+    """Return the files to delete: old ones, then as many as free ``missing_space`` bytes.
+
+    Args:
+        files: name, bytes and time of the last change of each file, oldest first.
+        needed: the oldest position that is still needed. Its file stays, and all after it.
+        written_before: seconds since the epoch; 0: no file is too old.
+    """
+    for name, size, changed in files[:-1]:
+        if sequence_of(name) >= needed.sequence:
+            return
+        if changed >= written_before and missing_space <= 0:
+            return
+        missing_space -= size
+        yield name
+
+
+def refuse_gap(file: str, offset: int, event: bytes) -> None:
+    """Raise BinlogError unless an event begins at an offset of its file."""
+    _, size, end = HEAD.unpack_from(event)
+    if end and end != (offset + size) % (1 << 32):
+        raise BinlogError(
+            f"The source left events out: the copy of {file} ends at {offset}, and the next event"
+            f" ends at {end} and has {size} bytes."
+        )

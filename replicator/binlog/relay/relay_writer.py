@@ -1,0 +1,311 @@
+"""The writer of a relay: copies the binlog of a source into files, in a thread of its own."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from zlib import crc32
+
+import numpy as np
+import pymysql
+import structlog
+
+from replicator.binlog.connection.dump_connection import FARTHEST, BinlogConnection, BinlogSource
+from replicator.binlog.connection.framing import PacketBuffer
+from replicator.binlog.errors import (
+    BinlogError,
+    ChecksumError,
+    OtherBinlogError,
+    PurgedError,
+    StreamLostError,
+)
+from replicator.binlog.events.event_header import (
+    CHECKSUM_SIZE,
+    CRC_RESIDUE,
+    FLAG_ARTIFICIAL,
+    FLAGS,
+    HEAD,
+    HEADER_SIZE,
+    EventType,
+)
+from replicator.binlog.events.structural_events import read_rotate
+from replicator.binlog.positions.position import FILE_HEADER, BinlogPosition, SourcePosition
+from replicator.binlog.relay.relay_files import (
+    FileEnd,
+    FileWriter,
+    cut_torn_end,
+    has_checksums,
+    refuse_gap,
+)
+from replicator.binlog.relay.relay_kernel import NO_ROOM, RelayCursor, unpack
+from replicator.binlog.relay.relay_log import RelayLog
+from replicator.failpoints import Failpoint, reach
+from replicator.kernels.compiled import Bytes, record_of
+from replicator.kernels.crc32 import TABLES
+from replicator.mysql.server.identity import ServerIdentity
+
+_SYNC_SECONDS = 1.0
+_LOST_WAIT = (0.5, 15.0)
+"""Seconds before connecting again: at first, and at most."""
+_FAILED_WAIT = 15.0
+"""Seconds before trying again where something has to be done, as with a full disk."""
+_LONGEST_END = 5.0
+"""Seconds to wait for the end of the thread."""
+_HEARTBEATS = (EventType.HEARTBEAT, EventType.HEARTBEAT_V2)
+_ROOM = 4 << 20
+
+
+def folder_of(identity: ServerIdentity) -> str:
+    """Return the name of a server's folder. MariaDB has no UUID."""
+    return identity.server_uuid or f"server-id-{identity.server_id}"
+
+
+class RelayWriter:
+    """Writes a relay from the end of its files on, or from the file of ``position``.
+
+    ``source``: with a server id of its own. If the source's binlog does not go on where the files
+    end, they are set aside, and new ones begun.
+    """
+
+    def __init__(self, relay: RelayLog, source: BinlogSource, position: BinlogPosition) -> None:
+        self._relay = relay
+        self._source = source
+        self._position = position
+        self._end: FileEnd | None = None
+        self._connection: BinlogConnection | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"relay {source}", daemon=True)
+        self._log = structlog.get_logger().bind(source=relay.settings.source)
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._thread.start()
+
+    def reconnect(self) -> None:
+        """Connect again, and compare the last event with that of the source."""
+        connection = self._connection
+        if connection is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """End it, and wait until it has ended, but not for a server that does not answer."""
+        self._stop.set()
+        self._relay.close()
+        if self._connection is not None:
+            self._connection.close()
+        self._thread.join(_LONGEST_END)
+
+    def _run(self) -> None:
+        pause, failure = _LOST_WAIT[0], ""
+        try:
+            while not self._stop.is_set():
+                before = self._relay.tail
+                try:
+                    self._follow()
+                except StreamLostError as error:
+                    self._relay.interrupt(str(error), failed=False)
+                    moved = self._relay.tail != before
+                    pause = _LOST_WAIT[0] if moved else min(2 * pause, _LOST_WAIT[1])
+                    self._stop.wait(pause)
+                except (BinlogError, OSError, pymysql.MySQLError) as error:
+                    self._relay.interrupt(str(error), failed=True)
+                    if str(error) != failure:
+                        failure = str(error)
+                        self._log.warning("relay.failed", error=failure)
+                    self._stop.wait(_FAILED_WAIT)
+        finally:
+            self._relay.interrupt("Its writer has ended.", failed=True)
+            self._relay.unlock()
+
+    def _follow(self) -> None:
+        relay = self._relay
+        if relay.folder is None:
+            assert self._source.expected is not None
+            relay.open(relay.settings.folder / folder_of(self._source.expected))
+            assert relay.folder is not None
+            self._end = cut_torn_end(relay.folder)
+        try:
+            self._copy()
+        except (OtherBinlogError, PurgedError) as error:
+            if self._end is None or relay.proven:
+                raise
+            aside = relay.set_aside()
+            self._log.warning("relay.set-aside", folder=str(aside), error=str(error))
+            self._end = None
+            self._copy()
+
+    def _copy(self) -> None:
+        """Copy the binlog behind the end of the files, until the connection is lost."""
+        end = self._end
+        file = end.file if end else self._position.file
+        start = end.last if end and end.last < FARTHEST else FILE_HEADER
+        at = SourcePosition(BinlogPosition(file, start))
+        self._connection = connection = BinlogConnection(self._source, at, bare=True)
+        if self._stop.is_set():
+            return
+        copy: _Copy | None = None
+        try:
+            info, _ = connection.open()
+            copy = _Copy(self._relay, at.binlog, end, checks=info.checksum == "CRC32")
+            packets = PacketBuffer()
+            while True:
+                packets.received(connection.receive(packets.room(), wait=True))
+                copy.take(packets)
+                if packets.failure is not None:
+                    raise connection.failure(packets.failure.code, packets.failure.message)
+        finally:
+            connection.close()
+            if copy is not None:
+                self._end = copy.close()
+
+
+class _Copy:
+    """The events of one connection on their way into files.
+
+    It begins with the last event that the files have: it must be the same at the source.
+    """
+
+    def __init__(
+        self, relay: RelayLog, at: BinlogPosition, end: FileEnd | None, *, checks: bool
+    ) -> None:
+        assert relay.folder is not None
+        self._relay = relay
+        self._folder = relay.folder
+        self._end = end
+        self._file = at.file
+        self._offset = at.offset
+        self._last = end.last if end else FILE_HEADER
+        self._checks = checks
+        self._writer = FileWriter(relay.folder, end.file, end.end) if end else None
+        self._out: Bytes = np.empty(_ROOM, np.uint8)
+        self._synced_at = time.monotonic()
+
+    def take(self, packets: PacketBuffer) -> None:
+        """Write the events that were received. Raises BinlogError, OSError."""
+        while True:
+            if self._writer is not None and self._end is None and not packets.continued:
+                self._take_run(packets)
+            event = packets.next_event()
+            if event is None:
+                break
+            self._take_event(event)
+        if time.monotonic() - self._synced_at >= _SYNC_SECONDS:
+            self._sync()
+
+    def close(self) -> FileEnd | None:
+        """Close the files, and return their end; what was written survives a power failure."""
+        writer = self._writer
+        if writer is None or self._end is not None:
+            return self._end
+        try:
+            self._sync()
+        finally:
+            writer.close()
+        with (self._folder / writer.file).open("rb") as file:
+            event = os.pread(file.fileno(), writer.offset - self._last, self._last)
+        return FileEnd(writer.file, writer.offset, self._last, event)
+
+    def _sync(self) -> None:
+        if self._writer is not None:
+            reach(Failpoint.RELAY_WRITTEN)
+            self._writer.sync()
+            reach(Failpoint.RELAY_SYNCED)
+        self._synced_at = time.monotonic()
+
+    def _take_run(self, packets: PacketBuffer) -> None:
+        """Write events as long as nothing is odd about them."""
+        stopped = NO_ROOM
+        while stopped == NO_ROOM:
+            cursor = RelayCursor(
+                at=packets.at,
+                end=packets.end,
+                sequence=packets.sequence,
+                offset=self._offset,
+                checks=self._checks,
+            )
+            stopped = unpack(packets.data, self._out, record_of(cursor), TABLES)
+            packets.at, packets.sequence = cursor.at, cursor.sequence
+            if not cursor.filled:
+                return
+            self._write(self._out.data[: cursor.filled], cursor.last)
+
+    def _write(self, data: memoryview, last: int) -> None:
+        if self._writer is None:
+            reach(Failpoint.RELAY_ROTATED)
+            self._writer = FileWriter(self._folder, self._file, 0)
+        self._writer.write(data)
+        self._offset, self._last = self._writer.offset, last
+        self._relay.advance(self._file, self._offset)
+        if not self._relay.proven:
+            self._relay.prove()
+
+    def _take_event(self, event: bytes) -> None:
+        kind, size, end = HEAD.unpack_from(event)
+        if size != len(event):
+            raise BinlogError(f"An event of {len(event)} bytes says that it has {size}.")
+        artificial = bool(FLAGS.unpack_from(event, 17)[0] & FLAG_ARTIFICIAL)
+        if kind == EventType.FORMAT_DESCRIPTION:
+            self._checks = has_checksums(event)
+        if self._checks and crc32(event) != CRC_RESIDUE:
+            raise ChecksumError(f"The checksum of an event at {self._file}:{self._offset} is wrong")
+        if kind == EventType.MARIADB_START_ENCRYPTION:
+            raise BinlogError(
+                "The source encrypts its binlog files (encrypt_binlog): a relay can't copy them."
+            )
+        if kind in _HEARTBEATS:
+            self._take_heartbeat(kind, end, event)
+        elif artificial and kind == EventType.ROTATE:
+            body = event[HEADER_SIZE : -CHECKSUM_SIZE if self._checks else None]
+            self._rotate(*read_rotate(body))
+        elif artificial or (kind == EventType.FORMAT_DESCRIPTION and self._offset != FILE_HEADER):
+            # It is in no file, or at the beginning of the file.
+            return
+        elif self._end is not None:
+            self._compare(self._end, event)
+        else:
+            refuse_gap(self._file, self._offset, event)
+            self._write(memoryview(event), self._offset)
+
+    def _take_heartbeat(self, kind: int, end: int, event: bytes) -> None:
+        missing = (end - self._offset) % (1 << 32)
+        if kind == EventType.HEARTBEAT and end and 0 < missing < 1 << 31:
+            raise BinlogError(f"The source left out events before {self._file}:{end}.")
+        self._relay.heartbeat(event)
+
+    def _rotate(self, file: str, offset: int) -> None:
+        """Another file follows; the first event of its kind only names the file."""
+        if self._end is not None and file == self._end.file and offset == self._offset:
+            return
+        if self._end is not None or offset != FILE_HEADER:
+            raise OtherBinlogError(f"The source sends {file} from {offset} on, not {self._file}.")
+        if self._writer is not None:
+            if file == self._file:
+                return
+            self._sync()
+            self._writer.close()
+            self._writer = None
+        self._file, self._offset = file, FILE_HEADER
+
+    def _compare(self, end: FileEnd, event: bytes) -> None:
+        """The first event is the last one of the files."""
+        if self._offset < end.last:
+            # A file beyond 4 GiB is sent from its beginning.
+            self._offset += len(event)
+            return
+        if self._offset != end.last or not _are_equal(event, end.event):
+            raise OtherBinlogError(
+                f"The event at {end.file}:{end.last} is another one at the source than in the"
+                " relay: its binlog was reset, or another server answers."
+            )
+        self._offset, self._end = end.end, None
+        self._relay.advance(end.file, end.end)
+        self._relay.prove()
+
+
+def _are_equal(event: bytes, other: bytes) -> bool:
+    """Whether two events are the same. A server changes flags and checksum of a format description
+    when it closes the file."""
+    if event[4] != EventType.FORMAT_DESCRIPTION:
+        return event == other
+    return event[:17] == other[:17] and event[19:-CHECKSUM_SIZE] == other[19:-CHECKSUM_SIZE]

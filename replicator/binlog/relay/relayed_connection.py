@@ -1,0 +1,250 @@
+"""A connection that gets the binlog from a relay's files if these have it, else from the source."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from zlib import crc32
+
+import numpy as np
+
+from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
+from replicator.binlog.connection.framing import FIRST_PACKET, FULL_PACKET
+from replicator.binlog.connection.source_server import ServerInfo
+from replicator.binlog.errors import StreamLostError
+from replicator.binlog.events.event_header import (
+    CHECKSUM_SIZE,
+    FLAG_ARTIFICIAL,
+    HEADER_SIZE,
+    SIZE,
+    U32,
+    EventType,
+)
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import FILE_HEADER, BinlogPosition, SourcePosition
+from replicator.binlog.relay.relay_files import has_checksums, read_format
+from replicator.binlog.relay.relay_kernel import RelayCursor, pack
+from replicator.binlog.relay.relay_log import RelayLog, Tail
+from replicator.kernels.compiled import Bytes, record_of
+
+_ROOM = 1 << 20
+_LOOK = 1.0
+"""Seconds between two looks whether the connection was closed."""
+_HEADER = struct.Struct("<IBIIIH")
+"""Of an event: time, type, server id, size, end position, flags."""
+
+
+class RelayedConnection(BinlogConnection):
+    """Gives the packets that the source would send.
+
+    It asks the source who it is, and for GTIDs, as any other connection does.
+    """
+
+    def __init__(
+        self,
+        source: BinlogSource,
+        relay: RelayLog,
+        start: SourcePosition | GtidStart,
+        *,
+        bare: bool = False,
+    ) -> None:
+        super().__init__(source, start, bare=bare)
+        self._relay = relay
+        self._files: _RelayPackets | None = None
+
+    @property
+    def asks_by_gtid(self) -> bool:
+        """Not of the relay, which has each offset."""
+        return self._files is None and super().asks_by_gtid
+
+    def mistrust(self) -> bool:
+        """As `BinlogConnection.mistrust`: all connections read from the source from now on."""
+        if self._files is not None:
+            self._relay.distrust()
+        return self._files is not None
+
+    def close(self) -> None:
+        """As `BinlogConnection.close`."""
+        super().close()
+        self._relay.wake()
+
+    def _open(self) -> tuple[ServerInfo, str]:
+        start = self._start
+        if isinstance(start, SourcePosition):
+            until = time.monotonic() + self._timeout
+            while not self._relay.decided(_LOOK) and time.monotonic() < until:
+                self._refuse_closed()
+            if self._relay.has(start.binlog):
+                self._files = _RelayPackets(self._relay, start)
+        return super()._open()
+
+    def _ask_binlog(self, info: ServerInfo) -> None:
+        if self._files is None:
+            super()._ask_binlog(info)
+            return
+        self._files.begin(checks=info.checksum == "CRC32")
+        self._connection.close()
+        self._connection = None
+
+    def receive(self, room: memoryview, *, wait: bool) -> int:
+        """As `BinlogConnection.receive`."""
+        if self._files is None:
+            return super().receive(room, wait=wait)
+        with self._using():
+            until = time.monotonic() + self._timeout
+            while not self._files.fill():
+                if not wait:
+                    return 0
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise StreamLostError(
+                        f"The relay of {self._source} got nothing for {self._timeout:g} s, not even"
+                        " a heartbeat."
+                    )
+                if self._files.wait(left):
+                    until = time.monotonic() + self._timeout
+                self._refuse_closed()
+            return self._files.give(room)
+
+    def _dispose(self) -> None:
+        super()._dispose()
+        if self._files is not None and self._busy.acquire(blocking=False):
+            self._files.close()
+            self._busy.release()
+
+
+class _RelayPackets:
+    """The packets of a relay's files from a position on."""
+
+    def __init__(self, relay: RelayLog, start: SourcePosition) -> None:
+        self._relay = relay
+        self._file = start.binlog.file
+        self._offset = start.binlog.offset
+        self._descriptor = -1
+        self._checks = False
+        self._sequence = FIRST_PACKET
+        self._seen = relay.state
+        self._beats = self._seen[0].beats
+        self._out: Bytes = np.empty(_ROOM, np.uint8)
+        self._pending = memoryview(b"")
+
+    def begin(self, *, checks: bool) -> None:
+        """``checks``: the first event, before the format description, has a checksum."""
+        self._checks = checks
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def give(self, room: memoryview) -> int:
+        """Put the next bytes into ``room``, and return how many."""
+        count = min(len(room), len(self._pending))
+        room[:count] = self._pending[:count]
+        self._pending = self._pending[count:]
+        return count
+
+    def wait(self, timeout: float) -> bool:
+        """Wait for more; returns whether something happened. Raises StreamLostError."""
+        seen = self._seen
+        self._relay.wait(seen, timeout)
+        return self._relay.state != seen
+
+    def fill(self) -> bool:
+        """Have bytes to give; False if there are none yet. Raises StreamLostError."""
+        while not self._pending:
+            self._seen = tail, _ = self._relay.state
+            if self._descriptor < 0:
+                if not self._open():
+                    return False
+            elif self._offset < (limit := self._limit(tail)):
+                self._read(limit)
+            elif (following := self._relay.next_file(self._file)) is not None:
+                self.close()
+                self._file, self._offset = following, FILE_HEADER
+            elif tail.beat and tail.beats != self._beats:
+                self._beats = tail.beats
+                self._frame(tail.beat)
+            else:
+                return False
+        return True
+
+    def _limit(self, tail: Tail) -> int:
+        """Up to where the file has whole events."""
+        return tail.offset if tail.file == self._file else os.fstat(self._descriptor).st_size
+
+    def _open(self) -> bool:
+        """Open the file, if the relay has come to the offset."""
+        place = BinlogPosition(self._file, self._offset)
+        folder = self._relay.folder
+        if folder is None or not self._relay.reached(place):
+            return False
+        try:
+            self._descriptor = os.open(folder / self._file, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise self._damaged(str(error)) from error
+        self._frame(_rotation(place, checks=self._checks))
+        if self._offset > FILE_HEADER:
+            description = read_format(self._descriptor)
+            if not description:
+                raise self._damaged("It has no format description.")
+            self._checks = has_checksums(description)
+            self._frame(_without_end(description))
+        return True
+
+    def _read(self, limit: int) -> None:
+        """Frame the next events of the file."""
+        data = np.frombuffer(self._bytes(min(limit - self._offset, _ROOM)), np.uint8)
+        cursor = RelayCursor(end=len(data), sequence=self._sequence)
+        pack(data, self._out, record_of(cursor))
+        if cursor.filled:
+            self._sequence = cursor.sequence
+            self._offset += cursor.at
+            self._pending = self._out.data[: cursor.filled]
+            return
+        size = SIZE.unpack_from(data.data, 9)[0] if len(data) >= HEADER_SIZE else 0
+        if size < HEADER_SIZE or self._offset + size > limit:
+            raise self._damaged(f"No event is at {self._offset}.")
+        event = self._bytes(size)
+        if event[4] == EventType.FORMAT_DESCRIPTION:
+            self._checks = has_checksums(event)
+        self._offset += size
+        self._frame(event)
+
+    def _bytes(self, count: int) -> bytes:
+        data = os.pread(self._descriptor, count, self._offset)
+        if len(data) < count:
+            raise self._damaged(f"It ends at {self._offset + len(data)}.")
+        return data
+
+    def _damaged(self, reason: str) -> StreamLostError:
+        self._relay.distrust()
+        return StreamLostError(f"The file {self._file} of the relay can't be read. {reason}")
+
+    def _frame(self, event: bytes) -> None:
+        """Frame one event, in as many packets as it takes."""
+        payload = b"\0" + event
+        packets = bytearray()
+        while True:
+            piece, payload = payload[:FULL_PACKET], payload[FULL_PACKET:]
+            packets += len(piece).to_bytes(3, "little") + bytes((self._sequence,)) + piece
+            self._sequence = self._sequence + 1 & 0xFF
+            if len(piece) < FULL_PACKET:
+                break
+        self._pending = memoryview(bytes(self._pending) + packets)
+
+
+def _rotation(place: BinlogPosition, *, checks: bool) -> bytes:
+    """The event that names the file, as a server makes it up."""
+    body = place.offset.to_bytes(8, "little") + place.file.encode()
+    size = HEADER_SIZE + len(body) + (CHECKSUM_SIZE if checks else 0)
+    event = _HEADER.pack(0, EventType.ROTATE, 0, size, 0, FLAG_ARTIFICIAL) + body
+    return event + U32.pack(crc32(event)) if checks else event
+
+
+def _without_end(description: bytes) -> bytes:
+    """A format description that is sent before a later event: it has no end position."""
+    event = description[:13] + U32.pack(0) + description[17:-CHECKSUM_SIZE]
+    return event + U32.pack(crc32(event))
