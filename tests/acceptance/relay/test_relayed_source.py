@@ -132,3 +132,28 @@ async def test_what_a_lock_needs_is_not_deleted(
                     await anyio.sleep(LOOK_SECONDS)
             estate.ddl("A2", "ADD c INT")
             await estate.settled()
+
+
+async def test_a_relay_that_is_not_continued_is_no_reason_to_keep_silent(
+    estate: ShardedEstate, source: DatabaseServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with capture_logs() as logged:
+        async with estate.merging():
+            estate.ddl("A1", "ADD c INT")
+            estate.insert("A1", "1, 1")
+            await estate.caught_up()
+            await purge(source)
+
+            def full(*_: object) -> int:
+                raise OSError("No space left on device")
+
+            monkeypatch.setattr("os.pwrite", full)
+            estate.insert("A1", "2, 1")
+            source.execute("FLUSH BINARY LOGS")
+            with anyio.fail_after(PATIENCE):
+                while "source.purge-near" not in [entry["event"] for entry in logged]:
+                    await anyio.sleep(LOOK_SECONDS)
+            monkeypatch.undo()
+            estate.ddl("A2", "ADD c INT")
+            await estate.settled()
+    assert "relay.failed" in [entry["event"] for entry in logged]
