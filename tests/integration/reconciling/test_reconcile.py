@@ -86,8 +86,10 @@ async def test_a_target_with_sources_in_safe_mode_is_not_cancelled(
         await until_reconciled(merging, generation)
 
 
-@pytest.mark.also_tidb
-@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+@pytest.mark.also_tidb(slow=True)
+@pytest.mark.parametrize(
+    "mode", ["pessimistic", "optimistic", pytest.param("", marks=pytest.mark.slow)]
+)
 async def test_existing_rows_get_the_moment_of_their_shards(
     merging_from: MergingFrom,
     mariadb_source: DatabaseServer,
@@ -117,8 +119,10 @@ async def test_existing_rows_get_the_moment_of_their_shards(
     assert all(entry["columns"] == ["c", "d"] for entry in events)
 
 
-@pytest.mark.also_tidb
-@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+@pytest.mark.also_tidb(slow=True)
+@pytest.mark.parametrize(
+    "mode", ["pessimistic", "optimistic", pytest.param("", marks=pytest.mark.slow)]
+)
 async def test_existing_rows_get_the_random_values_of_their_shards(
     merging_from: MergingFrom,
     mariadb_source: DatabaseServer,
@@ -165,7 +169,9 @@ async def get_random_values(merging: Merging, mode: str) -> None:
         await merging.check(generation)
 
 
-@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+@pytest.mark.parametrize(
+    "mode", ["pessimistic", "optimistic", pytest.param("", marks=pytest.mark.slow)]
+)
 async def test_a_queued_target_keeps_its_entry_when_it_gets_another_name(
     merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
 ) -> None:
@@ -184,7 +190,9 @@ async def test_a_queued_target_keeps_its_entry_when_it_gets_another_name(
         await until_reconciled(merging, generation)
 
 
-@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+@pytest.mark.parametrize(
+    "mode", ["pessimistic", "optimistic", pytest.param("", marks=pytest.mark.slow)]
+)
 async def test_rows_of_shards_that_wait_for_their_new_target_are_not_inserted(
     merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
 ) -> None:
@@ -211,7 +219,9 @@ async def test_rows_of_shards_that_wait_for_their_new_target_are_not_inserted(
 
 
 @pytest.mark.not_on_tidb("it changes no primary key that its rows are stored by")
-@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+@pytest.mark.parametrize(
+    "mode", ["pessimistic", "optimistic", pytest.param("", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("others", [False, True])
 async def test_values_of_a_key_are_reconciled_if_all_rows_are_the_shards(
     merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str, *, others: bool
