@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from replicator.relay_status import RelayStatus
 from replicator.status_values import ShapeError, plain, shaped
 
 TaskState = Literal[
@@ -83,14 +84,12 @@ class SourceStatus:
         position, gtid: the end of what the task has read.
         applied_position: a transaction boundary; the rows before it are applied, except held ones.
         saved_position: the same boundary as last saved, at which a restart begins.
-        lag_seconds: age of the oldest row read that is not on the target: queued, held or of a
-            blocked part. Without one, age of the newest event read; 0 if everything is read, None
-            before the first event. If the source is not read now, at most the time since everything
-            was.
-        rows, bytes: read since the process started.
+        lag_seconds: age of the oldest row read that is not on the target, else of the newest event
+            read; 0 if all is read, None before the first event, at most the time since all was.
         distance: that of the position at which a restart begins; None if unknown.
         prepared: positions of XA transactions that are neither committed nor rolled back so far.
-        transactions: transactions with applied rows.
+        rows, bytes: read since the process started. transactions: those with applied rows.
+        relay: None if it has no relay log.
         complete_position: a transaction boundary; all rows before it are applied, none is held.
         complete_gtid, complete_until: the same as a GTID set, and by the clock of the source.
     """
@@ -111,6 +110,7 @@ class SourceStatus:
     complete_position: str = ""
     complete_gtid: str = ""
     complete_until: datetime | None = None
+    relay: RelayStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import anyio
@@ -54,8 +54,8 @@ class ShardPlans:
 
     Args:
         statements: None if the binlog is not followed.
-        finds_holders: check the other shards of a target for a key that the target already has,
-            since members are copied again.
+        finds_holders: the targets whose other shards are asked for a key that the target already
+            has: its row may have moved, or is the member's own.
 
     Attributes:
         deferred: the members that can't be read by their former structure, with the reasons.
@@ -69,7 +69,7 @@ class ShardPlans:
         statements: CopyStatements | None,
         stream: RetryingStream,
         *,
-        finds_holders: bool,
+        finds_holders: Collection[TableName],
     ) -> None:
         self.deferred: dict[TableName, str] = {}
         self.key_dropped: set[TableName] = set()
@@ -175,7 +175,7 @@ class ShardPlans:
         return CopyState.DEFERRED if keyed else CopyState.LEFT_OUT
 
     def _other_shards_of(self, member: CopyMember) -> tuple[TargetShard, ...] | None:
-        if not self._finds_holders:
+        if member.target not in self._finds_holders:
             return None
         own = (self._setup.source, member.name)
         shards = self._targets[member.target].shards

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -24,14 +24,17 @@ from replicator.ddl.online.online_ddl import GhostHistory
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.chunks import ChunkRecord, CopyStore, ReadSpan
 from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
+from replicator.downstream.meta.row_owners import owned_by
 from replicator.failpoints import Failpoint, reach
+from replicator.mysql.column_types import EXACT_LITERALS
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.binlog_end import BinlogEnd
 from replicator.mysql.server.identity import server_identity
 from replicator.pipeline.copy.copy_writing import OnDuplicate
 from replicator.schema.registry.registry import CopyState
 from replicator.schema.structure.inspection import TableSize, table_sizes
+from replicator.schema.structure.structure import Table
 
 log = structlog.get_logger()
 
@@ -129,7 +132,8 @@ class SourceCopies:
             statements = CopyStatements(setup, start.server, start.position, ghosts)
         stream = RetryingStream(source, setup.address, start.server, self._progress)
         strict = self._on_duplicate[source] is OnDuplicate.ERROR
-        plans = ShardPlans(setup, targets, statements, stream, finds_holders=again and strict)
+        asked = await self._asked(targets, again=again) if strict else ()
+        plans = ShardPlans(setup, targets, statements, stream, finds_holders=asked)
         followed = start.position is not None
         if again:
             # A complete target is followed at once, so the small shards are copied first.
@@ -139,6 +143,19 @@ class SourceCopies:
         )
         held = [member for member in every if member.target in self._blocked]
         return SourceCopy(members, held, again, planner, plans, stream)
+
+    async def _asked(
+        self, targets: Mapping[TableName, CopyTarget], *, again: bool
+    ) -> Collection[TableName]:
+        """Return the targets where a row with the key of a copied one is replaced if no other shard
+        has the key: all of its rows are those of present shards."""
+        found = []
+        for name, target in targets.items():
+            shards = {Member(shard.source, shard.table) for shard in target.shards}
+            moves = self._follow and _has_exact_key(target.structure)
+            if again or (moves and await owned_by(self._meta, name, shards)):
+                found.append(name)
+        return found
 
     def _count_former(
         self, source: str, members: Sequence[CopyMember], records: Sequence[ChunkRecord]
@@ -305,3 +322,10 @@ def _listed(what: str, shards: Mapping[str, Sequence[TableName]]) -> str:
 
 
 _SHOWN = 5
+
+
+def _has_exact_key(target: Table) -> bool:
+    """Whether all shards compare values of the target's key as the target does."""
+    key = target.row_key.columns if target.row_key is not None else ()
+    columns = [target.column(name) for name in key]
+    return bool(columns) and all(c and c.sql_type.literal in EXACT_LITERALS for c in columns)

@@ -6,7 +6,7 @@ What it hears of a source's binlog also tells which streams are left behind (`Id
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 import structlog
@@ -71,9 +71,9 @@ class PurgeWatch:
         """``unread``: looks at the shards of the same sources, as often. ``relays``: of sources."""
         self.distances: dict[str, Distance] = {}
         self._connections = {source: Connection(a) for source, a in addresses.items()}
-        self._need = need
+        self.need = need
         self._unread = unread
-        self._relays = relays or {}
+        self.relays = relays or {}
         self._idle = IdleStreams()
         self._told: dict[tuple[str, bool], int] = {}
         self._refused: set[str] = set()
@@ -94,7 +94,7 @@ class PurgeWatch:
                 connection.close()
 
     async def _look(self, source: str, connection: Connection) -> None:
-        need = self._need(source)
+        need = self.need(source)
         if need is None:
             return
         try:
@@ -112,29 +112,34 @@ class PurgeWatch:
             return
         if end is not None:
             self._compare(source, need.idle, BinlogPosition(end.file, end.offset))
-        relay = self._relays.get(source)
+        relay = self.relays.get(source)
         if relay is not None:
             await relay.keep((need.position, *need.prepared))
         self._look_at_prepared(source, need, files)
         found = distance(need.position, files)
         if found is None:
             self.distances.pop(source, None)
-            if need.waits_for and not self._relayed(source, need.position):
-                self._fail(source, _purged(source, need, files), need)
+        else:
+            self.distances[source] = found
+        needed = self._of_source(source, need.position)
+        left = None if needed is None else distance(needed, files)
+        if needed is not None and left is None and need.waits_for:
+            need = replace(need, position=needed)
+            self._fail(source, _purged(source, need, files), need)
             return
-        self.distances[source] = found
         reason = f"{need.waits_for}: the source must be read again from this position"
-        waits = found if need.waits_for else None
-        self._tell((source, False), need, need.position, waits, reason)
+        waits = left if need.waits_for else None
+        self._tell((source, False), need, needed or need.position, waits, reason)
 
     def _look_at_prepared(self, source: str, need: BinlogNeed, files: list[BinlogFile]) -> None:
         oldest = min(need.prepared, default=None, key=lambda at: at.key)
-        found = None if oldest is None else distance(oldest, files)
+        needed = None if oldest is None else self._of_source(source, oldest)
+        found = None if needed is None else distance(needed, files)
         reason = (
             "the oldest prepared XA transaction is at this position: once its file is gone, a"
             " task that starts or connects again can't replicate it any more"
         )
-        self._tell((source, True), need, oldest or need.position, found, reason)
+        self._tell((source, True), need, needed or need.position, found, reason)
 
     def _tell(
         self,
@@ -146,9 +151,8 @@ class PurgeWatch:
     ) -> None:
         """Warn where a position is near to being purged, once for each file that goes."""
         near = found is not None and found.files_behind and found.files_left <= NEAR_FILES
-        if near and key[0] in self._relays:
-            self._relays[key[0]].begin(position)
-        if found is None or not near or self._relayed(key[0], position):
+        begins = near and key[0] in self.relays and self.relays[key[0]].begin(position)
+        if found is None or not near or begins:
             self._told.pop(key, None)
         elif self._told.get(key) != found.files_left:
             self._told[key] = found.files_left
@@ -164,17 +168,18 @@ class PurgeWatch:
                 reason=reason,
             )
 
-    def _relayed(self, source: str, position: BinlogPosition) -> bool:
-        """Whether the task does not need the source for what comes after a position."""
-        return source in self._relays and self._relays[source].has(position)
+    def _of_source(self, source: str, position: BinlogPosition) -> BinlogPosition | None:
+        """Return from where on the source must keep what is needed; None if it need not."""
+        relay = self.relays.get(source)
+        return position if relay is None else relay.needed_of_source(position)
 
     def _compare(self, source: str, idle: IdleStream | None, end: BinlogPosition) -> None:
         left = self._idle.left_behind(source, idle, end)
         if left is not None:
             position = str(left.position)
             self._log.info("source.reopened", source=source, position=position, end=str(end))
-            if source in self._relays:
-                self._relays[source].reconnect()
+            if source in self.relays:
+                self.relays[source].reconnect()
             left.reopen()
 
     def _fail(self, source: str, fault: FatalError, need: BinlogNeed) -> None:

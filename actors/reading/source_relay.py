@@ -11,6 +11,7 @@ from actors.task_setup import SourceSetup, binlog_source
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.relay.relay import Relay
+from replicator.binlog.relay.relay_log import RelaySize
 from replicator.mysql.server.identity import ServerIdentity
 
 
@@ -40,15 +41,39 @@ class SourceRelay:
         self._saved = saved
         self._log = structlog.get_logger().bind(source=setup.source)
 
-    def has(self, position: BinlogPosition) -> bool:
-        """Whether the source may purge what comes after a position. Yes if it is not known yet."""
-        return self._relay.undecided or self._relay.has(position)
+    def needed_of_source(self, position: BinlogPosition) -> BinlogPosition | None:
+        """Return from where on the source must keep what is needed from a position on.
 
-    def begin(self, position: BinlogPosition) -> None:
-        """Start, since the source is about to purge what is needed from a position on."""
-        if not self._relay.started:
-            self._log.warning("relay.begun", position=str(position))
-            self._relay.start(binlog_source(self._setup, self._server), position)
+        None if it may purge all of it, and until that is known. A relay that is not continued has
+        the events up to its end.
+        """
+        relay = self._relay
+        if relay.undecided:
+            return None
+        if not relay.has(position):
+            return position
+        size = relay.size()
+        return BinlogPosition.parse(size.end) if size is not None and size.error else None
+
+    def begin(self, position: BinlogPosition) -> bool:
+        """Start, since the source is about to purge what is needed from a position on.
+
+        Returns False if it was started before.
+        """
+        if self._relay.started:
+            return False
+        self._log.warning("relay.begun", position=str(position))
+        self._relay.start(binlog_source(self._setup, self._server), position)
+        return True
+
+    def oldest_needed(self, needed: Sequence[BinlogPosition]) -> BinlogPosition | None:
+        """Return the oldest position that is still needed; None if nothing is saved yet."""
+        saved = self._saved()
+        return min((*saved, *needed), key=lambda position: position.key) if saved else None
+
+    def size(self) -> RelaySize | None:
+        """As `Relay.size`."""
+        return self._relay.size()
 
     def reconnect(self) -> None:
         """Have the relay prove again that its files are of the source's binlog."""
@@ -58,10 +83,9 @@ class SourceRelay:
         """Start if it is wanted, and delete the files that nothing needs, as the settings say."""
         if self._relay.wanted and not self._relay.started:
             self._relay.start(binlog_source(self._setup, self._server), needed[0])
-        saved = self._saved()
-        if not saved:
+        oldest = self.oldest_needed(needed)
+        if oldest is None:
             return
-        oldest = min((*saved, *needed), key=lambda position: position.key)
         try:
             gone = await anyio.to_thread.run_sync(self._relay.purge, oldest)
         except OSError as error:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from actors.counts import SourceCounts, TaskCounts
 from actors.task.operator.lock_report import binlog_distance
 from actors.task.wiring.wiring import RunningTask
+from replicator.relay_status import RelayStatus
 from replicator.status import SourceStatus
 
 
@@ -58,6 +59,25 @@ def _source(running: RunningTask, source: str, counts: SourceCounts) -> SourceSt
         distance=binlog_distance(running, source),
         transactions=counts.applied.number,
         complete_until=_complete_until(running, source, counts),
+        relay=_relay(running, source),
+    )
+
+
+def _relay(running: RunningTask, source: str) -> RelayStatus | None:
+    relay = running.watch.relays.get(source)
+    size = relay.size() if relay is not None else None
+    if relay is None or size is None:
+        return None
+    need = running.watch.need(source)
+    oldest = relay.oldest_needed(())
+    return RelayStatus(
+        size.files,
+        size.bytes,
+        size.first,
+        size.end,
+        str(oldest or ""),
+        need.waits_for if need is not None else "",
+        size.error,
     )
 
 

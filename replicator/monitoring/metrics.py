@@ -95,6 +95,11 @@ def _distance(read: Callable[[BinlogDistance], int]) -> Callable[[SourceStatus],
     return lambda source: read(source.distance) if source.distance else None
 
 
+def _files_left(source: SourceStatus) -> float | None:
+    has_files = source.relay is not None and not source.relay.error
+    return None if has_files or source.distance is None else source.distance.files_left
+
+
 def _by_target(name: str, meaning: str, field: str) -> StatusMetric:
     def samples(status: TaskStatus) -> Samples:
         return [((target.target,), getattr(target, field)) for target in status.targets]
@@ -270,8 +275,20 @@ STATUS_METRICS: tuple[StatusMetric, ...] = (
         "binlog_files_before_purge",
         "gauge",
         "Older binlog files that the source still has: with 0, the one that a restart reads from"
-        " is purged next.",
-        _distance(lambda distance: distance.files_left),
+        " is purged next. Not of a source with a relay log, which has these files.",
+        _files_left,
+    ),
+    _by_source(
+        "relay_bytes",
+        "gauge",
+        "Size of the relay log.",
+        lambda source: source.relay.bytes if source.relay else None,
+    ),
+    _by_source(
+        "relay_failed",
+        "gauge",
+        "1 if the relay log can't be continued, so that the source must keep its binlog files.",
+        lambda source: float(bool(source.relay.error)) if source.relay else None,
     ),
     _by_source("row_events", "counter", "Row events read.", lambda source: source.rows),
     _by_source("bytes", "counter", "Bytes of row events read.", lambda source: source.bytes),

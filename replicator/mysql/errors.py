@@ -46,6 +46,7 @@ class ErrorCode(IntEnum):
     ER_TABLESPACE_MISSING = 1812
     ER_TABLESPACE_DISCARDED = 1814
     ER_FK_NO_INDEX_PARENT = 1822
+    ER_FK_FAIL_ADD_SYSTEM = 1823
     ER_FK_CANNOT_OPEN_PARENT = 1824
     ER_FK_DUP_NAME = 1826
     """The name of a foreign key, in MariaDB of any constraint."""

@@ -302,6 +302,18 @@ def _sources_shown(status: TaskStatus) -> Iterator[RenderableType]:
     if status.sources:
         yield _sources(status.sources)
         yield from map(_prepared, filter(lambda source: source.prepared, status.sources))
+        yield from map(_relay, filter(lambda source: source.relay, status.sources))
+
+
+def _relay(source: SourceStatus) -> Text:
+    relay = source.relay
+    assert relay is not None
+    held = f", held by: {relay.held_by}" if relay.held_by else ""
+    error = f"; not continued: {relay.error}" if relay.error else ""
+    return Text(
+        f"relay of {source.source}: {number(relay.files)} files, {size(relay.bytes)},"
+        f" {relay.first} to {relay.end}, needed from {relay.needed or '-'} on{held}{error}"
+    )
 
 
 def _folded_sources(sources: Sequence[SourceStatus]) -> list[RenderableType]:

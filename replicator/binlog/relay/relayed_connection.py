@@ -29,6 +29,7 @@ from replicator.binlog.relay.relay_log import RelayLog, Tail
 from replicator.kernels.compiled import Bytes, record_of
 
 _ROOM = 1 << 20
+"""Bytes of a file that are read at once."""
 _LOOK = 1.0
 """Seconds between two looks whether the connection was closed."""
 _HEADER = struct.Struct("<IBIIIH")
@@ -126,6 +127,7 @@ class _RelayPackets:
         self._sequence = FIRST_PACKET
         self._seen = relay.state
         self._beats = self._seen[0].beats
+        self._in: Bytes = np.empty(_ROOM, np.uint8)
         self._out: Bytes = np.empty(_ROOM, np.uint8)
         self._pending = memoryview(b"")
 
@@ -196,28 +198,32 @@ class _RelayPackets:
 
     def _read(self, limit: int) -> None:
         """Frame the next events of the file."""
-        data = np.frombuffer(self._bytes(min(limit - self._offset, _ROOM)), np.uint8)
-        cursor = RelayCursor(end=len(data), sequence=self._sequence)
-        pack(data, self._out, record_of(cursor))
+        count = min(limit - self._offset, _ROOM)
+        self._fill(self._in.data[:count])
+        cursor = RelayCursor(end=count, sequence=self._sequence)
+        pack(self._in, self._out, record_of(cursor))
         if cursor.filled:
             self._sequence = cursor.sequence
             self._offset += cursor.at
             self._pending = self._out.data[: cursor.filled]
             return
-        size = SIZE.unpack_from(data.data, 9)[0] if len(data) >= HEADER_SIZE else 0
+        size = SIZE.unpack_from(self._in.data, 9)[0] if count >= HEADER_SIZE else 0
         if size < HEADER_SIZE or self._offset + size > limit:
             raise self._damaged(f"No event is at {self._offset}.")
-        event = self._bytes(size)
+        event = bytearray(size)
+        self._fill(memoryview(event))
         if event[4] == EventType.FORMAT_DESCRIPTION:
-            self._checks = has_checksums(event)
+            self._checks = has_checksums(bytes(event))
         self._offset += size
-        self._frame(event)
+        self._frame(bytes(event))
 
-    def _bytes(self, count: int) -> bytes:
-        data = os.pread(self._descriptor, count, self._offset)
-        if len(data) < count:
-            raise self._damaged(f"It ends at {self._offset + len(data)}.")
-        return data
+    def _fill(self, room: memoryview) -> None:
+        try:
+            count = os.preadv(self._descriptor, [room], self._offset)
+        except OSError as error:
+            raise self._damaged(str(error)) from error
+        if count < len(room):
+            raise self._damaged(f"It ends at {self._offset + count}.")
 
     def _damaged(self, reason: str) -> StreamLostError:
         self._relay.distrust()

@@ -10,7 +10,7 @@ however, if an ALTER TABLE adds it with `foreign_key_checks=0`, as the task does
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 
 from replicator.ddl.model.table import ForeignKeyDefinition
@@ -39,10 +39,25 @@ def constraint_edits(statement: ParsedStatement, target: TableName) -> list[tupl
 
 def foreign_key_names(statement: ParsedStatement) -> list[tuple[Span, str]]:
     """Return the edits that leave out the names of foreign keys, which are unique in a schema."""
+    return [(span, "") for _, span in _named_keys(statement)]
+
+
+def without_key_names(statement: ParsedStatement, names: Collection[str]) -> str:
+    """Return a statement that leaves it to the server to name the foreign keys of these names.
+
+    Args:
+        names: folded.
+    """
+    edits = [(span, "") for name, span in _named_keys(statement) if folded(name) in names]
+    return splice(statement.sql, edits)
+
+
+def _named_keys(statement: ParsedStatement) -> list[tuple[str, Span]]:
+    """The names of foreign keys, each with the place of `CONSTRAINT name`."""
     tokens = statement.tokens
     words = [token.keyword for token in tokens]
     return [
-        (Span(tokens[at].start, tokens[at + 1].end), "")
+        (tokens[at + 1].name, Span(tokens[at].start, tokens[at + 1].end))
         for at, word in enumerate(words)
         if word == "CONSTRAINT" and words[at + 2 : at + 4] == _FOREIGN_KEY
     ]

@@ -32,6 +32,7 @@ from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.ddl.rewrite.storage import REPLACED
 from replicator.downstream.ddl.cluster_wide import reach_all_nodes
 from replicator.downstream.ddl.database_drop import drop_database
+from replicator.downstream.ddl.key_names import execute_named
 from replicator.downstream.ddl.left_out_indexes import without_refused
 from replicator.downstream.ddl.lock_limit import lock_limit
 from replicator.downstream.ddl.rebuilding import changed_table, rebuild
@@ -490,7 +491,7 @@ class DdlExecutor:
         await self._meta.lease.confirm(session)
         if _recognised(ddl, sql).kind is StatementKind.DROP_DATABASE:
             return await drop_database(session, ddl.target.schema, ddl.own)
-        await session.execute(sql, patience=DDL_PATIENCE)
+        await execute_named(session, ddl.target, _recognised(ddl, sql), patience=DDL_PATIENCE)
         await report_changed_values(session, ddl.target, sql)
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -68,6 +69,9 @@ from replicator.pipeline.workers.worker_pool import share_slots
 from replicator.routing.columns.column_mapping import MappedColumn
 
 ROWS_AT_ONCE = 500
+
+MOVING_SECONDS = (0.2, 0.5, 1.0, 2.0)
+"""Pauses before the shards are asked again who has a key."""
 
 
 class OwnRows:
@@ -141,9 +145,7 @@ class OwnRows:
                     b"SELECT 1 FROM %s WHERE (%s) LIMIT 1" % (table, where)
                 )
             except MySQLError as error:
-                if error_code(error) in NO_SUCH_TABLE:
-                    continue
-                if error_code(error) != ER.BAD_FIELD_ERROR:
+                if error_code(error) not in NO_SUCH_TABLE | {ER.BAD_FIELD_ERROR}:
                     raise
                 raise RowRefusedError(
                     error_code(error),
@@ -307,7 +309,7 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings, tell: Tell = tell_nobod
                 or chunk.copy.exact
             ):
                 raise
-            return _until_done(partial(_copy, chunk, settings, attempts, over_own=True), settings)
+            return _over_moved(chunk, settings, attempts)
     except RowRefusedError as error:
         duplicate = error.code in DUPLICATE_KEY
         outcome = CopyOutcome.DUPLICATE if duplicate else CopyOutcome.REFUSED
@@ -531,6 +533,20 @@ def _over_own(
     with closing(OwnRows(session, copy, addresses)) as rows:
         replaced = sum(rows.write(bytes(block).split(b"\n")[:-1]) for block, _ in blocks)
     return replaced, 0
+
+
+def _over_moved(chunk: CopyChunk, settings: CopySettings, attempts: _Attempts) -> ChunkOutcome:
+    """Copy a chunk, some of whose keys the target has. A row that is moving is in two shards, or in
+    this one's snapshot only, for a moment."""
+    attempt = partial(_copy, chunk, settings, attempts, over_own=True)
+    for seconds in MOVING_SECONDS:
+        try:
+            return _until_done(attempt, settings)
+        except RowRefusedError as error:
+            if error.code not in DUPLICATE_KEY:
+                raise
+        time.sleep(seconds)
+    return _until_done(attempt, settings)
 
 
 _KNOWN = frozenset({"chunk"})

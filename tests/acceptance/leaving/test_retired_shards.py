@@ -24,7 +24,7 @@ from tests.support.tasks.task_files import load
 
 pytestmark = pytest.mark.also_tidb(slow=True)
 
-MODES = ["", "optimistic", "pessimistic"]
+MODES = [pytest.param("", marks=pytest.mark.slow), "optimistic", "pessimistic"]
 TABLE = "(id INT PRIMARY KEY, v INT)"
 REPAIR = CompareOptions(repair_now=True)
 

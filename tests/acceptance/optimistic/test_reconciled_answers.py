@@ -81,7 +81,7 @@ CASES = {
 }
 
 
-@pytest.fixture(params=["optimistic", ""])
+@pytest.fixture(params=["optimistic", pytest.param("", marks=pytest.mark.slow)])
 def estate(mariadb_estate: ShardedEstate, request: pytest.FixtureRequest) -> ShardedEstate:
     mariadb_estate.mode = request.param
     return mariadb_estate

@@ -87,7 +87,7 @@ async def test_case_032_a_column_that_comes_and_goes(estate: ShardedEstate) -> N
 
 @pytest.mark.not_on_tidb("it adds no AUTO_INCREMENT column to a table")
 async def test_case_034_a_column_that_counts_waits_for_all(estate: ShardedEstate) -> None:
-    """Then the target has other numbers; without a copy, the task deletes no row of it."""
+    """Then the target's rows get the numbers of the shards, and two shards have the same ones."""
     estate.create("A1", "B1", table="(b INT NOT NULL)")
 
     async def follow() -> None:
@@ -101,7 +101,7 @@ async def test_case_034_a_column_that_counts_waits_for_all(estate: ShardedEstate
             await anyio.sleep_forever()
 
     fault = await fault_of(follow())
-    assert fault.event == "ddl.other-values"
+    assert fault.event == "rows.duplicate"
 
 
 async def test_case_067_two_defaults_are_told(estate: ShardedEstate) -> None:

@@ -12,7 +12,7 @@ from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, copied
 from tests.support.tasks.shard_ddl import SHARD, ShardedEstate
 
 slow = pytest.mark.slow
-MODES = ["pessimistic", "optimistic", ""]
+MODES = ["pessimistic", "optimistic", pytest.param("", marks=pytest.mark.slow)]
 SHARDS = ("A1", "A'1", "B1")
 
 

@@ -29,15 +29,24 @@ def merging(
     return merging_from(mariadb_source, mariadb_source_full)
 
 
-async def begin(merging: Merging, columns: str = X, *, mode: str = "") -> DatabaseServer:
-    """Rows in all shards, and a run that has them; returns the second source."""
+async def begin(
+    merging: Merging, columns: str = X, *, mode: str = "", others: bool = False
+) -> DatabaseServer:
+    """Rows in all shards, and a run that has them; returns the second source.
+
+    ``others``: the target had a row of somebody else when the run began.
+    """
     merging.more["shard-mode"] = mode
     merging.create("x", columns, shards=2)
+    if others:
+        merging.on(merging.target, "INSERT INTO x VALUES (900, 9)")
     async with merging.running() as generation:
         for number, server in enumerate(merging.sources.values()):
             for shard in (1, 2):
                 key = 1000 * number + 100 * shard
                 merging.on(server, f"INSERT INTO x_{shard} VALUES ({key}, 1), ({key + 1}, 2)")
+        await merging.caught_up(generation)
+        merging.on(merging.target, "DELETE FROM x WHERE id = 900")
         await merging.check(generation)
     return list(merging.sources.values())[1]
 
@@ -133,7 +142,7 @@ async def test_an_executed_statement_that_is_replaced_again_counts_as_the_execut
 @pytest.mark.remedy("ddl.other-values", "skip")
 async def test_older_rows_are_given_the_numbers_of_their_shards(merging: Merging) -> None:
     """Rows without a key are found by all of their values."""
-    await begin(merging, "(id INT, a INT)", mode="pessimistic")
+    await begin(merging, "(id INT, a INT)", mode="pessimistic", others=True)
     for server, shard in shards(merging):
         merging.on(
             server,

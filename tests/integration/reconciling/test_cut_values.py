@@ -53,7 +53,7 @@ async def test_values_are_cut_where_the_column_gets_another_name(
     assert merging.on(merging.target, "SELECT r FROM x") == (("a text",), ("a text",))
 
 
-@pytest.mark.also_tidb
+@pytest.mark.also_tidb(slow=True)
 @pytest.mark.parametrize("mode", ["optimistic", "pessimistic"])
 async def test_values_that_are_no_labels_any_more_are_empty(
     merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str

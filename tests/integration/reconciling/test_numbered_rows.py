@@ -17,7 +17,9 @@ from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import PATIENCE, fault_of
 
 MergingFrom = Callable[..., Merging]
-MODES = pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+MODES = pytest.mark.parametrize(
+    "mode", ["pessimistic", "optimistic", pytest.param("", marks=pytest.mark.slow)]
+)
 NUMBERED = "ALTER TABLE {} ADD n BIGINT AUTO_INCREMENT PRIMARY KEY"
 
 
@@ -47,7 +49,7 @@ def step(number: int) -> tuple[str, str]:
     return "SET auto_increment_increment = 2", f"SET auto_increment_offset = {number}"
 
 
-@pytest.mark.also_tidb
+@pytest.mark.also_tidb(slow=True)
 @MODES
 async def test_rows_without_a_key_get_one(
     merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str

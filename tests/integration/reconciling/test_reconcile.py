@@ -86,8 +86,10 @@ async def test_a_target_with_sources_in_safe_mode_is_not_cancelled(
         await until_reconciled(merging, generation)
 
 
-@pytest.mark.also_tidb
-@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+@pytest.mark.also_tidb(slow=True)
+@pytest.mark.parametrize(
+    "mode", ["pessimistic", "optimistic", pytest.param("", marks=pytest.mark.slow)]
+)
 async def test_existing_rows_get_the_moment_of_their_shards(
     merging_from: MergingFrom,
     mariadb_source: DatabaseServer,
@@ -117,8 +119,10 @@ async def test_existing_rows_get_the_moment_of_their_shards(
     assert all(entry["columns"] == ["c", "d"] for entry in events)
 
 
-@pytest.mark.also_tidb
-@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+@pytest.mark.also_tidb(slow=True)
+@pytest.mark.parametrize(
+    "mode", ["pessimistic", "optimistic", pytest.param("", marks=pytest.mark.slow)]
+)
 async def test_existing_rows_get_the_random_values_of_their_shards(
     merging_from: MergingFrom,
     mariadb_source: DatabaseServer,
@@ -165,7 +169,9 @@ async def get_random_values(merging: Merging, mode: str) -> None:
         await merging.check(generation)
 
 
-@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+@pytest.mark.parametrize(
+    "mode", ["pessimistic", "optimistic", pytest.param("", marks=pytest.mark.slow)]
+)
 async def test_a_queued_target_keeps_its_entry_when_it_gets_another_name(
     merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
 ) -> None:
@@ -184,7 +190,9 @@ async def test_a_queued_target_keeps_its_entry_when_it_gets_another_name(
         await until_reconciled(merging, generation)
 
 
-@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+@pytest.mark.parametrize(
+    "mode", ["pessimistic", "optimistic", pytest.param("", marks=pytest.mark.slow)]
+)
 async def test_rows_of_shards_that_wait_for_their_new_target_are_not_inserted(
     merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
 ) -> None:
@@ -211,21 +219,33 @@ async def test_rows_of_shards_that_wait_for_their_new_target_are_not_inserted(
 
 
 @pytest.mark.not_on_tidb("it changes no primary key that its rows are stored by")
-@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
-async def test_values_of_a_key_are_not_reconciled(
-    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+@pytest.mark.parametrize(
+    "mode", ["pessimistic", "optimistic", pytest.param("", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("others", [False, True])
+async def test_values_of_a_key_are_reconciled_if_all_rows_are_the_shards(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str, *, others: bool
 ) -> None:
-    """Later changes of a row would not find it. A target without rows takes the statement."""
+    """Rows with other values must go, and they may be those of others."""
     merging = merging_from(mariadb_source)
     merging.more["shard-mode"] = mode
     merging.create("x", "(id INT PRIMARY KEY)")
     merging.create("y", "(id INT PRIMARY KEY)")
+    if others:
+        merging.on(merging.target, "INSERT INTO x VALUES (9)")
     change = "ADD d DATETIME(6) NOT NULL DEFAULT now(6), DROP PRIMARY KEY, ADD PRIMARY KEY (id, d)"
     async with merging.running() as generation:
         merging.do("INSERT INTO x_1 VALUES (1)", f"ALTER TABLE y_1 {change}")
         merging.do("INSERT INTO y_1 (id) VALUES (1)", "UPDATE y_1 SET id = 2")
+        await merging.caught_up(generation)
+        merging.on(merging.target, "DELETE FROM x WHERE id = 9")
         await settles(merging.differences, {})
         await merging.check(generation)
+        if not others:
+            merging.do(f"ALTER TABLE x_1 {change}", "UPDATE x_1 SET id = 3")
+            await merging.caught_up(generation)
+            await settles(merging.differences, {})
+            return
     merging.do(f"ALTER TABLE x_1 {change}")
     found = await merging.fault()
     assert found.event == "ddl.other-values"
@@ -239,12 +259,15 @@ async def test_rows_without_a_key_are_exchanged_but_never_doubled(
     merging = merging_from(mariadb_source)
     merging.mode = mode
     merging.create("x", "(v INT)", shards=2)
+    if mode == "incremental":
+        merging.on(merging.target, "INSERT INTO x VALUES (9)")
     async with merging.running() as generation:
         if mode == "all":
             await merging.copied(generation)
         for number in (1, 2):
             merging.do(f"INSERT INTO x_{number} VALUES (1), (1), ({number})")
         await merging.caught_up(generation)
+        merging.on(merging.target, "DELETE FROM x WHERE v = 9")
         with capture_logs() as logs:
             for number in (1, 2):
                 merging.do(

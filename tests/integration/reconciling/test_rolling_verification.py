@@ -37,7 +37,7 @@ async def until(generation: Generation, done: Callable[[VerifiedTarget], bool]) 
     return found[0]
 
 
-@pytest.mark.also_tidb
+@pytest.mark.also_tidb(slow=True)
 async def test_rows_that_somebody_has_changed_are_found_in_the_next_cycle(
     merging_from: MergingFrom, mariadb_source: DatabaseServer, mysql_source: DatabaseServer
 ) -> None:

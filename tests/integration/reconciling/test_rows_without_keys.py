@@ -23,7 +23,7 @@ KEYS = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.also_tidb
+@pytest.mark.also_tidb(slow=True)
 @KEYS
 @MODES
 async def test_rows_whose_unique_key_does_not_find_all_rows(

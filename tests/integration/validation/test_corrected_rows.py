@@ -24,7 +24,7 @@ from tests.integration.validation.test_validation import (
 )
 from tests.support.tasks.merging import Merging
 
-MODES = ["pessimistic", "optimistic", ""]
+MODES = ["pessimistic", "optimistic", pytest.param("", marks=pytest.mark.slow)]
 SPOILED = ("UPDATE x SET v=-1 WHERE id=1", "DELETE FROM x WHERE id=2")
 
 
@@ -62,7 +62,7 @@ async def written(merging: Merging) -> AsyncIterator[None]:
             ended = True
 
 
-@pytest.mark.also_tidb
+@pytest.mark.also_tidb(slow=True)
 @pytest.mark.parametrize("mode", MODES)
 async def test_wrong_rows_are_made_right_while_shards_are_written(
     merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str

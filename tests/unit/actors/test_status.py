@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from replicator.printable_text import shown_json
+from replicator.relay_status import RelayStatus
 from replicator.status import (
     BinlogDistance,
     BlockedPart,
@@ -180,6 +181,17 @@ def test_the_view_of_a_task_that_has_only_begun() -> None:
     text = rendered(TaskStatus("orders", "starting", now(), 1))
     assert "orders" in text
     assert "starting" in text
+
+
+def test_the_view_of_a_relay() -> None:
+    relay = RelayStatus(
+        2, 5_000_000, "bin.000001:4", "bin.000002:7", "bin.000001:70", "locks are open", "no space"
+    )
+    sources = tuple(replace(source, relay=relay) for source in FULL.sources)
+    status = replace(FULL, sources=sources)
+    text = " ".join(rendered(status, width=400).split())
+    assert "bin.000001:4 to bin.000002:7, needed from bin.000001:70 on" in text
+    assert "held by: locks are open; not continued: no space" in text
 
 
 def test_the_view_of_a_lock() -> None:

@@ -11,6 +11,7 @@ from replicator.ddl.rewrite.constraint_names import (
     constraint_edits,
     present_keys,
     without_check_names,
+    without_key_names,
 )
 from replicator.ddl.rewrite.retarget import splice
 from replicator.mysql.names import TableName
@@ -95,3 +96,12 @@ def test_names_of_checks_that_servers_have_made_are_left_out(
 ) -> None:
     found = without_check_names(classify(f"CREATE TABLE t (a INT, {check})", default_schema="d"))
     assert found == (None if wanted is None else f"CREATE TABLE t (a INT, {wanted})")
+
+
+def test_the_server_names_the_foreign_keys_whose_names_are_taken() -> None:
+    statement = (
+        "ALTER TABLE t ADD CONSTRAINT `F` FOREIGN KEY (p) REFERENCES u (id), ADD CONSTRAINT"
+        " g FOREIGN KEY (q) REFERENCES u (id), ADD CONSTRAINT f CHECK (p > 0)"
+    )
+    found = without_key_names(classify(statement, default_schema="d"), {"f"})
+    assert found == statement.replace("CONSTRAINT `F` FOREIGN", " FOREIGN")

@@ -18,6 +18,7 @@ from replicator.events.all_events import FAULT_EVENTS
 from replicator.monitoring.meters import TaskMeters
 from replicator.monitoring.metrics import STATUS_METRICS, registry_of
 from replicator.monitoring.processes import memory_by_process
+from replicator.relay_status import RelayStatus
 from replicator.status import (
     BinlogDistance,
     BlockedPart,
@@ -95,6 +96,20 @@ def test_open_statements_of_one_target_are_one_lock() -> None:
     assert held.endswith(" 7.0")
     [age] = [line for line in found.splitlines() if line.startswith("replicator_lock_age_seconds{")]
     assert float(age.rpartition(" ")[2]) >= 3600
+
+
+def test_a_source_with_a_relay_may_purge() -> None:
+    relay = RelayStatus(2, 500, "b.000001:4", "b.000002:9")
+    for error, figures in (
+        ("", {"replicator_source_relay_bytes{source=a}": 500}),
+        ("no space", {"replicator_source_binlog_files_before_purge{source=a}": 3}),
+    ):
+        first = replace(STATUS.sources[0], relay=replace(relay, error=error))
+        found = samples(replace(STATUS, sources=(first, *STATUS.sources[1:])))
+        assert figures.items() <= found.items()
+        assert found["replicator_source_relay_failed{source=a}"] == bool(error)
+        before_purge = "replicator_source_binlog_files_before_purge{source=a}"
+        assert (before_purge in found) == bool(error)
 
 
 def test_every_figure_of_the_status_is_told() -> None:
