@@ -111,8 +111,8 @@ MEANINGS: Mapping[str, str] = {
     " only a schema change",
     "row_owner": "per target: every shard that it may have rows of, whether a table of this name"
     " was dropped (`ended`; the target keeps its rows), and the values of extracted and mapped"
-    " columns that all its rows have (`marks`). A row with an empty `source`: the target had rows"
-    " before the task wrote the first one",
+    " columns that all its rows have (`marks`). A row with an empty `source` says whether the"
+    " target had rows before the task wrote the first one (`ended`)",
     "moved_shard": "per renaming of targets: the shards that moved, by their former names, with"
     " the `version` at which the former target was renamed; without a name of a table, the place"
     " before which a target had all rows of a source; without targets, the table's number of the"

@@ -89,9 +89,10 @@ class ColumnMappings:
         if len(found) > 1:
             names = " and ".join(repr(rule.name) for rule in found)
             raise RouteError(
-                f"the table {schema}.{table} matches the column mappings {names}, but only one"
-                " mapping can map one of its columns: make their schema-pattern or table-pattern"
-                " narrower in the task file."
+                f"the table {schema}.{table} matches the column mappings {names}, but a table can"
+                " have one mapped column: make their schema-pattern or table-pattern narrower"
+                " in the task file, or use extract-table, extract-schema or extract-source of the"
+                " route."
             )
         (rule,) = found
         return MappedColumn(rule.column, self._upper(rule, schema, table))
