@@ -319,7 +319,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         if lock.late is not None:
             await self._decided(target, lock.resolve_late(self._resumes()))
         groups = self._groups_of(target).values()
-        if note_shown(self._registry, lock, groups, quiet=quiet) and not quiet:
+        present = await self._tools.versions.at(lock, lock.version) if quiet else None
+        if note_shown(self._registry, lock, groups, present) and not quiet:
             assert self._jobs is not None
             self._quiet.add(target, self._jobs, lambda: self._resolved)
         lock.look()

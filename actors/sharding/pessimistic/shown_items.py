@@ -41,13 +41,12 @@ def note_shown(
     registry: SchemaRegistry,
     lock: TargetLock[TableName, ShardStatement],
     actors: Iterable[PessimisticGroup],
-    *,
-    quiet: bool = False,
+    present: Table | None = None,
 ) -> bool:
     """Note in the groups of a target which members show the next item.
 
     Args:
-        quiet: no shard has made a schema change for some seconds.
+        present: the structure of the target, if no shard has made a schema change for some seconds.
 
     Returns:
         Whether other members may show it when that is so.
@@ -61,6 +60,8 @@ def note_shown(
     run = run_of(registry, lock, *max(same, key=lambda one: open_items[one[0]][one[1].member]))
     if not run:
         return False
+    # Otherwise the item is not the next one: the target may have its result already.
+    quiet = present is not None and not differences(present, run[0][1])
     compared, unshown = -len(run) if quiet else len(run), False
     for actor in actors:
         group = actor.group
@@ -68,10 +69,8 @@ def note_shown(
             continue
         for name in group.unlooked(text, compared):
             own = registry.held(actor.numbers[name], group.seen.transaction).certain
-            # If it has shown the item before, it shows this one by the same items of the others.
-            may_show = quiet or group.known in group.members[name].optional
             shows = own is not None and (
-                shows_next(run, own) or (may_show and shows_when_quiet(run, own))
+                shows_next(run, own) or (quiet and shows_when_quiet(run, own))
             )
             group.show(name, text, compared, shows=shows)
         unshown |= not group.made(text)
