@@ -55,7 +55,7 @@ def note_shown(
     if not found or lock.pending is not None:
         return False
     text = found[0][1].text
-    open_items = {source: _open_items(lock.groups[source]) for source in lock.sources}
+    open_items = {source: _open_items(group) for source, group in lock.groups.items()}
     same = (one for one in found if one[1].text == text)
     run = run_of(registry, lock, *max(same, key=lambda one: open_items[one[0]][one[1].member]))
     if not run:
