@@ -419,7 +419,7 @@ class DdlRunner:
         )
         if not columns or not columns.union(former).isdisjoint(map(folded, keys)):
             return None
-        if not await targets.owned_by(ddl.target, frozenset(members)):
+        if not await targets.all_owned_by(ddl.target, frozenset(members)):
             return None
         columns_now = (*ddl.shard_only, *sorted(columns))
         lax = replace(ddl.context, sql_mode=(ddl.context.sql_mode or 0) & ~STRICT)

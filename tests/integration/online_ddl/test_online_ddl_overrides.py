@@ -22,11 +22,11 @@ STRICT = "SET sql_mode = 'STRICT_ALL_TABLES'"
 async def test_rows_behind_an_exchange_are_read_as_the_ghost_is(merging: Merging) -> None:
     merging.more["shard-mode"] = "pessimistic"
     merging.create("x", "(id INT PRIMARY KEY, a INT)")
+    merging.on(merging.target, "INSERT INTO x VALUES (9, -5)")
     change = "MODIFY a INT UNSIGNED"
     async with merging.running() as generation:
         merging.do("INSERT INTO x_1 VALUES (1, 5)")
         await merging.caught_up(generation)
-    merging.on(merging.target, "INSERT INTO x VALUES (9, -5)")
     merging.do(STRICT, *gh_ost_steps("x_1", change, copied="id, a"))
     merging.do(f"INSERT INTO x_1 VALUES (2, {LARGE})")
     fault = await merging.fault()
@@ -43,10 +43,10 @@ async def test_rows_behind_an_exchange_are_read_as_the_ghost_is(merging: Merging
 async def test_an_exchange_that_is_skipped_counts_as_its_shards_change(merging: Merging) -> None:
     merging.more["shard-mode"] = "pessimistic"
     merging.create("x", "(id INT PRIMARY KEY, a INT)", shards=2)
+    merging.on(merging.target, "INSERT INTO x VALUES (9, -5)")
     async with merging.running() as generation:
         merging.do("INSERT INTO x_1 VALUES (1, 5)", "INSERT INTO x_2 VALUES (3, 5)")
         await merging.caught_up(generation)
-    merging.on(merging.target, "INSERT INTO x VALUES (9, -5)")
     change = "MODIFY a INT UNSIGNED"
     steps = gh_ost_steps("x_1", change, copied="id, a")
     merging.do(STRICT, *steps, f"ALTER TABLE x_2 {change}")
