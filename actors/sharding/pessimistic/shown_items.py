@@ -85,8 +85,8 @@ def _open_items(group: Group[TableName, ShardStatement]) -> Counter[TableName]:
 def shows_next(run: Sequence[tuple[str, Table, Table]], own: Table) -> bool:
     """Whether a table shows the first of the next items of another one, or several together.
 
-    The shard may still make these items itself, while the target has all of them. So what they
-    leave must take all rows that the tables in between take.
+    The shard may still make these items itself, while the target has all of them. So the last table
+    must take all rows that the tables in between take.
 
     Args:
         run: the items, each with the structure of the other table before and after it.
@@ -123,7 +123,7 @@ def shows_when_quiet(run: Sequence[tuple[str, Table, Table]], own: Table) -> boo
 def _keeps_values(own: Table, there: Table) -> bool:
     """Whether a table has the columns of another one, takes all of its values, and needs no others.
 
-    NULL may be refused: a target that has NULLs refuses the item, too.
+    NOT NULL does not matter: a target that has NULLs refuses the item, or its rows are reconciled.
     """
     if not refuses_no_more(there, own):
         return False

@@ -8,7 +8,7 @@ from replicator.ddl.parser.statement import ParsedStatement
 from replicator.downstream.ddl.value_safeguards import numbered_rows
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.reconciliations import queued_columns
-from replicator.downstream.meta.row_owners import all_owned_by, owned_by
+from replicator.downstream.meta.row_owners import all_owned_by
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import Member, TableName
@@ -49,10 +49,6 @@ class TargetReader:
         """As `numbered_rows`, for statements that run in a context."""
         mode = context.sql_mode or 0
         return await numbered_rows(self._connection, target, statements, mode, begun=begun)
-
-    async def owned_by(self, target: TableName, members: Collection[Member]) -> bool:
-        """As `replicator.downstream.meta.row_owners.owned_by`."""
-        return await owned_by(self._meta, target, members)
 
     async def all_owned_by(self, target: TableName, members: Collection[Member]) -> bool:
         """As `replicator.downstream.meta.row_owners.all_owned_by`."""
