@@ -222,7 +222,6 @@ async def test_names_of_checks_that_other_tables_have_are_left_out(
         assert "CHECK" in str(shown)
 
 
-
 @pytest.mark.parametrize(
     ("shard", "engine"),
     [
