@@ -307,7 +307,7 @@ class Generation:
             counts.verified.clear()
             return
         yield RollingVerifier(
-            self._task, cycle, verifications, spark, resources.registry, counts.verified
+            self._task, cycle, verifications, spark, resources.registry, counts
         )
 
     async def _spark_unless(self, stop: anyio.Event) -> SparkContext | None:
