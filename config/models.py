@@ -256,7 +256,7 @@ class Task(Section):
     """What happens to a statement after which only a shard knows the values of existing rows, such
     as `ADD c DATETIME DEFAULT now()`. `reconcile`: the target executes it, and the task reads the
     values from the shards. `stop`: the target is blocked, or the shard's rows wait, until the
-    operator answers."""
+    operator answers. Rows that validation finds wrong are corrected with `reconcile` only."""
     collation_compatible: Annotated[str, Field(alias="collation_compatible")] = ""
     """Whether DM writes the collations of the shards into CREATE TABLE (`strict`) or not
     (`loose`)."""

@@ -461,8 +461,8 @@ class VerifiedTarget:
 
     Attributes:
         at: when it ended; None if none has ended.
-        rows, differing: rows of the target that it compared, and rows that differed, left as they
-            were.
+        rows, differing: rows of the target that it compared, and rows that differed at its
+            end.
         percent: progress of the present comparison; None if there is none.
         reason: why it pauses or failed; else empty.
     """

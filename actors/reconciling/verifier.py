@@ -1,7 +1,8 @@
 """Rolling verification: compares all rows of each target with its shards, once per cycle.
 
 A verification is the comparison of `replicator compare` (`actors.comparing`), made while the task
-runs, with one query at a time to each server. Rows that differ are reported and left as they are.
+runs, with one query at a time to each server. If rows differ, the target is queued for
+reconciliation.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pyspark import SparkContext
 from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.comparing.target_run import ComparisonView
 from actors.comparing.task_progress import TaskProgress
+from actors.counts import TaskCounts
 from actors.reconciling.kept_pass import KeptVerification
 from actors.reconciling.reconciler import LOOK_SECONDS, MAX_LOAD, free_context, waiting_reason
 from actors.spark_jobs import SPARK_FAILED
@@ -93,8 +95,7 @@ class RollingVerifier:
     _store: VerificationStore
     _spark: SparkContext
     _registry: SchemaRegistry
-    _shown: dict[TableName, VerifiedTarget]
-    """What the status shows, by target."""
+    _counts: TaskCounts
     _verified: dict[TableName, Verification] = field(factory=dict, init=False)
     _attempts: dict[TableName, Attempts] = field(factory=dict, init=False)
 
@@ -116,7 +117,7 @@ class RollingVerifier:
     async def _step(self, progress: TaskProgress) -> float:
         """Verify the target that is due; return the seconds until the next one is."""
         await self._refresh()
-        found = next_due(self._shown, self._verified, self._attempts, self._cycle.seconds)
+        found = next_due(self._counts.verified, self._verified, self._attempts, self._cycle.seconds)
         if found is None:
             return LONGEST_WAIT
         moment, target = found
@@ -143,8 +144,8 @@ class RollingVerifier:
         if gone := saved.keys() - self._registry.targets_in_use:
             await self._store.forget(gone)
         self._verified = {target: saved.get(target, Verification()) for target in targets}
-        for target in self._shown.keys() - targets:
-            del self._shown[target]
+        for target in self._counts.verified.keys() - targets:
+            del self._counts.verified[target]
             self._attempts.pop(target, None)
         for target in sorted(targets):
             self._show(target)
@@ -173,7 +174,8 @@ class RollingVerifier:
             self._failed(target, verdict)
 
     async def _finish(self, target: TableName, result: TargetComparison) -> None:
-        ended = await self._store.finish(target, result.rows, result.differing)
+        queues = result.differing > 0 and self._task.on_unproven_change == "reconcile"
+        ended = await self._store.finish(target, result.rows, result.differing, queues=queues)
         self._verified[target] = ended
         self._attempts.pop(target, None)
         self._show(target)
@@ -192,7 +194,10 @@ class RollingVerifier:
                 extra=result.extra,
                 different=result.different,
                 keys=[example.key for example in result.examples[:SHOWN_KEYS]],
+                queued=queues,
             )
+        if queues:
+            self._counts.reconciling.changed()
 
     def _failed(self, target: TableName, verdict: Verdict) -> None:
         """Try again later, and say why."""
@@ -205,7 +210,7 @@ class RollingVerifier:
         tried = self._attempts.get(target)
         if not reason and percent is None and tried is not None and tried.last is not None:
             reason = tried.last.reason
-        self._shown[target] = VerifiedTarget(
+        self._counts.verified[target] = VerifiedTarget(
             str(target),
             datetime.fromtimestamp(last.verified_at, UTC) if last.verified_at else None,
             last.rows,

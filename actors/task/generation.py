@@ -306,9 +306,7 @@ class Generation:
         if cycle is None:
             counts.verified.clear()
             return
-        yield RollingVerifier(
-            self._task, cycle, verifications, spark, resources.registry, counts.verified
-        )
+        yield RollingVerifier(self._task, cycle, verifications, spark, resources.registry, counts)
 
     async def _spark_unless(self, stop: anyio.Event) -> SparkContext | None:
         """Return Spark, which may have been started earlier; None as soon as ``stop`` is set."""

@@ -154,8 +154,17 @@ def _keeps_values(there: Table, own: Table) -> bool:
 def candidates(
     lock: TargetLock[TableName, ShardStatement],
 ) -> Iterator[tuple[str, Item[TableName, ShardStatement]]]:
-    """Return the next items of all members, each with its source."""
-    return ((source, item) for source in lock.sources for item in lock.candidates(source))
+    """Return the next items of all members, each with its source.
+
+    A source that is read again has none yet: by what is known now, tables that were ahead of the
+    target may join at another version, and their items get other numbers.
+    """
+    return (
+        (source, item)
+        for source in lock.sources
+        if source in lock.groups and lock.groups[source].known == lock.version
+        for item in lock.candidates(source)
+    )
 
 
 def change_of(

@@ -10,7 +10,7 @@ however, if an ALTER TABLE adds it with `foreign_key_checks=0`, as the task does
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from replicator.ddl.model.table import ForeignKeyDefinition
@@ -28,6 +28,7 @@ _MADE = re.compile(r"constraint_\d+|.*_chk_\d+")
 _DEFINING = (StatementKind.ALTER_TABLE, StatementKind.CREATE_TABLE)
 _FOREIGN_KEY = ["FOREIGN", "KEY"]
 _DROPS = (["DROP", "FOREIGN", "KEY"], ["DROP", "CONSTRAINT"])
+_CHECK_DROPS = (["DROP", "CHECK"], ["DROP", "CONSTRAINT"])
 
 
 def constraint_edits(statement: ParsedStatement, target: TableName) -> list[tuple[Span, str]]:
@@ -39,28 +40,52 @@ def constraint_edits(statement: ParsedStatement, target: TableName) -> list[tupl
 
 def foreign_key_names(statement: ParsedStatement) -> list[tuple[Span, str]]:
     """Return the edits that leave out the names of foreign keys, which are unique in a schema."""
-    return [(span, "") for _, span in _named_keys(statement)]
+    return [(span, "") for _, span in _named(statement, _FOREIGN_KEY)]
 
 
-def without_key_names(statement: ParsedStatement, names: Collection[str]) -> str:
-    """Return a statement that leaves it to the server to name the foreign keys of these names.
+def without_names(
+    statement: ParsedStatement, keys: Collection[str], checks: Collection[str]
+) -> str:
+    """Return a statement that leaves it to the server to name the constraints of these names.
 
     Args:
-        names: folded.
+        keys: folded names of foreign keys.
+        checks: folded names of CHECK constraints.
     """
-    edits = [(span, "") for name, span in _named_keys(statement) if folded(name) in names]
-    return splice(statement.sql, edits)
+    found = [(named, keys) for named in _named(statement, _FOREIGN_KEY)]
+    found += [(named, checks) for named in _named(statement, ["CHECK"])]
+    edits = [(span, "") for (name, span), names in found if folded(name) in names]
+    return splice(statement.sql, sorted(edits, key=lambda edit: edit[0].start))
 
 
-def _named_keys(statement: ParsedStatement) -> list[tuple[str, Span]]:
-    """The names of foreign keys, each with the place of `CONSTRAINT name`."""
+def _named(statement: ParsedStatement, what: Sequence[str]) -> list[tuple[str, Span]]:
+    """The names of constraints of a kind, each with the place of `CONSTRAINT name`."""
     tokens = statement.tokens
     words = [token.keyword for token in tokens]
     return [
         (tokens[at + 1].name, Span(tokens[at].start, tokens[at + 1].end))
         for at, word in enumerate(words)
-        if word == "CONSTRAINT" and words[at + 2 : at + 4] == _FOREIGN_KEY
+        if word == "CONSTRAINT" and words[at + 2 : at + 2 + len(what)] == what
     ]
+
+
+def renamed_checks(statement: ParsedStatement, names: Mapping[str, str]) -> str:
+    """Return a statement that drops CHECK constraints by other names.
+
+    Args:
+        names: the other names, by the folded names in the statement.
+    """
+    if statement.kind is not StatementKind.ALTER_TABLE:
+        return statement.sql
+    found = (_dropped(action, _CHECK_DROPS) for action in alter_actions(statement))
+    return splice(
+        statement.sql,
+        [
+            (Span(token.start, token.end), quote(names[folded(token.name)]))
+            for token in found
+            if token is not None and folded(token.name) in names
+        ],
+    )
 
 
 def without_check_names(statement: ParsedStatement) -> str | None:
@@ -122,8 +147,8 @@ def present_keys(statement: ParsedStatement, own: Keys, there: Keys) -> str:
     actions, left, edits = alter_actions(statement), list(there), []
     kept = []
     for action in actions:
-        name = _dropped_key(action)
-        key = None if name is None else _named(own, name.name)
+        name = _dropped(action, _DROPS)
+        key = None if name is None else _key_of(own, name.name)
         if name is None or key is None:
             kept.append(action)
         elif (found := _same(left, key, name.name)) is not None:
@@ -144,10 +169,10 @@ def _text(sql: str, action: Sequence[Token], edits: Iterable[tuple[Span, str]]) 
     return splice(sql[start:end], own)
 
 
-def _dropped_key(action: Sequence[Token]) -> Token | None:
-    """The name of the foreign key, or of any constraint, that an action drops."""
+def _dropped(action: Sequence[Token], drops: Iterable[Sequence[str]]) -> Token | None:
+    """The name of the constraint that an action drops in one of these ways."""
     words = [token.keyword for token in action]
-    for drop in _DROPS:
+    for drop in drops:
         if words[: len(drop)] == drop:
             rest = action[len(drop) :]
             if words[len(drop) : len(drop) + 2] == ["IF", "EXISTS"]:
@@ -156,7 +181,7 @@ def _dropped_key(action: Sequence[Token]) -> Token | None:
     return None
 
 
-def _named(keys: Keys, name: str) -> ForeignKeyDefinition | None:
+def _key_of(keys: Keys, name: str) -> ForeignKeyDefinition | None:
     """The key of this name, or else with the same end of a name that a server has made."""
     exact = next((key for key in keys if folded(key.name) == folded(name)), None)
     end = _GIVEN.fullmatch(folded(name))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import pymysql.err
 
+from replicator.ddl.parser.classify import classify
 from replicator.ddl.rewrite.default_collations import charset_of, ignores_spaces
 from replicator.ddl.rewrite.target_table import (
     Collations,
@@ -16,6 +17,7 @@ from replicator.ddl.rewrite.target_table import (
     target_table,
 )
 from replicator.downstream.ddl.cluster_wide import reach_all_nodes
+from replicator.downstream.ddl.key_names import execute_named
 from replicator.downstream.ddl.table_options import set_options
 from replicator.mysql.connection.asyncio_connection import Connection, is_unavailable
 from replicator.mysql.names import TableName, quote
@@ -219,7 +221,8 @@ def _create_database(schema: str, collation: str) -> str:
 
 async def _run(target: Connection, name: TableName, statement: str) -> None:
     try:
-        await target.execute(statement)
+        parsed = classify(statement, default_schema=name.schema)
+        await execute_named(target, name, parsed)
     except pymysql.err.MySQLError as error:
         if is_unavailable(error):
             raise

@@ -32,7 +32,7 @@ from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.ddl.rewrite.storage import REPLACED
 from replicator.downstream.ddl.cluster_wide import reach_all_nodes
 from replicator.downstream.ddl.database_drop import drop_database
-from replicator.downstream.ddl.key_names import execute_named
+from replicator.downstream.ddl.key_names import execute_named, with_present_checks
 from replicator.downstream.ddl.left_out_indexes import without_refused
 from replicator.downstream.ddl.lock_limit import lock_limit
 from replicator.downstream.ddl.rebuilding import changed_table, rebuild
@@ -54,19 +54,13 @@ from replicator.downstream.ddl.value_safeguards import (
 )
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DDL_TABLE, DECIDED
-from replicator.downstream.meta.reconciliations import (
-    RECONCILIATION_TABLE,
-    queue_reconciliation,
-)
+from replicator.downstream.meta.reconciliations import RECONCILIATION_TABLE, queue_reconciliation
 from replicator.downstream.scratch_names import scratch_table
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection, Transaction
 from replicator.mysql.context.sql_modes import UnknownModeError
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
-from replicator.mysql.context.statement_session import (
-    StatementSessions,
-    set_up_session,
-)
+from replicator.mysql.context.statement_session import StatementSessions, set_up_session
 from replicator.mysql.errors import (
     FOREIGN_KEY,
     LOGIN_REFUSED,
@@ -135,6 +129,7 @@ class DdlExecution:
         safe_sources: the sources that are in safe mode until this is done.
         agreed: the structure that all shards have after it; None if not all have made it.
         strict: values that do not fit are an error, whatever the source made of them.
+        removals: statements that remove rows of the target before it.
     """
 
     target: TableName
@@ -157,6 +152,7 @@ class DdlExecution:
     safe_sources: frozenset[str] = frozenset()
     agreed: Table | None = None
     strict: bool = True
+    removals: tuple[str, ...] = ()
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -491,6 +487,8 @@ class DdlExecutor:
         await self._meta.lease.confirm(session)
         if _recognised(ddl, sql).kind is StatementKind.DROP_DATABASE:
             return await drop_database(session, ddl.target.schema, ddl.own)
+        for removal in ddl.removals:
+            await session.execute(removal, patience=DDL_PATIENCE)
         await execute_named(session, ddl.target, _recognised(ddl, sql), patience=DDL_PATIENCE)
         await report_changed_values(session, ddl.target, sql)
         return None
@@ -514,7 +512,7 @@ class DdlExecutor:
         )
 
     async def _with_present_keys(self, ddl: DdlExecution, sql: str) -> str:
-        """Return a statement with the target's names of foreign keys, without the keys that the
+        """Return a statement with the target's names of constraints, without the keys that the
         shard's engine ignores; empty if nothing is left, for example since it only drops keys that
         the target does not have."""
         words = ("drop", "rename", "references")
@@ -531,6 +529,7 @@ class DdlExecutor:
         own, there = ddl.before.definition.foreign_keys, target.definition.foreign_keys
         if own and not (sql := present_keys(_recognised(ddl, sql), own, there)):
             return sql
+        sql = with_present_checks(_recognised(ddl, sql), ddl.before, target)
         found = without_drops(_recognised(ddl, sql), target.key_names)
         if found != sql:
             self._log.info("ddl.lacks-index", target=str(ddl.target), statement=sql[:2000])

@@ -1,7 +1,8 @@
-"""Foreign keys whose names other tables of the target have.
+"""Constraints whose names other tables of the target have.
 
-Servers other than TiDB have each name once in a database. The target keeps a table that its shards
-have dropped, and the tables of a shard that is read later, so a name may be taken there only.
+Servers other than TiDB have each name of a foreign key once in a database, and MySQL each name of a
+CHECK. The target keeps a table that its shards have dropped, and the tables of a shard that is read
+later, and a shard may be on a server of another kind, so a name may be taken there only.
 """
 
 from __future__ import annotations
@@ -11,31 +12,42 @@ import structlog
 from pymysql.constants import ER
 
 from replicator.ddl.parser.statement import ParsedStatement
-from replicator.ddl.rewrite.constraint_names import without_key_names
+from replicator.ddl.rewrite.constraint_names import renamed_checks, without_names
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.names import TableName, folded
+from replicator.schema.effects.check_constraints import form_of
+from replicator.schema.structure.structure import Table
 
 _REFUSALS = frozenset(
-    {ER.CANT_CREATE_TABLE, ErrorCode.ER_FK_FAIL_ADD_SYSTEM, ErrorCode.ER_FK_DUP_NAME}
+    {
+        ER.CANT_CREATE_TABLE,
+        ErrorCode.ER_FK_FAIL_ADD_SYSTEM,
+        ErrorCode.ER_FK_DUP_NAME,
+        ErrorCode.ER_DUP_CONSTRAINT_NAME,
+    }
 )
 """Errors for a name that is taken: two of MariaDB's, which have other reasons too, and MySQL's."""
 
 _OTHERS = """
-SELECT CONSTRAINT_NAME FROM information_schema.TABLE_CONSTRAINTS
-WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME <> %s AND CONSTRAINT_TYPE = 'FOREIGN KEY'
+SELECT CONSTRAINT_TYPE, CONSTRAINT_NAME FROM information_schema.TABLE_CONSTRAINTS
+WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME <> %s AND CONSTRAINT_TYPE IN ('FOREIGN KEY', 'CHECK')
 """
 
 log = structlog.get_logger()
 
 
 async def execute_named(
-    session: Connection, target: TableName, statement: ParsedStatement, *, patience: float
+    session: Connection,
+    target: TableName,
+    statement: ParsedStatement,
+    *,
+    patience: float | None = None,
 ) -> None:
-    """Execute a statement; the server names the foreign keys whose names other tables have.
+    """Execute a statement; the server names the constraints whose names other tables have.
 
     Args:
-        patience: seconds that the statement may take.
+        patience: seconds that the statement may take; None for the connection's own.
 
     Raises pymysql.err.MySQLError.
     """
@@ -44,9 +56,28 @@ async def execute_named(
     except pymysql.err.MySQLError as error:
         if error_code(error) not in _REFUSALS:
             raise
-        taken = {folded(str(name)) for (name,) in await session.fetch(_OTHERS, tuple(target))}
-        unnamed = without_key_names(statement, taken)
+        taken: dict[str, set[str]] = {"FOREIGN KEY": set(), "CHECK": set()}
+        for kind, name in await session.fetch(_OTHERS, tuple(target)):
+            taken[kind].add(folded(str(name)))
+        unnamed = without_names(statement, taken["FOREIGN KEY"], taken["CHECK"])
         if unnamed == statement.sql:
             raise
         log.info("ddl.key-name-taken", target=str(target), statement=statement.sql[:2000])
         await session.execute(unnamed, patience=patience)
+
+
+def with_present_checks(statement: ParsedStatement, before: Table, target: Table) -> str:
+    """Return a statement that drops CHECK constraints by the names that they have on the target.
+
+    Args:
+        before: the structure of the shard before it.
+        target: that of the target.
+    """
+    there = {folded(check.name) for check in target.definition.checks}
+    by_form = {form_of(check.text): check.name for check in target.definition.checks}
+    names = {
+        folded(check.name): by_form[form]
+        for check in before.definition.checks
+        if folded(check.name) not in there and (form := form_of(check.text)) in by_form
+    }
+    return renamed_checks(statement, names) if names else statement.sql

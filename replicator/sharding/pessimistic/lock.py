@@ -360,7 +360,7 @@ class TargetLock(Generic[Name, Event]):
             for source, group in groups
             if group is not None
             for item in group.items.get(version, ())
-            if item.member not in group.unmatched
+            if item.member not in group.unmatched and item.member not in group.waiting
         ]
 
     def _disputed_versions(self) -> list[int]:

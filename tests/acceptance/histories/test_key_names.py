@@ -1,9 +1,13 @@
-"""Foreign keys of one name in two tables, of which each shard has only one at a time."""
+"""Constraints of one name in two tables of a target."""
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+from pyspark import SparkContext
+
+from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.shard_ddl import ShardedEstate
 
 CHILD = "(id INT PRIMARY KEY, p INT)"
@@ -45,5 +49,38 @@ async def test_another_table_gets_the_name_of_a_dropped_table_s_key(
 
 
 def _has_key(estate: ShardedEstate) -> bool:
-    shown = str(estate.target.execute(f"SHOW CREATE TABLE {estate.db}.u")[0][1])
-    return "FOREIGN KEY (`p`) REFERENCES `u` (`id`)" in shown
+    return "FOREIGN KEY (`p`) REFERENCES `u` (`id`)" in _shown(estate)
+
+
+def _shown(estate: ShardedEstate) -> str:
+    return str(estate.target.execute(f"SHOW CREATE TABLE {estate.db}.u")[0][1])
+
+
+async def test_two_tables_have_a_check_of_one_name(
+    mariadb_source: DatabaseServer,
+    mariadb_source_full: DatabaseServer,
+    mysql_target: DatabaseServer,
+    database_name: str,
+    spark: SparkContext,
+    tmp_path: Path,
+) -> None:
+    """MySQL has the name of a CHECK once in a database, MariaDB once in a table."""
+    sources = {"a": mariadb_source, "b": mariadb_source_full}
+    estate = ShardedEstate(sources, mysql_target, database_name, spark, tmp_path)
+    estate.create("A1", "B1", table="(id INT PRIMARY KEY, CONSTRAINT c CHECK (id > 0))")
+    async with estate.merging():
+        estate.shards = ["uA1", "uB1"]
+        for shard in estate.shards:
+            estate.run(shard, "CREATE TABLE {t} (id INT PRIMARY KEY, CONSTRAINT c CHECK (id > 0))")
+            estate.put(shard, "{}")
+        await estate.settled()
+        assert "CHECK" in _shown(estate)
+        for shard in estate.shards:
+            estate.ddl(shard, "DROP CONSTRAINT c")
+        await estate.settled()
+        assert "CHECK" not in _shown(estate)
+        for shard in estate.shards:
+            estate.ddl(shard, "ADD v INT, ADD CONSTRAINT c CHECK (id > 0)")
+            estate.put(shard, "{}, 1")
+        await estate.settled()
+        assert "CHECK" in _shown(estate)

@@ -206,6 +206,22 @@ async def test_foreign_keys_are_left_out_and_told(
     assert kept == structure(shard, there, "t_1")
 
 
+async def test_names_of_checks_that_other_tables_have_are_left_out(
+    mariadb_source: DatabaseServer, mysql_target: DatabaseServer, database_name: str
+) -> None:
+    """MySQL has the name of a CHECK once in a database, MariaDB once in a table."""
+    here = f"{database_name}_merged"
+    mariadb_source.execute(f"CREATE DATABASE {database_name}")
+    for table in ("t", "u"):
+        mariadb_source.execute(
+            f"CREATE TABLE {database_name}.{table} (a INT PRIMARY KEY, CONSTRAINT c CHECK (a > 0))"
+        )
+        name = TableName(database_name, table)
+        await create_like(mariadb_source, mysql_target, name, TableName(here, table))
+        ((_, shown),) = mysql_target.execute(f"SHOW CREATE TABLE {here}.{table}")
+        assert "CHECK" in str(shown)
+
+
 @pytest.mark.parametrize(
     ("shard", "engine"),
     [

@@ -38,10 +38,16 @@ async def until(generation: Generation, done: Callable[[VerifiedTarget], bool]) 
 
 
 @pytest.mark.also_tidb(slow=True)
+@pytest.mark.parametrize("answer", ["reconcile", "stop"])
 async def test_rows_that_somebody_has_changed_are_found_in_the_next_cycle(
-    merging_from: MergingFrom, mariadb_source: DatabaseServer, mysql_source: DatabaseServer
+    merging_from: MergingFrom,
+    mariadb_source: DatabaseServer,
+    mysql_source: DatabaseServer,
+    answer: str,
 ) -> None:
+    """They are corrected, unless the task file says that they stay."""
     merging = verified(merging_from(mariadb_source, mysql_source), "2s")
+    merging.more["on-unproven-change"] = answer
     async with merging.running() as generation:
         await merging.copied(generation)
         equal = await until(generation, lambda target: target.at is not None)
@@ -54,12 +60,17 @@ async def test_rows_that_somebody_has_changed_are_found_in_the_next_cycle(
                 "INSERT INTO x VALUES (9999, 1, 'alone')",
             )
             found = await until(generation, lambda target: target.differing == 3)
-        (told, *_) = [e for e in logs if e["event"] == "verification.differs"]
-        assert (told["missing"], told["extra"], told["different"]) == (1, 1, 1)
-        assert str(found).endswith("3 rows differ")
-        # They are left as they are.
-        changed = f"SELECT v FROM {merging.database}.x WHERE id = 5"
-        assert merging.target.execute(changed) == ((-1,),)
+            (told, *_) = [e for e in logs if e["event"] == "verification.differs"]
+            assert (told["missing"], told["extra"], told["different"]) == (1, 1, 1)
+            assert told["queued"] == (answer == "reconcile")
+            assert str(found).endswith("3 rows differ")
+            if answer == "reconcile":
+                await until(generation, lambda target: target.differing == 0)
+                (ended,) = [e for e in logs if e["event"] == "reconcile.finished"]
+                assert ended["corrected"] == 3
+    spoiled = "SELECT COUNT(*), SUM(id = 1007), SUM(v = -1) FROM x"
+    found_rows = merging.target.execute(spoiled, database=merging.database)
+    assert found_rows == (((200, 1, 0) if answer == "reconcile" else (200, 0, 1)),)
 
 
 async def test_a_target_is_verified_once_per_cycle_also_after_a_restart(

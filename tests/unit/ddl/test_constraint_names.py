@@ -10,8 +10,9 @@ from replicator.ddl.parser.table_text import table_definition
 from replicator.ddl.rewrite.constraint_names import (
     constraint_edits,
     present_keys,
+    renamed_checks,
     without_check_names,
-    without_key_names,
+    without_names,
 )
 from replicator.ddl.rewrite.retarget import splice
 from replicator.mysql.names import TableName
@@ -98,10 +99,28 @@ def test_names_of_checks_that_servers_have_made_are_left_out(
     assert found == (None if wanted is None else f"CREATE TABLE t (a INT, {wanted})")
 
 
-def test_the_server_names_the_foreign_keys_whose_names_are_taken() -> None:
+@pytest.mark.parametrize(
+    ("keys", "checks", "unnamed"),
+    [
+        ({"f"}, set(), "CONSTRAINT `F` FOREIGN"),
+        (set(), {"f"}, "CONSTRAINT f CHECK"),
+        (set(), {"g"}, ""),
+    ],
+)
+def test_the_server_names_the_constraints_whose_names_are_taken(
+    keys: set[str], checks: set[str], unnamed: str
+) -> None:
     statement = (
-        "ALTER TABLE t ADD CONSTRAINT `F` FOREIGN KEY (p) REFERENCES u (id), ADD CONSTRAINT"
-        " g FOREIGN KEY (q) REFERENCES u (id), ADD CONSTRAINT f CHECK (p > 0)"
+        "ALTER TABLE t ADD CONSTRAINT f CHECK (p > 0), ADD CONSTRAINT `F` FOREIGN KEY (p)"
+        " REFERENCES u (id), ADD CONSTRAINT g FOREIGN KEY (q) REFERENCES u (id)"
     )
-    found = without_key_names(classify(statement, default_schema="d"), {"f"})
-    assert found == statement.replace("CONSTRAINT `F` FOREIGN", " FOREIGN")
+    found = without_names(classify(statement, default_schema="d"), keys, checks)
+    wanted = " " + unnamed.split()[-1] if unnamed else ""
+    assert found == (statement.replace(unnamed, wanted) if unnamed else statement)
+
+
+def test_a_check_is_dropped_by_its_name_on_the_target() -> None:
+    statement = "ALTER TABLE t DROP CHECK C, DROP CONSTRAINT d, DROP COLUMN c, DROP KEY c"
+    found = renamed_checks(classify(statement, default_schema="d"), {"c": "t_chk_1", "d": "e"})
+    wanted = "ALTER TABLE t DROP CHECK `t_chk_1`, DROP CONSTRAINT `e`, DROP COLUMN c, DROP KEY c"
+    assert found == wanted

@@ -1,4 +1,4 @@
-"""After how many items of another member the statement of a created table comes."""
+"""Statements that are later items of the target, since their tables show the earlier ones."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ from itertools import pairwise
 
 import pytest
 
-from actors.sharding.pessimistic.item_numbers import shown_items
+from actors.lock_state import ShardStatement
+from actors.sharding.pessimistic.item_numbers import later_items, shown_items
+from replicator.binlog.segments.segment import Statement
+from replicator.mysql.names import Member, TableName
+from replicator.schema.registry.registry import KnownStructure, Provenance, SchemaRegistry
 from replicator.schema.structure.structure import Column, Table
+from replicator.sharding.items import GroupState, Item
+from replicator.sharding.pessimistic.group import Group
+from replicator.sharding.pessimistic.lock import TargetLock
+from replicator.watermark import Place, boundary
 
 WIDTHS = {"int": "int(11)", "bigint": "bigint(20)", "smallint": "smallint(6)"}
 
@@ -70,3 +78,37 @@ def test_items_that_may_change_its_values_are_never_shown(between: Table) -> Non
 def test_the_same_statement_may_be_the_first_item() -> None:
     items = [("1", PLAIN, WIDE), ("2", WIDE, PLAIN), ("1", PLAIN, WIDE)]
     assert shown_items(items, "1", PLAIN) == 0
+
+
+TARGET = TableName("s", "t")
+START = boundary(1)
+Members = Group[TableName, ShardStatement]
+
+
+def alter(
+    registry: SchemaRegistry, group: Members, name: TableName, at: int, text: str, *tables: Table
+) -> None:
+    """Record a statement of a member that has these structures before and after it."""
+    number = registry.join(Member(group.source, name), TARGET)
+    for place, table in zip((at - 1, at), tables, strict=True):
+        registry.learn(number, place, KnownStructure(table, Provenance.LEARNED))
+    event = ShardStatement(Statement("s", text, at, 0))
+    group.ddl(Item(text, (text,), name, Place(at, 0), event))
+
+
+def test_a_source_that_is_read_again_numbers_no_items_of_others() -> None:
+    """A table ahead may join at an earlier version then, and its items get other numbers."""
+    registry, lock = SchemaRegistry(), TargetLock[TableName, ShardStatement](TARGET, ["a", "b"])
+    a, b = (lock.start(source, GroupState(0, ()), START) for source in "ab")
+    one, ahead = TableName("s1", "t"), TableName("s2", "t")
+    a.join(one, Place(2, 0), None)
+    alter(registry, a, one, 4, "note", PLAIN, NOTED)
+    lock.resolve({"a": START, "b": START})
+    b.join_ahead(ahead, Place(3, 0), waits=True)
+    alter(registry, b, ahead, 5, "note", PLAIN, NOTED)
+    lock.executed()
+    a.adopt()
+    alter(registry, a, one, 7, "widen", NOTED, table("bigint", commented=True))
+    assert [item.text for source in "ab" for item in lock.candidates(source)] == ["widen", "note"]
+    assert later_items(registry, lock) == frozenset()
+    assert not lock.shown

@@ -69,9 +69,10 @@ def test_a_source_that_restarts_is_waited_for() -> None:
     assert found.owner is None
 
 
-def test_a_table_ahead_is_in_no_conflict_since_its_items_have_no_number_yet() -> None:
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_table_ahead_is_in_no_conflict_since_its_items_have_no_number_yet(waits: bool) -> None:
     found, groups = lock(A=("a1",), B=("b1",))
-    groups["A"].join_ahead("a2", Place(1, 0))
+    groups["A"].join_ahead("a2", Place(1, 0), waits=waits)
     ddl(groups["A"], "a2", "y", 2)
     ddl(groups["B"], "b1", "x", 1)
     ddl(groups["B"], "b1", "z", 2)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.reconciliations import RECONCILIATION_TABLE, queue_reconciliation
 from replicator.downstream.meta_table import MetaTable
 from replicator.mysql.names import TableName
 
@@ -62,14 +63,23 @@ class VerificationStore:
             (*target, progress),
         )
 
-    async def finish(self, target: TableName, rows: int, differing: int) -> Verification:
-        """Save the end of a verification, now."""
+    async def finish(
+        self, target: TableName, rows: int, differing: int, *, queues: bool = False
+    ) -> Verification:
+        """Save the end of a verification, now.
+
+        ``queues``: whether the target is queued for reconciliation.
+        """
         ended = Verification(int(time.time()), rows, differing)
-        await self._meta.write(
-            f"REPLACE INTO {self._table} (target_schema, target_table, verified_at, compared,"
-            " differing, progress) VALUES (%s, %s, %s, %s, %s, '')",
-            (*target, ended.verified_at, rows, differing),
-        )
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"REPLACE INTO {self._table} (target_schema, target_table, verified_at, compared,"
+                " differing, progress) VALUES (%s, %s, %s, %s, %s, '')",
+                (*target, ended.verified_at, rows, differing),
+            )
+            if queues:
+                queue = self._meta.table(RECONCILIATION_TABLE)
+                await queue_reconciliation(transaction, queue, target)
         return ended
 
     async def forget(self, targets: Collection[TableName]) -> None:
