@@ -199,6 +199,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+def enlarge(disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+
+
 async def test_a_full_disk_loses_nothing(
     source: DatabaseServer,
     database_name: str,
@@ -216,11 +220,16 @@ async def test_a_full_disk_loses_nothing(
         for begin in (BinlogPosition(start.file, 4), end_of(source)):
             end = await anyio.to_thread.run_sync(read_through, there, SourcePosition(begin))
             assert end == end_of(source)
-        subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+        enlarge(small_disk)
         await settles(lambda: caught_up(relay, source), True)
     source.execute("FLUSH BINARY LOGS")
     assert_equal(small_disk, source)
     assert [entry["event"] for entry in logged] == ["relay.failed"]
+
+
+def read_on(stream: BinlogStream) -> None:
+    while not stream.read_segment().caught_up:
+        pass
 
 
 def error_of(relay: Relay) -> str:
@@ -258,8 +267,7 @@ async def test_a_file_that_is_deleted_under_a_reader_is_read_from_the_source(
             assert len(relay.purge(end_of(source))) == 2
             assert not relay.has(at.binlog)
             with pytest.raises(StreamLostError, match="no longer has"):
-                while not stream.read_segment().caught_up:
-                    pass
+                read_on(stream)
         assert read_through(there, at) == end_of(source)
 
 

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from actors.reading import purge_watch
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.server import BinlogServer
+from replicator.sandbox.server import BinlogServer, DatabaseServer
 from tests.support.servers.binlog_ends import end_of
 from tests.support.servers.mysql import MySQLServer
 from tests.support.tasks.failover import Estate, FailingOver
@@ -38,10 +38,14 @@ async def test_a_relay_follows_a_failover_and_back_again(
     with capture_logs() as logged:
         await follow(it, it.pair.replica)
     assert [entry for entry in logged if entry["event"].startswith("relay.")] == []
-    assert len([path for path in tmp_path.glob("relay/a/*") if path.is_dir()]) == 2
+    assert len(folders(tmp_path / "relay" / "a")) == 2
 
 
-async def follow(it: Estate, server: BinlogServer, *, fail_over: bool = False) -> None:
+def folders(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.is_dir()]
+
+
+async def follow(it: Estate, server: DatabaseServer, *, fail_over: bool = False) -> None:
     """Merge some rows until the relay has them too; in the end the task is stopped, or fails."""
     it.write(server)
     async with running(it.task, it.spark) as generation:
