@@ -94,7 +94,7 @@ def has_passed(place: BinlogPosition | str, at: BinlogPosition | None, gtid: str
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Obstacle:
     """What keeps a task from an end, and what the operator can do about it."""
 
     reason: str
@@ -133,8 +133,8 @@ def verdict(
     work = [*_copies(status), *map(str, status.reconciling)]
     if status.sources and not late and not work and not _lacking(status):
         return EndVerdict(reached=True)
-    if stops := [*_stopped(status), *_blocked(status, late), *_lacking(status)]:
-        return _final(stops)
+    if obstacles := [*_stopped(status), *_blocked(status, late), *_lacking(status)]:
+        return _final(obstacles)
     failed = list(_failed(status))
     held = [*_held(status, late), *_without_gtids(until, late, status)] if late or work else []
     if (held or failed) and _is_settled(status, ends):
@@ -144,10 +144,10 @@ def verdict(
     return EndVerdict(reasons=(*late.values(), *work))
 
 
-def _final(stops: Sequence[Stop]) -> EndVerdict:
-    ways = dict.fromkeys(way for stop in stops for way in stop.remedies)
+def _final(obstacles: Sequence[Obstacle]) -> EndVerdict:
+    ways = dict.fromkeys(way for one in obstacles for way in one.remedies)
     return EndVerdict(
-        final=True, reasons=tuple(stop.reason for stop in stops), remedies=tuple(ways)
+        final=True, reasons=tuple(one.reason for one in obstacles), remedies=tuple(ways)
     )
 
 
@@ -190,7 +190,7 @@ def _copies(status: TaskStatus) -> list[str]:
     return [f"the full copy is {copy.state}{waiting}"]
 
 
-def _stopped(status: TaskStatus) -> Iterator[Stop]:
+def _stopped(status: TaskStatus) -> Iterator[Obstacle]:
     """Yield why a task as a whole does not work."""
     if status.state in ("starting", "running"):
         return
@@ -200,34 +200,34 @@ def _stopped(status: TaskStatus) -> Iterator[Stop]:
     )
     if status.error is not None:
         why, ways = status.error.message, status.error.remedies or ways
-    yield Stop(f"the task is {status.state}" + (f": {why}" if why else ""), ways)
+    yield Obstacle(f"the task is {status.state}" + (f": {why}" if why else ""), ways)
 
 
-def _blocked(status: TaskStatus, late: Collection[str]) -> Iterator[Stop]:
+def _blocked(status: TaskStatus, late: Collection[str]) -> Iterator[Obstacle]:
     for part in status.blocked:
         if part.kind == "source" and part.name in late:
-            yield _stop(part)
+            yield _obstacle(part)
 
 
-def _stop(part: BlockedPart) -> Stop:
+def _obstacle(part: BlockedPart) -> Obstacle:
     reason = _reason(part.error.message if part.error else "")
-    return Stop(f"the {part.kind} {part.name} is blocked{reason}", part.remedies)
+    return Obstacle(f"the {part.kind} {part.name} is blocked{reason}", part.remedies)
 
 
-def _lacking(status: TaskStatus) -> list[Stop]:
+def _lacking(status: TaskStatus) -> list[Obstacle]:
     """Return the shards that can't be read, if targets may lack rows that moved there."""
     return [
-        Stop(str(shard), (shard.remedy,) if shard.remedy else ())
+        Obstacle(str(shard), (shard.remedy,) if shard.remedy else ())
         for shard in status.unreadable
         if shard.targets
     ]
 
 
-def _failed(status: TaskStatus) -> Iterator[Stop]:
+def _failed(status: TaskStatus) -> Iterator[Obstacle]:
     for entry in status.reconciling:
         if entry.state == "failed":
             cancel = f"`replicator reconcile {status.task} --target {entry.target} --cancel`"
-            yield Stop(
+            yield Obstacle(
                 str(entry),
                 ("end what the reason names: the task tries it again", f"{cancel}, to give it up"),
             )
@@ -237,16 +237,16 @@ def _reason(message: str) -> str:
     return f": {message}" if message else " by the operator"
 
 
-def _held(status: TaskStatus, late: Collection[str]) -> Iterator[Stop]:
+def _held(status: TaskStatus, late: Collection[str]) -> Iterator[Obstacle]:
     """Yield the locks and blocked targets that hold rows of late sources."""
     for lock in status.locks:
         if lock.holds and lock.state != "resolving":
-            yield Stop(_lock(lock), lock.remedies)
+            yield Obstacle(_lock(lock), lock.remedies)
     for part in status.blocked:
         if part.kind != "target" or part.waits_for:
             continue
         if not late or any(held.source in late for held in part.held):
-            yield _stop(part)
+            yield _obstacle(part)
 
 
 def remedies_for(
@@ -263,11 +263,11 @@ def remedies_for(
     return tuple(dict.fromkeys(way for ways in (*locks, *parts) for way in ways))
 
 
-def _without_gtids(until: Until, late: Collection[str], status: TaskStatus) -> Iterator[Stop]:
+def _without_gtids(until: Until, late: Collection[str], status: TaskStatus) -> Iterator[Obstacle]:
     for source in status.sources:
         place = until.places.get(source.source)
         if source.source in late and isinstance(place, str) and not source.complete_gtid:
-            yield Stop(
+            yield Obstacle(
                 f"{source.source} has no GTIDs: name its position as FILE:OFFSET",
                 (f"`replicator wait {status.task} --for {source.source}=FILE:OFFSET`",),
             )
