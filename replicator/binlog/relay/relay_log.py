@@ -188,7 +188,7 @@ class RelayLog:
         Raises StreamLostError if writing was interrupted, or the relay is closed or damaged.
         """
         with self._changed:
-            if (self._tail, self._interruptions) == seen:
+            if (self._tail, self._interruptions) == seen and not self.error:
                 self._changed.wait(timeout)
             if self._interruptions != seen[1] or self.closed or self._damaged or self.error:
                 raise StreamLostError(f"The relay was interrupted. {self._interruption}".rstrip())
@@ -253,10 +253,9 @@ class RelayLog:
         with self._changed:
             if self._tail.file == file:
                 return None
-            after = [name for name in self._files if sequence_of(name) == sequence_of(file) + 1]
-            if not after:
-                raise StreamLostError(f"The relay no longer has the file after {file}.")
-            return after[0]
+            if file not in self._files:
+                raise StreamLostError(f"The relay no longer has the file {file}.")
+            return self._files[self._files.index(file) + 1]
 
     def purge(self, needed: BinlogPosition) -> list[str]:
         """Delete what the settings say of the files before the needed one, if it is time to.

@@ -37,6 +37,7 @@ from replicator.binlog.relay.relay_files import (
     cut_torn_end,
     has_checksums,
     refuse_gap,
+    sequence_of,
 )
 from replicator.binlog.relay.relay_kernel import NO_ROOM, RelayCursor, unpack
 from replicator.binlog.relay.relay_log import RelayLog
@@ -282,6 +283,8 @@ class _Copy:
         if self._writer is not None:
             if file == self._file:
                 return
+            if sequence_of(file) < sequence_of(self._file):
+                raise OtherBinlogError(f"The source sends {file} after {self._file}.")
             self._sync()
             self._writer.close()
             self._writer = None

@@ -76,9 +76,16 @@ class RelayedConnection(BinlogConnection):
             until = time.monotonic() + self._timeout
             while not self._relay.decided(_LOOK) and time.monotonic() < until:
                 self._refuse_closed()
-            if self._relay.has(start.binlog):
+            if self._relay.has(start.binlog) and not self._has_more(start.binlog.file):
                 self._files = _RelayPackets(self._relay, start)
         return super()._open()
+
+    def _has_more(self, file: str) -> bool:
+        """Whether the source has the file too, and the relay can't be continued.
+
+        Such a relay may end inside a transaction, and none of its readers would come to the end.
+        """
+        return bool(self._relay.error) and file in dict(self.binlogs())
 
     def _ask_binlog(self, info: ServerInfo) -> None:
         if self._files is None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import anyio.to_thread
 import pytest
 from structlog.testing import capture_logs
 
@@ -19,6 +22,7 @@ from replicator.binlog.connection.framing import PacketBuffer
 from replicator.binlog.errors import StreamLostError
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.relay import relay_writer
 from replicator.binlog.relay.relay import Relay
 from replicator.binlog.relay.relay_log import RelaySettings
 from replicator.binlog.segments.segment_builder import SegmentLimits
@@ -29,8 +33,11 @@ from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.servers.binlog_ends import end_of
+from tests.support.servers.mysql import MySQLServer
 from tests.support.tasks.running import settles
 
+NO_SPACE = 1 << 30
+"""GiB that no disk has free, so that all files are deleted that nothing needs."""
 LARGE = 17 << 20
 """Bytes of an event that takes two packets."""
 
@@ -51,9 +58,9 @@ def write(server: DatabaseServer, schema: str) -> None:
 
 @contextmanager
 def relayed(
-    server: DatabaseServer, folder: Path, position: BinlogPosition
+    server: DatabaseServer, folder: Path, position: BinlogPosition, **settings: Any
 ) -> Iterator[tuple[Relay, BinlogSource]]:
-    relay = Relay(RelaySettings("a", folder), 4712)
+    relay = Relay(RelaySettings("a", folder, **settings), 4712)
     source = BinlogSource(
         DatabaseAddress("127.0.0.1", server.port, "root", ""),
         4711,
@@ -178,6 +185,106 @@ async def test_a_folder_that_another_process_uses_is_left_alone(
             await settles(lambda: [entry["event"] for entry in logged], ["relay.failed"])
             assert not other.has(begin)
             assert events(binlog_connection(there, SourcePosition(begin)), begin)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for a few of the server's events."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(folder)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("a file system can't be mounted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def enlarge(disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+
+
+async def test_a_full_disk_loses_nothing(
+    source: DatabaseServer,
+    database_name: str,
+    small_disk: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The source is read meanwhile; with more space, the copy continues."""
+    monkeypatch.setattr(relay_writer, "_FAILED_WAIT", 2.0)
+    source.execute("FLUSH BINARY LOGS")
+    start = end_of(source)
+    source.execute(f"CREATE DATABASE {database_name}")
+    write(source, database_name)
+    with capture_logs() as logged, relayed(source, small_disk, start) as (relay, there):
+        await settles(lambda: "No space" in error_of(relay), True)
+        for begin in (BinlogPosition(start.file, 4), end_of(source)):
+            end = await anyio.to_thread.run_sync(read_through, there, SourcePosition(begin))
+            assert end == end_of(source)
+        enlarge(small_disk)
+        await settles(lambda: caught_up(relay, source), True)
+    source.execute("FLUSH BINARY LOGS")
+    assert_equal(small_disk, source)
+    assert [entry["event"] for entry in logged] == ["relay.failed"]
+
+
+def read_on(stream: BinlogStream) -> None:
+    while not stream.read_segment().caught_up:
+        pass
+
+
+def error_of(relay: Relay) -> str:
+    size = relay.size()
+    return size.error if size is not None else ""
+
+
+def read_through(source: BinlogSource, start: SourcePosition) -> BinlogPosition:
+    """Read to the end of the binlog, with a new connection whenever one is lost."""
+    limits = SegmentLimits(target_bytes=1 << 20)
+    while True:
+        with closing(BinlogStream(source, start, route=lambda *_: None, limits=limits)) as stream:
+            try:
+                stream.open()
+                while not (segment := stream.read_segment()).caught_up:
+                    start = segment.end
+                return segment.end.binlog
+            except StreamLostError:
+                continue
+
+
+async def test_a_file_that_is_deleted_under_a_reader_is_read_from_the_source(
+    source: DatabaseServer, begin: BinlogPosition, tmp_path: Path
+) -> None:
+    limits = SegmentLimits(target_bytes=1)
+    purging = {"purge_interval": 0, "purge_remain_space": NO_SPACE}
+    with relayed(source, tmp_path, begin, **purging) as (relay, there):
+        first = SourcePosition(BinlogPosition(begin.file, 4))
+        await settles(lambda: caught_up(relay, source), True)
+        stream = BinlogStream(there, first, route=lambda *_: None, limits=limits)
+        with closing(stream):
+            stream.open()
+            at = stream.read_segment().end
+            assert relay.has(at.binlog)
+            assert len(relay.purge(end_of(source))) == 2
+            assert not relay.has(at.binlog)
+            with pytest.raises(StreamLostError, match="no longer has"):
+                read_on(stream)
+        assert read_through(there, at) == end_of(source)
+
+
+def test_numbers_of_files_may_have_gaps(start_server: StartServer, tmp_path: Path) -> None:
+    """A MySQL leaves numbers out if its folder has a file with a higher one."""
+    source = start_server(MySQLServer)
+    begin = end_of(source)
+    with relayed(source, tmp_path, begin) as (relay, there):
+        start = SourcePosition(BinlogPosition(begin.file, 4))
+        assert read_through(there, start) == end_of(source)
+        name, _, number = begin.file.rpartition(".")
+        (own,) = source.folder.rglob(begin.file)
+        own.with_name(f"{name}.{int(number) + 5:06}").touch()
+        source.execute("FLUSH BINARY LOGS", "CREATE DATABASE gap")
+        assert end_of(source).sequence == begin.sequence + 6
+        assert read_up(there, start) == end_of(source)
+        assert relay.has(start.binlog)
 
 
 def read_up(source: BinlogSource, start: SourcePosition) -> BinlogPosition:
