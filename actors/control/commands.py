@@ -179,7 +179,10 @@ def wait(
         show(render_waited(found.task, found.seconds, found.sources, applied=found.reached))
     if not found.reached:
         over = "the time is over; " if found.timed_out else ""
-        complain(f"task {found.task} has not applied everything: {over}{'; '.join(found.reasons)}")
+        complain(
+            f"task {found.task} has not applied everything: {over}{'; '.join(found.reasons)}",
+            remedies=found.remedies,
+        )
         raise typer.Exit(FAILED)
 
 
@@ -304,9 +307,9 @@ def retire(
         raise typer.BadParameter(f"--timeout: {error}") from error
     seconds = limit.total_seconds() if isinstance(limit, timedelta) else None
     name = name_of(task)
-    reasons = anyio.run(retire_shards, name, source or [], shards, seconds)
+    reasons, ways = anyio.run(retire_shards, name, source or [], shards, seconds)
     if reasons:
-        complain(f"task {name} has retired nothing: {'; '.join(reasons)}")
+        complain(f"task {name} has retired nothing: {'; '.join(reasons)}", remedies=ways)
         raise typer.Exit(FAILED)
     named = ", ".join([*(source or ()), *(shard or ())])
     out.print(
