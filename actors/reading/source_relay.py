@@ -11,8 +11,8 @@ from actors.task_setup import SourceSetup, binlog_source
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.relay.relay import Relay
-from replicator.binlog.relay.relay_log import RelaySize
 from replicator.mysql.server.identity import ServerIdentity
+from replicator.relay_status import RelayStatus
 
 
 def begin_relay(
@@ -60,7 +60,7 @@ class SourceRelay:
 
         Returns False if it was started before.
         """
-        if self._relay.started:
+        if self._relay.writing:
             return False
         self._log.warning("relay.begun", position=str(position))
         self._relay.start(binlog_source(self._setup, self._server), position)
@@ -71,8 +71,8 @@ class SourceRelay:
         saved = self._saved()
         return min((*saved, *needed), key=lambda position: position.key) if saved else None
 
-    def size(self) -> RelaySize | None:
-        """As `Relay.size`."""
+    def size(self) -> RelayStatus | None:
+        """As `RelayLog.size`."""
         return self._relay.size()
 
     def reconnect(self) -> None:
@@ -81,7 +81,7 @@ class SourceRelay:
 
     async def keep(self, needed: Sequence[BinlogPosition]) -> None:
         """Start if it is wanted, and delete the files that nothing needs, as the settings say."""
-        if self._relay.wanted and not self._relay.started:
+        if self._relay.wanted and not self._relay.writing:
             self._relay.start(binlog_source(self._setup, self._server), needed[0])
         oldest = self.oldest_needed(needed)
         if oldest is None:

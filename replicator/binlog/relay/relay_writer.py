@@ -92,7 +92,7 @@ class RelayWriter:
     def close(self) -> None:
         """End it, and wait until it has ended, but not for a server that does not answer."""
         self._stop.set()
-        self._relay.close()
+        self._relay.distrust()
         if self._connection is not None:
             self._connection.close()
         self._thread.join(_LONGEST_END)
@@ -105,8 +105,8 @@ class RelayWriter:
                 try:
                     self._follow()
                 except StreamLostError as error:
-                    self._relay.interrupt(str(error), failed=False)
                     moved = self._relay.tail != before
+                    self._relay.interrupt(str(error), failed=False)
                     pause = _LOST_WAIT[0] if moved else min(2 * pause, _LOST_WAIT[1])
                     self._stop.wait(pause)
                 except (BinlogError, OSError, pymysql.MySQLError) as error:
@@ -203,9 +203,7 @@ class _Copy:
             self._sync()
         finally:
             writer.close()
-        with (self._folder / writer.file).open("rb") as file:
-            event = os.pread(file.fileno(), writer.offset - self._last, self._last)
-        return FileEnd(writer.file, writer.offset, self._last, event)
+        return FileEnd(writer.file, writer.offset, self._last)
 
     def _sync(self) -> None:
         if self._writer is not None:
@@ -238,8 +236,6 @@ class _Copy:
         self._writer.write(data)
         self._offset, self._last = self._writer.offset, last
         self._relay.advance(self._file, self._offset)
-        if not self._relay.proven:
-            self._relay.prove()
 
     def _take_event(self, event: bytes) -> None:
         kind, size, end = HEAD.unpack_from(event)
@@ -296,14 +292,15 @@ class _Copy:
             # A file beyond 4 GiB is sent from its beginning.
             self._offset += len(event)
             return
-        if self._offset != end.last or not _are_equal(event, end.event):
+        with (self._folder / end.file).open("rb") as file:
+            own = os.pread(file.fileno(), end.end - end.last, end.last)
+        if self._offset != end.last or not _are_equal(event, own):
             raise OtherBinlogError(
                 f"The event at {end.file}:{end.last} is another one at the source than in the"
                 " relay: its binlog was reset, or another server answers."
             )
         self._offset, self._end = end.end, None
         self._relay.advance(end.file, end.end)
-        self._relay.prove()
 
 
 def _are_equal(event: bytes, other: bytes) -> bool:

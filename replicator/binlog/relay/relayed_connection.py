@@ -30,8 +30,6 @@ from replicator.kernels.compiled import Bytes, record_of
 
 _ROOM = 1 << 20
 """Bytes of a file that are read at once."""
-_LOOK = 1.0
-"""Seconds between two looks whether the connection was closed."""
 _HEADER = struct.Struct("<IBIIIH")
 """Of an event: time, type, server id, size, end position, flags."""
 
@@ -52,12 +50,13 @@ class RelayedConnection(BinlogConnection):
     ) -> None:
         super().__init__(source, start, bare=bare)
         self._relay = relay
+        self._relayed = False
         self._files: _RelayPackets | None = None
 
     @property
     def asks_by_gtid(self) -> bool:
         """Not of the relay, which has each offset."""
-        return self._files is None and super().asks_by_gtid
+        return not self._relayed and super().asks_by_gtid
 
     def mistrust(self) -> bool:
         """As `BinlogConnection.mistrust`: all connections read from the source from now on."""
@@ -74,10 +73,10 @@ class RelayedConnection(BinlogConnection):
         start = self._start
         if isinstance(start, SourcePosition):
             until = time.monotonic() + self._timeout
-            while not self._relay.decided(_LOOK) and time.monotonic() < until:
+            while not self._relay.decided(self._timeout) and time.monotonic() < until:
                 self._refuse_closed()
-            if self._relay.has(start.binlog) and not self._has_more(start.binlog.file):
-                self._files = _RelayPackets(self._relay, start)
+            there = self._relay.has(start.binlog)
+            self._relayed = there and not self._has_more(start.binlog.file)
         return super()._open()
 
     def _has_more(self, file: str) -> bool:
@@ -88,10 +87,12 @@ class RelayedConnection(BinlogConnection):
         return bool(self._relay.error) and file in dict(self.binlogs())
 
     def _ask_binlog(self, info: ServerInfo) -> None:
-        if self._files is None:
+        start = self._start
+        if not self._relayed or isinstance(start, GtidStart):
             super()._ask_binlog(info)
             return
-        self._files.begin(checks=info.checksum == "CRC32")
+        checks = info.checksum == "CRC32"
+        self._files = _RelayPackets(self._relay, start.binlog, checks=checks)
         self._connection.close()
         self._connection = None
 
@@ -125,22 +126,19 @@ class RelayedConnection(BinlogConnection):
 class _RelayPackets:
     """The packets of a relay's files from a position on."""
 
-    def __init__(self, relay: RelayLog, start: SourcePosition) -> None:
+    def __init__(self, relay: RelayLog, start: BinlogPosition, *, checks: bool) -> None:
+        """``checks``: the first event, before the format description, has a checksum."""
         self._relay = relay
-        self._file = start.binlog.file
-        self._offset = start.binlog.offset
+        self._file = start.file
+        self._offset = start.offset
         self._descriptor = -1
-        self._checks = False
+        self._checks = checks
         self._sequence = FIRST_PACKET
-        self._seen = relay.state
-        self._beats = self._seen[0].beats
+        self._seen = relay.tail
+        self._beats = self._seen.beats
         self._in: Bytes = np.empty(_ROOM, np.uint8)
         self._out: Bytes = np.empty(_ROOM, np.uint8)
         self._pending = memoryview(b"")
-
-    def begin(self, *, checks: bool) -> None:
-        """``checks``: the first event, before the format description, has a checksum."""
-        self._checks = checks
 
     def close(self) -> None:
         """Close the file."""
@@ -159,12 +157,12 @@ class _RelayPackets:
         """Wait for more; returns whether something happened. Raises StreamLostError."""
         seen = self._seen
         self._relay.wait(seen, timeout)
-        return self._relay.state != seen
+        return self._relay.tail != seen
 
     def fill(self) -> bool:
         """Have bytes to give; False if there are none yet. Raises StreamLostError."""
         while not self._pending:
-            self._seen = tail, _ = self._relay.state
+            self._seen = tail = self._relay.tail
             if self._descriptor < 0:
                 if not self._open():
                     return False
@@ -194,6 +192,8 @@ class _RelayPackets:
             self._descriptor = os.open(folder / self._file, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise self._damaged(str(error)) from error
+        if self._offset > os.fstat(self._descriptor).st_size:
+            raise self._damaged(f"It ends before {self._offset}.")
         self._frame(_rotation(place, checks=self._checks))
         if self._offset > FILE_HEADER:
             description = read_format(self._descriptor)

@@ -154,9 +154,16 @@ async def test_another_binlog_begins_another_relay(
     with capture_logs() as logged, relayed(source, tmp_path, begin) as (relay, there):
         await settles(lambda: caught_up(relay, source), True)
         copied = events(binlog_connection(there, SourcePosition(begin)), end_of(source))
+        assert len(folders_in(tmp_path)) == 2
+        assert len(relay.purge(begin, every=True)) == 1
+        assert relay.has(begin)
     assert b"d.u" in b"".join(copied)
     assert [entry["event"] for entry in logged] == ["relay.set-aside"]
-    assert len({path.parent for path in files_in(tmp_path)}) == 2
+    assert len(folders_in(tmp_path)) == 1
+
+
+def folders_in(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.is_dir()]
 
 
 async def test_a_source_is_read_where_the_relay_is_damaged(

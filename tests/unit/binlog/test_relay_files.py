@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from replicator.binlog.relay.relay_files import (
     binlog_files,
     cut_torn_end,
     files_to_purge,
+    former_files,
     refuse_gap,
 )
 from replicator.binlog.relay.relay_kernel import (
@@ -62,7 +64,7 @@ def test_an_end_that_is_torn_at_any_byte_is_cut_off(tmp_path: Path, checksums: b
             assert not path.exists()
             continue
         assert found is not None
-        assert (found.end, found.event) == (whole[-1], events[len(whole) - 1])
+        assert (found.end, found.last) == (whole[-1], whole[-1] - len(events[len(whole) - 1]))
         assert path.read_bytes() == data[: whole[-1]]
 
 
@@ -73,7 +75,7 @@ def test_bytes_that_were_changed_are_cut_off(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(data)
     found = cut_torn_end(tmp_path)
     assert found is not None
-    assert found.event == events[1]
+    assert found.last == FILE_HEADER + len(events[0])
 
 
 def test_a_file_that_has_nothing_whole_goes(tmp_path: Path) -> None:
@@ -172,24 +174,34 @@ def test_a_disk_that_is_full_leaves_whole_events(
     assert (tmp_path / FILE).read_bytes() == MAGIC + b"whole"
 
 
-FILES = [(f"bin.{number:06}", 100, float(number)) for number in range(1, 6)]
-
-
 @pytest.mark.parametrize(
     ("needed", "written_before", "missing", "gone"),
     [
         (4, 0.0, 0, 0),
-        (4, 2.5, 0, 2),
-        (2, 9.0, 0, 1),
-        (9, 9.0, 0, 4),
-        (4, 0.0, 150, 2),
-        (2, 0.0, 1 << 30, 1),
-        (1, 9.0, 1 << 30, 0),
+        (4, 4.5, 0, 4),
+        (2, 9.0, 0, 3),
+        (9, 9.0, 0, 6),
+        (4, 0.0, 350, 4),
+        (2, 0.0, 1 << 30, 3),
+        (1, 9.0, 1 << 30, 2),
     ],
 )
 def test_only_what_is_not_needed_is_purged(
-    needed: int, written_before: float, missing: int, gone: int
+    tmp_path: Path, needed: int, written_before: float, missing: int, gone: int
 ) -> None:
+    """Files of former folders go first."""
+    folder, other = tmp_path / "uuid", tmp_path / "uuid.former-1"
+    numbers = {other: range(8, 10), folder: range(1, 6)}
+    paths = [parent / f"bin.{n:06}" for parent, found in numbers.items() for n in found]
+    for changed, path in enumerate(paths, 1):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(bytes(100))
+        os.utime(path, (changed, changed))
+    (tmp_path / "uuid.lock").touch()
     position = BinlogPosition(f"bin.{needed:06}", 4)
-    found = files_to_purge(FILES, position, written_before=written_before, missing_space=missing)
-    assert list(found) == [name for name, _, _ in FILES[:gone]]
+    former = former_files(folder)
+    assert former == paths[:2]
+    found = files_to_purge(
+        former, paths[2:], position, written_before=written_before, missing_space=missing
+    )
+    assert found == paths[:gone]
