@@ -60,8 +60,7 @@ class Tail:
     ``interruptions``: how often writing was interrupted.
     """
 
-    file: str = ""
-    offset: int = 0
+    at: BinlogPosition
     beat: bytes = b""
     beats: int = 0
     interruptions: int = 0
@@ -84,7 +83,7 @@ class RelayLog:
         self.writing = False
         self.proven = False
         self.unusable = False
-        self.tail = Tail()
+        self.tail = Tail(BinlogPosition("", 0))
         self.folder: Path | None = None
         self._lock: int | None = None
         self._changed = threading.Condition()
@@ -95,20 +94,15 @@ class RelayLog:
     def open(self, folder: Path) -> None:
         """Take a folder into use; the relay's folder is this process' alone. Raises OSError."""
         folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+        self.unlock()
         self._lock = os.open(self.settings.folder / "lock", os.O_RDWR | os.O_CREAT, 0o640)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            self._lock = None
-            raise
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.folder = folder
 
     def distrust(self) -> None:
         """Have readers use the source from now on; those that wait are interrupted."""
-        with self._changed:
-            self.unusable = True
-            self._changed.notify_all()
+        self.unusable = True
+        self.wake()
 
     def unlock(self) -> None:
         """Let another process use the folder."""
@@ -119,9 +113,7 @@ class RelayLog:
     def set_aside(self) -> Path:
         """Begin with an empty folder; the former one is renamed. Raises OSError."""
         assert self.folder is not None
-        number = 1
-        while (aside := self.folder.with_name(f"{self.folder.name}.former-{number}")).exists():
-            number += 1
+        aside = self.folder.with_name(f"{self.folder.name}.former-{time.time_ns()}")
         self.folder.rename(aside)
         self.folder.mkdir(mode=0o750)
         return aside
@@ -135,7 +127,7 @@ class RelayLog:
             if self._files[-1:] != [file]:
                 self._files = [*takewhile(lambda name: name != file, self._files), file]
             self.proven, self.error = True, ""
-            self._move(replace(self.tail, file=file, offset=offset, beat=b""))
+            self._move(replace(self.tail, at=BinlogPosition(file, offset), beat=b""))
 
     def heartbeat(self, event: bytes) -> None:
         """The source has reported that there is no more."""
@@ -184,20 +176,18 @@ class RelayLog:
         with self._changed:
             if not self.proven or self.unusable or not self._files:
                 return False
-            tail = BinlogPosition(self.tail.file, self.tail.offset)
             if self._files[0].rpartition(".")[0] != position.file.rpartition(".")[0]:
                 return False
-            if position.sequence < tail.sequence:
+            if position.sequence < self.tail.at.sequence:
                 return position.file in self._files
-            return not (self.error or (self.tail.beat and position.key > tail.key))
+            return not (self.error or (self.tail.beat and position.key > self.tail.at.key))
 
     def reached(self, position: BinlogPosition) -> bool:
         """Whether the files have come to a position. Raises StreamLostError if they won't."""
         with self._changed:
-            tail = BinlogPosition(self.tail.file, self.tail.offset)
-            if position.file in self._files and position.key <= tail.key:
+            if position.file in self._files and position.key <= self.tail.at.key:
                 return True
-            if self.tail.beat or position.sequence < tail.sequence:
+            if self.tail.beat or position.sequence < self.tail.at.sequence:
                 raise StreamLostError(f"The relay does not have {position}.")
             return False
 
@@ -219,12 +209,10 @@ class RelayLog:
                 raise StreamLostError(self._interruption)
             return not self.undecided
 
-    def next_file(self, file: str) -> str | None:
-        """Return the file after this one, if there is one. Raises StreamLostError if it is gone."""
+    def next_file(self, file: str) -> str:
+        """Return the file after one that is not the last. Raises StreamLostError if it is gone."""
         with self._changed:
-            if self.tail.file == file:
-                return None
-            if file not in self._files:
+            if file not in self._files[:-1]:
                 raise StreamLostError(f"The relay no longer has the file {file}.")
             return self._files[self._files.index(file) + 1]
 
@@ -271,6 +259,5 @@ class RelayLog:
         for name in files:
             with suppress(OSError):
                 total += (self.folder / name).stat().st_size
-        first = f"{files[0]}:{FILE_HEADER}" if files else ""
-        end = f"{self.tail.file}:{self.tail.offset}"
-        return RelayStatus(len(files), total, first, end, error=self.error)
+        first = f"{files[0]}:{FILE_HEADER}"
+        return RelayStatus(len(files), total, first, str(self.tail.at), error=self.error)

@@ -25,7 +25,7 @@ from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import FILE_HEADER, BinlogPosition, SourcePosition
 from replicator.binlog.relay.relay_files import has_checksums, read_format
 from replicator.binlog.relay.relay_kernel import RelayCursor, pack
-from replicator.binlog.relay.relay_log import RelayLog, Tail
+from replicator.binlog.relay.relay_log import RelayLog
 from replicator.kernels.compiled import Bytes, record_of
 
 _ROOM = 1 << 20
@@ -51,7 +51,7 @@ class RelayedConnection(BinlogConnection):
         super().__init__(source, start, bare=bare)
         self._relay = relay
         self._relayed = False
-        self._files: _RelayPackets | None = None
+        self._files: RelayPackets | None = None
 
     @property
     def asks_by_gtid(self) -> bool:
@@ -92,7 +92,7 @@ class RelayedConnection(BinlogConnection):
             super()._ask_binlog(info)
             return
         checks = info.checksum == "CRC32"
-        self._files = _RelayPackets(self._relay, start.binlog, checks=checks)
+        self._files = RelayPackets(self._relay, start.binlog, checks=checks)
         self._connection.close()
         self._connection = None
 
@@ -111,7 +111,8 @@ class RelayedConnection(BinlogConnection):
                         f"The relay of {self._source} got nothing for {self._timeout:g} s, not even"
                         " a heartbeat."
                     )
-                if self._files.wait(left):
+                self._relay.wait(self._files.seen, left)
+                if self._relay.tail != self._files.seen:
                     until = time.monotonic() + self._timeout
                 self._refuse_closed()
             return self._files.give(room)
@@ -123,7 +124,7 @@ class RelayedConnection(BinlogConnection):
             self._busy.release()
 
 
-class _RelayPackets:
+class RelayPackets:
     """The packets of a relay's files from a position on."""
 
     def __init__(self, relay: RelayLog, start: BinlogPosition, *, checks: bool) -> None:
@@ -134,8 +135,8 @@ class _RelayPackets:
         self._descriptor = -1
         self._checks = checks
         self._sequence = FIRST_PACKET
-        self._seen = relay.tail
-        self._beats = self._seen.beats
+        self.seen = relay.tail
+        self._beats = relay.tail.beats
         self._in: Bytes = np.empty(_ROOM, np.uint8)
         self._out: Bytes = np.empty(_ROOM, np.uint8)
         self._pending = memoryview(b"")
@@ -153,24 +154,20 @@ class _RelayPackets:
         self._pending = self._pending[count:]
         return count
 
-    def wait(self, timeout: float) -> bool:
-        """Wait for more; returns whether something happened. Raises StreamLostError."""
-        seen = self._seen
-        self._relay.wait(seen, timeout)
-        return self._relay.tail != seen
-
     def fill(self) -> bool:
         """Have bytes to give; False if there are none yet. Raises StreamLostError."""
         while not self._pending:
-            self._seen = tail = self._relay.tail
+            self.seen = tail = self._relay.tail
+            # What happens from here on is seen the next time.
+            grows = tail.at.file == self._file
             if self._descriptor < 0:
                 if not self._open():
                     return False
-            elif self._offset < (limit := self._limit(tail)):
+            elif self._offset < (limit := tail.at.offset if grows else self._size):
                 self._read(limit)
-            elif (following := self._relay.next_file(self._file)) is not None:
+            elif not grows:
                 self.close()
-                self._file, self._offset = following, FILE_HEADER
+                self._file, self._offset = self._relay.next_file(self._file), FILE_HEADER
             elif tail.beat and tail.beats != self._beats:
                 self._beats = tail.beats
                 self._frame(tail.beat)
@@ -178,9 +175,9 @@ class _RelayPackets:
                 return False
         return True
 
-    def _limit(self, tail: Tail) -> int:
-        """Up to where the file has whole events."""
-        return tail.offset if tail.file == self._file else os.fstat(self._descriptor).st_size
+    @property
+    def _size(self) -> int:
+        return os.fstat(self._descriptor).st_size
 
     def _open(self) -> bool:
         """Open the file, if the relay has come to the offset."""
@@ -192,7 +189,7 @@ class _RelayPackets:
             self._descriptor = os.open(folder / self._file, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise self._damaged(str(error)) from error
-        if self._offset > os.fstat(self._descriptor).st_size:
+        if self._offset > self._size:
             raise self._damaged(f"It ends before {self._offset}.")
         self._frame(_rotation(place, checks=self._checks))
         if self._offset > FILE_HEADER:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -22,7 +23,7 @@ from replicator.binlog.connection.framing import PacketBuffer
 from replicator.binlog.errors import StreamLostError
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
-from replicator.binlog.relay import relay_writer
+from replicator.binlog.relay import relay as relay_module
 from replicator.binlog.relay.relay import Relay
 from replicator.binlog.relay.relay_log import RelaySettings
 from replicator.binlog.segments.segment_builder import SegmentLimits
@@ -166,6 +167,30 @@ def folders_in(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.is_dir()]
 
 
+async def test_a_reset_under_a_relay_fails_and_leaves_no_file_open(
+    start_server: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay_module, "_FAILED_WAIT", 0.02)
+    source = start_server(MariaDBServer)
+    source.execute("CREATE DATABASE d")
+    with relayed(source, tmp_path, end_of(source)) as (relay, _):
+        await settles(lambda: caught_up(relay, source), True)
+        source.execute("RESET MASTER", *(f"CREATE TABLE d.t{n} (id INT)" for n in range(9)))
+        relay.reconnect()
+        await settles(lambda: relay.tail.interruptions > 9, True)
+        assert "another one" in relay.error
+        assert len(open_below(tmp_path)) < 3
+
+
+def open_below(folder: Path) -> list[str]:
+    """The files of a folder that this process has open."""
+    found = []
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(link))
+    return [path for path in found if path.startswith(f"{folder}/")]
+
+
 async def test_a_source_is_read_where_the_relay_is_damaged(
     source: DatabaseServer, begin: BinlogPosition, tmp_path: Path, database_name: str
 ) -> None:
@@ -217,7 +242,7 @@ async def test_a_full_disk_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The source is read meanwhile; with more space, the copy continues."""
-    monkeypatch.setattr(relay_writer, "_FAILED_WAIT", 2.0)
+    monkeypatch.setattr(relay_module, "_FAILED_WAIT", 2.0)
     source.execute("FLUSH BINARY LOGS")
     start = end_of(source)
     source.execute(f"CREATE DATABASE {database_name}")
@@ -265,7 +290,7 @@ async def test_a_file_that_can_not_be_synchronized_is_copied_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No reader gets what it had before."""
-    monkeypatch.setattr(relay_writer, "_FAILED_WAIT", 0.1)
+    monkeypatch.setattr(relay_module, "_FAILED_WAIT", 0.1)
     source = mariadb_source
     source.execute("FLUSH BINARY LOGS")
     begin = end_of(source)

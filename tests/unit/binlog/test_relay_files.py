@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,8 @@ from replicator.binlog.relay.relay_kernel import (
     pack,
     unpack,
 )
+from replicator.binlog.relay.relay_log import RelayLog, RelaySettings
+from replicator.binlog.relay.relayed_connection import RelayPackets
 from replicator.kernels.compiled import record_of
 from replicator.kernels.crc32 import TABLES
 from tests.support.streams.binlog_events import Binlog
@@ -205,3 +208,58 @@ def test_only_what_is_not_needed_is_purged(
         former, paths[2:], position, written_before=written_before, missing_space=missing
     )
     assert found == paths[:gone]
+
+
+def test_an_event_that_comes_just_before_the_next_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer may append it, and begin the next file, between any two steps of a reader."""
+    relay = RelayLog(RelaySettings("a", tmp_path))
+    relay.open(tmp_path / "server")
+    first, *events, late = whole_file()
+    begin = append(relay, FILE, 0, [first, *events])
+    packets = RelayPackets(relay, BinlogPosition(FILE, FILE_HEADER), checks=True)
+    written: list[bool] = []
+
+    def write_on() -> None:
+        if not written:
+            written.append(True)
+            append(relay, FILE, begin, [late])
+            append(relay, "bin.000008", 0, [first])
+
+    def next_file(file: str) -> str:
+        write_on()
+        return RelayLog.next_file(relay, file)
+
+    monkeypatch.setattr(relay, "next_file", next_file)
+    found = read_all(packets)
+    write_on()
+    found += read_all(packets)
+    assert b"".join([first, *events, late, first]) == b"".join(
+        e for e in found if e[13:17] != bytes(4)
+    )
+    packets.close()
+    relay.unlock()
+
+
+def append(relay: RelayLog, file: str, offset: int, events: list[bytes]) -> int:
+    assert relay.folder is not None
+    writer = FileWriter(relay.folder, file, offset)
+    writer.write(memoryview(b"".join(events)))
+    writer.close()
+    relay.advance(file, writer.offset)
+    return writer.offset
+
+
+def read_all(packets: RelayPackets) -> list[bytes]:
+    stream, room = b"", bytearray(1 << 16)
+    while packets.fill():
+        stream += room[: packets.give(memoryview(room))]
+    return [*unframed(stream)]
+
+
+def unframed(stream: bytes) -> Iterator[bytes]:
+    while stream:
+        size = int.from_bytes(stream[:3], "little")
+        yield stream[PACKET_HEADER + 1 : PACKET_HEADER + size]
+        stream = stream[PACKET_HEADER + size :]
