@@ -15,6 +15,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from math import inf
 from pathlib import Path
 
@@ -92,9 +93,9 @@ class RelayLog:
         self._purged_at = 0.0
 
     def open(self, folder: Path) -> None:
-        """Take a folder into use, for this process alone. Raises OSError."""
+        """Take a folder into use; the relay's folder is this process' alone. Raises OSError."""
         folder.mkdir(mode=0o750, parents=True, exist_ok=True)
-        self._lock = os.open(folder.with_name(f"{folder.name}.lock"), os.O_RDWR | os.O_CREAT, 0o640)
+        self._lock = os.open(self.settings.folder / "lock", os.O_RDWR | os.O_CREAT, 0o640)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -132,7 +133,7 @@ class RelayLog:
             if not self.proven:
                 self._files = binlog_files(self.folder)
             if self._files[-1:] != [file]:
-                self._files.append(file)
+                self._files = [*takewhile(lambda name: name != file, self._files), file]
             self.proven, self.error = True, ""
             self._move(replace(self.tail, file=file, offset=offset, beat=b""))
 
@@ -237,7 +238,7 @@ class RelayLog:
             every: delete all of these files now, whatever the settings say.
         """
         settings, now = self.settings, time.time()
-        due = every or now >= self._purged_at + settings.purge_interval
+        due = every or self.error or now >= self._purged_at + settings.purge_interval
         if self.folder is None or not self.proven or not due:
             return []
         self._purged_at = now

@@ -124,7 +124,8 @@ class RelayWriter:
         if relay.folder is None:
             assert self._source.expected is not None
             relay.open(relay.settings.folder / folder_of(self._source.expected))
-            assert relay.folder is not None
+        assert relay.folder is not None
+        if self._end is None:
             self._end = cut_torn_end(relay.folder)
         try:
             self._copy()
@@ -134,7 +135,6 @@ class RelayWriter:
             aside = relay.set_aside()
             self._log.warning("relay.set-aside", folder=str(aside), error=str(error))
             self._end = None
-            self._copy()
 
     def _copy(self) -> None:
         """Copy the binlog behind the end of the files, until the connection is lost."""
@@ -158,6 +158,8 @@ class RelayWriter:
         finally:
             connection.close()
             if copy is not None:
+                # If closing fails, the end is looked for in the files.
+                self._end = None
                 self._end = copy.close()
 
 

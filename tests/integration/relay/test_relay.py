@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -256,6 +256,50 @@ def read_through(source: BinlogSource, start: SourcePosition) -> BinlogPosition:
                 return segment.end.binlog
             except StreamLostError:
                 continue
+
+
+async def test_a_file_that_can_not_be_synchronized_is_copied_on(
+    mariadb_source: DatabaseServer,
+    tmp_path: Path,
+    database_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No reader gets what it had before."""
+    monkeypatch.setattr(relay_writer, "_FAILED_WAIT", 0.1)
+    source = mariadb_source
+    source.execute("FLUSH BINARY LOGS")
+    begin = end_of(source)
+    source.execute(f"CREATE DATABASE {database_name}")
+    write(source, database_name)
+    limits = SegmentLimits(target_bytes=1 << 20)
+    with relayed(source, tmp_path, begin) as (relay, there):
+        await settles(lambda: caught_up(relay, source), True)
+        start = SourcePosition(BinlogPosition(begin.file, 4))
+        stream = BinlogStream(there, start, route=lambda *_: None, limits=limits)
+        with closing(stream):
+            stream.open()
+            read_on(stream)
+            with monkeypatch.context() as broken:
+                broken.setattr("os.fsync", fail)
+                source.execute(f"INSERT INTO {database_name}.t (a) VALUES ('lost')")
+                await settles(lambda: error_of(relay), "broken")
+            await settles(lambda: error_of(relay), "")
+            await settles(lambda: caught_up(relay, source), True)
+            source.execute(f"INSERT INTO {database_name}.t (a) VALUES ('kept')")
+            ends = [begin]
+            with suppress(StreamLostError):
+                while ends[-1].key < end_of(source).key:
+                    ends.append(stream.read_segment().end.binlog)
+            assert ends == sorted(ends, key=lambda end: end.key)
+        size = relay.size()
+        assert size is not None
+        assert size.files == 3
+    source.execute("FLUSH BINARY LOGS")
+    assert_equal(tmp_path, source)
+
+
+def fail(_: int) -> None:
+    raise OSError("broken")
 
 
 async def test_a_file_that_is_deleted_under_a_reader_is_read_from_the_source(

@@ -197,7 +197,7 @@ def test_only_what_is_not_needed_is_purged(
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(bytes(100))
         os.utime(path, (changed, changed))
-    (tmp_path / "uuid.lock").touch()
+    (tmp_path / "lock").touch()
     position = BinlogPosition(f"bin.{needed:06}", 4)
     former = former_files(folder)
     assert former == paths[:2]
