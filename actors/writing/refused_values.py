@@ -10,6 +10,7 @@ from dataclasses import replace
 from attrs import define
 from pymysql.constants import ER
 
+from actors.lock_state import histories
 from replicator.ddl.parser.classify import classify_in
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.downstream.ddl.double_rows import removals
@@ -19,7 +20,8 @@ from replicator.mysql.errors import DOES_NOT_FIT
 from replicator.mysql.names import TableName, folded
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.touched_parts import name_of_column, touched_parts
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import SchemaRegistry, load_structure
+from replicator.schema.structure.structure import Table
 
 MOST_ATTEMPTS = 5
 """How often a statement is tried: a pass may write rows of shards between two attempts."""
@@ -46,7 +48,8 @@ class RefusedValues:
         the same values in new unique keys; None if these may be different rows of the shards.
 
         With sources in safe mode, a target has rows twice if only one of them has its shard's
-        number. The pass writes each row of a shard that the target lacks.
+        number: they are alike in the row key that the target had before. The pass writes each row
+        of a shard that the target lacks.
         """
         targets, after = self._executor.targets, ddl.agreed
         exact = await exact_sources(self._registry, targets, ddl.target)
@@ -55,9 +58,23 @@ class RefusedValues:
             return None
         if present is None or after is None:
             return None
-        found = removals(ddl.target, present, after)
+        former = await self._former_row_key(ddl.target, present)
+        if not former:
+            return None
+        found = removals(ddl.target, present, after, former)
         safe = ddl.safe_sources | exact
         return replace(ddl, removals=found, safe_sources=safe, looked_up=False) if found else None
+
+    async def _former_row_key(self, target: TableName, present: Table) -> frozenset[str]:
+        """Return the columns of the last row key that a target had before its present one, by the
+        decided items; empty if none is known."""
+        history = histories(await self._executor.targets.decided()).get(target)
+        structures = history.structures if history is not None else {}
+        for version in sorted(structures, reverse=True):
+            table = load_structure(structures[version])
+            if table is not None and table.row_key is not None and table.row_key != present.row_key:
+                return frozenset(map(folded, table.row_key.columns))
+        return frozenset()
 
     async def _cut(self, ddl: DdlExecution) -> DdlExecution | None:
         """Return the execution of a statement that cuts values of the target's rows; None if it

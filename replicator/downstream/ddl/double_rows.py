@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.structure.structure import Table
 
 
-def removals(target: TableName, present: Table, wanted: Table) -> tuple[str, ...]:
+def removals(
+    target: TableName, present: Table, wanted: Table, former: Collection[str]
+) -> tuple[str, ...]:
     """Return statements that keep one row of each value in the unique keys of another structure.
 
-    There are none for keys of prefixes and of expressions, nor if several columns identify a row.
+    There are none for keys without all columns of the ``former`` row key: rows with the same values
+    there may be different ones. Nor are there for keys of prefixes and of expressions, and if
+    several columns identify a row.
 
     Args:
         target: the table.
         present: its structure.
         wanted: the structure that it is to get.
+        former: the columns that identified a row before, folded.
     """
     row_key = present.row_key
     if row_key is None or len(row_key.columns) != 1:
@@ -23,7 +30,8 @@ def removals(target: TableName, present: Table, wanted: Table) -> tuple[str, ...
     return tuple(
         _removal(target, row_key.columns[0], key.columns)
         for key in wanted.keys
-        if not key.prefix and frozenset(map(folded, key.columns)) not in there
+        if not key.prefix and (names := frozenset(map(folded, key.columns))) not in there
+        if names.issuperset(former)
         if all(present.column(name) is not None for name in key.columns)
     )
 

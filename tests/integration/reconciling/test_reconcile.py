@@ -285,6 +285,30 @@ async def test_a_unique_key_follows_the_numbers_at_once(
         await settles(partial(has_unique_key, merging), True)
 
 
+@pytest.mark.not_on_tidb("it numbers no rows")
+async def test_different_rows_with_one_value_in_a_new_unique_key_stay(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = "pessimistic"
+    merging.create("x", "(s INT, m INT, PRIMARY KEY (s, m))", shards=2)
+    async with merging.running() as generation:
+        for number in (1, 2):
+            merging.do(f"INSERT INTO x_{number} VALUES ({number}, 1), ({number}, {number + 1})")
+        await merging.caught_up(generation)
+    for number in (1, 2):
+        merging.do(
+            f"SET auto_increment_increment = 2, auto_increment_offset = {number}",
+            f"ALTER TABLE x_{number} DROP PRIMARY KEY, ADD id INT AUTO_INCREMENT PRIMARY KEY",
+        )
+    for number in (1, 2):
+        merging.do(f"ALTER TABLE x_{number} ADD UNIQUE KEY u (m)")
+    found = await merging.fault()
+    assert found.event == "ddl.refused"
+    assert "1062" in found.message
+    assert merging.on(merging.target, "SELECT COUNT(*) FROM x") == ((4,),)
+
+
 @pytest.mark.parametrize("mode", ["all", "incremental"])
 async def test_rows_without_a_key_are_exchanged_but_never_doubled(
     merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
