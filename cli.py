@@ -17,6 +17,7 @@ from actors.comparing.commands import compare
 from actors.control.commands import (
     pause,
     recopy,
+    relay,
     reload,
     resume,
     retire,
@@ -155,6 +156,7 @@ for _command in (
     recopy,
     reload,
     reconcile,
+    relay,
     retire,
     shards,
     show_ddl_locks,

@@ -40,6 +40,13 @@ from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
 LOOKS = 3 * STRIKES
 """Most further reads of a row."""
 
+LEAST_LOOKS = STRIKES + 1
+"""Further reads by which a wrong value is known, if its shard keeps it."""
+
+SETTLE_AT_MOST = 30.0
+"""Seconds after which rows are read no more than `LEAST_LOOKS` times: rows that change at every
+read are never decided."""
+
 UNAPPLIED_LOOKS = 2
 """Further reads in a row at which the task has not applied everything that its sources have."""
 
@@ -75,7 +82,8 @@ class Settling:
     async def settle(self, doubts: Sequence[RangeDoubt]) -> None:
         """Settle these doubts. Raises RowsUnreadError, and Spark's errors."""
         unapplied = looks = 0
-        while doubts and looks < LOOKS and unapplied < UNAPPLIED_LOOKS:
+        begun = time.monotonic()
+        while doubts and looks_again(looks, unapplied, time.monotonic() - begun):
             looks += 1
             ends = (doubt.ends for _, doubt in doubts)
             applied, held = await self._progress.applied(ends, self._target)
@@ -101,6 +109,18 @@ class Settling:
             await self._take(number, list(answer.differ))
             left += [(number, doubt) for doubt in answer.left]
         return left
+
+
+def looks_again(looks: int, unapplied: int, seconds: float) -> bool:
+    """Return whether rows in doubt are read again.
+
+    Args:
+        looks: the further reads so far.
+        unapplied: how many of the last ones came before the task had applied everything.
+        seconds: the time of all of these.
+    """
+    most = LOOKS if seconds < SETTLE_AT_MOST else LEAST_LOOKS
+    return looks < most and unapplied < UNAPPLIED_LOOKS
 
 
 async def held_events(progress: TaskProgress, target: TableName, before: HeldShards) -> int | None:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 RELOAD_SECONDS = 600.0
 """How long a task may take to answer whether it runs by a changed file."""
 
+PURGE_SECONDS = 120.0
+"""How long the deletion of files may take."""
+
 WATCH_SECONDS = 1.0
 """Time between two looks of ``status --watch``."""
 
@@ -137,6 +140,37 @@ Sources = Annotated[
 ]
 
 
+def relay(
+    task: TaskName,
+    source: Sources = None,
+    purge: Annotated[
+        bool,
+        typer.Option("--purge", help="First delete all files that the task does not need."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the relay logs of a running task: their files, and from where on they are needed."""
+    from actors.control.requests import command, status_of
+    from replicator.status_values import plain
+    from replicator.terminal.status import render_relay
+
+    name = name_of(task)
+    if purge:
+        body = anyio.run(command, name, "relay", {"sources": source or []}, PURGE_SECONDS).body
+        for one, files in dict(body.get("purged", {})).items():
+            err.print(f"{one}: deleted {len(files)} files", markup=False, highlight=False)
+    found = [one for one in anyio.run(status_of, name).sources if one.relay is not None]
+    if source:
+        found = [one for one in found if one.source in source]
+    if as_json:
+        tell(shown_json({one.source: plain(one.relay) for one in found}, indent=2))
+        return
+    for one in found:
+        show(render_relay(one))
+    if not found:
+        err.print(f"task {name} has no relay log", markup=False, highlight=False)
+
+
 def wait(
     task: TaskName,
     end: Annotated[
@@ -179,7 +213,10 @@ def wait(
         show(render_waited(found.task, found.seconds, found.sources, applied=found.reached))
     if not found.reached:
         over = "the time is over; " if found.timed_out else ""
-        complain(f"task {found.task} has not applied everything: {over}{'; '.join(found.reasons)}")
+        complain(
+            f"task {found.task} has not applied everything: {over}{'; '.join(found.reasons)}",
+            remedies=found.remedies,
+        )
         raise typer.Exit(FAILED)
 
 
@@ -304,9 +341,9 @@ def retire(
         raise typer.BadParameter(f"--timeout: {error}") from error
     seconds = limit.total_seconds() if isinstance(limit, timedelta) else None
     name = name_of(task)
-    reasons = anyio.run(retire_shards, name, source or [], shards, seconds)
+    reasons, ways = anyio.run(retire_shards, name, source or [], shards, seconds)
     if reasons:
-        complain(f"task {name} has retired nothing: {'; '.join(reasons)}")
+        complain(f"task {name} has retired nothing: {'; '.join(reasons)}", remedies=ways)
         raise typer.Exit(FAILED)
     named = ", ".join([*(source or ()), *(shard or ())])
     out.print(

@@ -9,8 +9,15 @@ from typing import Any
 import anyio
 
 from actors.control.protocol import CommandRefusedError, ControlError
-from actors.control.requests import command
-from actors.control.waiting import FINAL_SECONDS, FIRST_PAUSE, LONGEST_PAUSE, PATIENCE
+from actors.control.requests import command, status_of
+from actors.control.until import remedies_for
+from actors.control.waiting import (
+    FINAL_SECONDS,
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    PATIENCE,
+    looking_at,
+)
 
 Shard = tuple[str, str, str]
 """A source, a schema and a table."""
@@ -49,8 +56,10 @@ async def retire_shards(
     sources: Collection[str],
     shards: Sequence[Shard],
     timeout: float | None = None,  # noqa: ASYNC109
-) -> tuple[str, ...]:
-    """Have a task retire shards, and wait until it has; return why it has not, or nothing.
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Have a task retire shards, and wait until it has; return why it has not, and the remedies.
+
+    Both are empty if it has.
 
     Raises NotRunningError and ControlError.
 
@@ -78,11 +87,14 @@ async def retire_shards(
                 raise
             body = {"done": False, "reasons": [], "final": False}
         if body["done"]:
-            return ()
+            return (), ()
         now = time.monotonic()
         final_since = (final_since or now) if body["final"] else None
         late = timeout is not None and now - begun >= timeout
         if late or (final_since is not None and now - final_since >= FINAL_SECONDS):
-            return (*body["reasons"],) or ("the time is over",)
+            ways: tuple[str, ...] = ()
+            if body["final"]:
+                ways = remedies_for(await status_of(name), named, body["targets"])
+            return (*body["reasons"],) or ("the time is over",), ways or (looking_at(name),)
         await anyio.sleep(pause)
         pause = min(LONGEST_PAUSE, 1.5 * pause)

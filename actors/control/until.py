@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,7 +12,7 @@ from config.values import parse_moment
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.positions.gtid import MySQLGtids, has_executed, is_mariadb_gtid
 from replicator.binlog.positions.position import BinlogPosition
-from replicator.status import LockStatus, SourceStatus, TaskStatus
+from replicator.status import BlockedPart, LockStatus, SourceStatus, TaskStatus
 
 _PLACE = re.compile(r"(?:(?P<source>[^=]+)=)?(?P<file>[^:]+\.[0-9]+):(?P<offset>[0-9]+)")
 _GTIDS = re.compile(r"(?:(?P<source>[^=]+)=)?(?P<gtids>[^=]+)")
@@ -94,6 +94,14 @@ def has_passed(place: BinlogPosition | str, at: BinlogPosition | None, gtid: str
 
 
 @dataclass(frozen=True, slots=True)
+class Obstacle:
+    """What keeps a task from an end, and what the operator can do about it."""
+
+    reason: str
+    remedies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EndVerdict:
     """Whether a task has applied everything up to an end.
 
@@ -101,11 +109,13 @@ class EndVerdict:
         reached: it has, including rows that locks and blocked targets held.
         final: it has not, and does not before somebody does something.
         reasons: what it waits for.
+        remedies: what somebody can do, the ways of the first reason in front.
     """
 
     reached: bool = False
     final: bool = False
     reasons: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
 
 
 def verdict(
@@ -123,15 +133,22 @@ def verdict(
     work = [*_copies(status), *map(str, status.reconciling)]
     if status.sources and not late and not work and not _lacking(status):
         return EndVerdict(reached=True)
-    if reasons := [*_stopped(status), *_blocked(status, late), *_lacking(status)]:
-        return EndVerdict(final=True, reasons=tuple(reasons))
-    failed = [str(entry) for entry in status.reconciling if entry.state == "failed"]
+    if obstacles := [*_stopped(status), *_blocked(status, late), *_lacking(status)]:
+        return _final(obstacles)
+    failed = list(_failed(status))
     held = [*_held(status, late), *_without_gtids(until, late, status)] if late or work else []
     if (held or failed) and _is_settled(status, ends):
-        return EndVerdict(final=True, reasons=(*held, *failed))
+        return _final([*held, *failed])
     if not status.sources:
         work.insert(0, f"the task is {status.state}")
     return EndVerdict(reasons=(*late.values(), *work))
+
+
+def _final(obstacles: Sequence[Obstacle]) -> EndVerdict:
+    ways = dict.fromkeys(way for one in obstacles for way in one.remedies)
+    return EndVerdict(
+        final=True, reasons=tuple(one.reason for one in obstacles), remedies=tuple(ways)
+    )
 
 
 def _late(
@@ -173,55 +190,87 @@ def _copies(status: TaskStatus) -> list[str]:
     return [f"the full copy is {copy.state}{waiting}"]
 
 
-def _stopped(status: TaskStatus) -> list[str]:
-    """Why a task as a whole does not work."""
+def _stopped(status: TaskStatus) -> Iterator[Obstacle]:
+    """Yield why a task as a whole does not work."""
     if status.state in ("starting", "running"):
-        return []
+        return
     why = status.reason or status.standby_for
+    ways: tuple[str, ...] = (
+        (f"`replicator resume {status.task}`",) if status.state == "paused" else ()
+    )
     if status.error is not None:
-        why = status.error.message
-    return [f"the task is {status.state}" + (f": {why}" if why else "")]
+        why, ways = status.error.message, status.error.remedies or ways
+    yield Obstacle(f"the task is {status.state}" + (f": {why}" if why else ""), ways)
 
 
-def _blocked(status: TaskStatus, late: Collection[str]) -> list[str]:
+def _blocked(status: TaskStatus, late: Collection[str]) -> Iterator[Obstacle]:
+    for part in status.blocked:
+        if part.kind == "source" and part.name in late:
+            yield _obstacle(part)
+
+
+def _obstacle(part: BlockedPart) -> Obstacle:
+    reason = _reason(part.error.message if part.error else "")
+    return Obstacle(f"the {part.kind} {part.name} is blocked{reason}", part.remedies)
+
+
+def _lacking(status: TaskStatus) -> list[Obstacle]:
+    """Return the shards that can't be read, if targets may lack rows that moved there."""
     return [
-        f"the source {part.name} is blocked{_reason(part.error.message if part.error else '')}"
-        for part in status.blocked
-        if part.kind == "source" and part.name in late
+        Obstacle(str(shard), (shard.remedy,) if shard.remedy else ())
+        for shard in status.unreadable
+        if shard.targets
     ]
 
 
-def _lacking(status: TaskStatus) -> list[str]:
-    """The shards that can't be read, if targets may lack rows that moved there."""
-    return [str(shard) for shard in status.unreadable if shard.targets]
+def _failed(status: TaskStatus) -> Iterator[Obstacle]:
+    for entry in status.reconciling:
+        if entry.state == "failed":
+            cancel = f"`replicator reconcile {status.task} --target {entry.target} --cancel`"
+            yield Obstacle(
+                str(entry),
+                ("end what the reason names: the task tries it again", f"{cancel}, to give it up"),
+            )
 
 
 def _reason(message: str) -> str:
     return f": {message}" if message else " by the operator"
 
 
-def _held(status: TaskStatus, late: Collection[str]) -> list[str]:
-    """The locks and blocked targets that hold rows of late sources."""
-    found = [_lock(lock) for lock in status.locks if lock.holds and lock.state != "resolving"]
+def _held(status: TaskStatus, late: Collection[str]) -> Iterator[Obstacle]:
+    """Yield the locks and blocked targets that hold rows of late sources."""
+    for lock in status.locks:
+        if lock.holds and lock.state != "resolving":
+            yield Obstacle(_lock(lock), lock.remedies)
     for part in status.blocked:
         if part.kind != "target" or part.waits_for:
             continue
-        if late and not any(held.source in late for held in part.held):
-            continue
-        found.append(
-            f"the target {part.name} is blocked{_reason(part.error.message if part.error else '')}"
-        )
-    return found
+        if not late or any(held.source in late for held in part.held):
+            yield _obstacle(part)
 
 
-def _without_gtids(until: Until, late: Collection[str], status: TaskStatus) -> list[str]:
-    return [
-        f"{source.source} has no GTIDs: name its position as FILE:OFFSET"
-        for source in status.sources
-        if source.source in late
-        and isinstance(until.places.get(source.source), str)
-        and not source.complete_gtid
+def remedies_for(
+    status: TaskStatus, sources: Collection[str], targets: Collection[str]
+) -> tuple[str, ...]:
+    """Return what ends the locks and blocks of these sources and targets."""
+    names = {*targets, *(p.waits_for for p in status.blocked if p.name in targets)}
+    locks = [lock.remedies for lock in status.locks if lock.holds and lock.target in names]
+    parts = [
+        part.remedies
+        for part in status.blocked
+        if not part.waits_for and part.name in (names if part.kind == "target" else sources)
     ]
+    return tuple(dict.fromkeys(way for ways in (*locks, *parts) for way in ways))
+
+
+def _without_gtids(until: Until, late: Collection[str], status: TaskStatus) -> Iterator[Obstacle]:
+    for source in status.sources:
+        place = until.places.get(source.source)
+        if source.source in late and isinstance(place, str) and not source.complete_gtid:
+            yield Obstacle(
+                f"{source.source} has no GTIDs: name its position as FILE:OFFSET",
+                (f"`replicator wait {status.task} --for {source.source}=FILE:OFFSET`",),
+            )
 
 
 def _lock(lock: LockStatus) -> str:

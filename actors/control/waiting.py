@@ -39,6 +39,7 @@ class Waited:
         until: by source, the end as text; for a time, that time.
         sources: how far each source is.
         timed_out: the task may still reach the end.
+        remedies: what the operator can do, if the end is not reached.
     """
 
     task: str
@@ -48,6 +49,7 @@ class Waited:
     until: dict[str, str] = field(default_factory=dict)
     sources: tuple[SourceStatus, ...] = ()
     timed_out: bool = False
+    remedies: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The values for JSON."""
@@ -57,6 +59,7 @@ class Waited:
             "timed_out": self.timed_out,
             "seconds": round(self.seconds, 3),
             "reasons": list(self.reasons),
+            "remedies": list(self.remedies),
             "sources": [
                 {
                     "source": source.source,
@@ -102,6 +105,11 @@ async def wait_until(name: str, given: Sequence[str], timeout: float | None = No
         pause = min(LONGEST_PAUSE, 1.5 * pause)
 
 
+def looking_at(task: str) -> str:
+    """Return the remedy if nothing is known that somebody has to do."""
+    return f"`replicator status {task}` shows what the task does; then repeat this command"
+
+
 class _Waiting:
     """What is known while waiting: the end, the ends of the binlogs, and the last answers."""
 
@@ -140,6 +148,7 @@ class _Waiting:
             self._texts(),
             self._status.sources if self._status else (),
             timed_out and not found.reached,
+            () if found.reached else found.remedies or (looking_at(self._name),),
         )
 
     def _texts(self) -> dict[str, str]:

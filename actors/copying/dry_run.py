@@ -141,7 +141,7 @@ async def _with_rows(
     for setup, member in members:
         targets = {member.target: CopyTarget(0, table)}
         stream = RetryingStream(setup.source, setup.address, None, CopyProgress(CopyCounts()))
-        plans = ShardPlans(setup, targets, None, stream, finds_holders=())
+        plans = ShardPlans(setup, targets, None, stream, finds_holders=(), again=False)
         try:
             copy = await plans.plan(member)
             if found.rows:

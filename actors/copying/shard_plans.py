@@ -56,6 +56,7 @@ class ShardPlans:
         statements: None if the binlog is not followed.
         finds_holders: the targets whose other shards are asked for a key that the target already
             has: its row may have moved, or is the member's own.
+        again: the members had been deferred.
 
     Attributes:
         deferred: the members that can't be read by their former structure, with the reasons.
@@ -70,10 +71,12 @@ class ShardPlans:
         stream: RetryingStream,
         *,
         finds_holders: Collection[TableName],
+        again: bool,
     ) -> None:
         self.deferred: dict[TableName, str] = {}
         self.key_dropped: set[TableName] = set()
         self._finds_holders = finds_holders
+        self._again = again
         self._setup = setup
         self._targets = targets
         self._statements = statements
@@ -118,7 +121,8 @@ class ShardPlans:
                 raise DeferredError
             try:
                 copy = await self._plan(member)
-                copy = replace(copy, other_shards=self._other_shards_of(member))
+                shards = self._other_shards_of(member)
+                copy = replace(copy, other_shards=shards, again=self._again)
             except ExpressionError as error:
                 where = f"{self._setup.source}: {member.name}"
                 raise unfit_filter(error, where, member.target) from error

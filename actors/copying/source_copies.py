@@ -26,7 +26,7 @@ from replicator.downstream.meta.chunks import ChunkRecord, CopyStore, ReadSpan
 from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
 from replicator.downstream.meta.row_owners import owned_by
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.column_types import EXACT_LITERALS
+from replicator.mysql.column_types import EXACT_LITERALS, Literal
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.binlog_end import BinlogEnd
@@ -133,7 +133,7 @@ class SourceCopies:
         stream = RetryingStream(source, setup.address, start.server, self._progress)
         strict = self._on_duplicate[source] is OnDuplicate.ERROR
         asked = await self._asked(targets, again=again) if strict else ()
-        plans = ShardPlans(setup, targets, statements, stream, finds_holders=asked)
+        plans = ShardPlans(setup, targets, statements, stream, finds_holders=asked, again=again)
         followed = start.position is not None
         if again:
             # A complete target is followed at once, so the small shards are copied first.
@@ -152,7 +152,7 @@ class SourceCopies:
         found = []
         for name, target in targets.items():
             shards = {Member(shard.source, shard.table) for shard in target.shards}
-            moves = self._follow and _has_exact_key(target.structure)
+            moves = self._follow and _has_plain_key(target.structure)
             if again or (moves and await owned_by(self._meta, name, shards)):
                 found.append(name)
         return found
@@ -324,8 +324,11 @@ def _listed(what: str, shards: Mapping[str, Sequence[TableName]]) -> str:
 _SHOWN = 5
 
 
-def _has_exact_key(target: Table) -> bool:
-    """Whether all shards compare values of the target's key as the target does."""
+_PLAIN = EXACT_LITERALS | {Literal.TEXT}
+
+
+def _has_plain_key(target: Table) -> bool:
+    """Whether a shard can be asked for a key of the target, as the target compares its values."""
     key = target.row_key.columns if target.row_key is not None else ()
     columns = [target.column(name) for name in key]
-    return bool(columns) and all(c and c.sql_type.literal in EXACT_LITERALS for c in columns)
+    return bool(columns) and all(c and c.sql_type.literal in _PLAIN for c in columns)

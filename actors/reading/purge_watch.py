@@ -51,6 +51,11 @@ class BinlogNeed:
     idle: IdleStream | None = None
     prepared: tuple[BinlogPosition, ...] = ()
 
+    @property
+    def positions(self) -> tuple[BinlogPosition, ...]:
+        """All positions that the source may be read from again."""
+        return (self.position, *self.prepared)
+
 
 class PurgeWatch:
     """Checks the binlog files of each source periodically.
@@ -114,7 +119,7 @@ class PurgeWatch:
             self._compare(source, need.idle, BinlogPosition(end.file, end.offset))
         relay = self.relays.get(source)
         if relay is not None:
-            await relay.keep((need.position, *need.prepared))
+            await relay.keep(need.positions)
         self._look_at_prepared(source, need, files)
         found = distance(need.position, files)
         if found is None:

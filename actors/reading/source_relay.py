@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
+import anyio
 import anyio.to_thread
 import structlog
 
@@ -11,8 +13,8 @@ from actors.task_setup import SourceSetup, binlog_source
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.relay.relay import Relay
-from replicator.binlog.relay.relay_log import RelaySize
 from replicator.mysql.server.identity import ServerIdentity
+from replicator.relay_status import RelayStatus
 
 
 def begin_relay(
@@ -39,6 +41,7 @@ class SourceRelay:
         self._relay = relay
         self._server = server
         self._saved = saved
+        self._purging = anyio.Lock()
         self._log = structlog.get_logger().bind(source=setup.source)
 
     def needed_of_source(self, position: BinlogPosition) -> BinlogPosition | None:
@@ -60,7 +63,7 @@ class SourceRelay:
 
         Returns False if it was started before.
         """
-        if self._relay.started:
+        if self._relay.writing:
             return False
         self._log.warning("relay.begun", position=str(position))
         self._relay.start(binlog_source(self._setup, self._server), position)
@@ -71,8 +74,8 @@ class SourceRelay:
         saved = self._saved()
         return min((*saved, *needed), key=lambda position: position.key) if saved else None
 
-    def size(self) -> RelaySize | None:
-        """As `Relay.size`."""
+    def size(self) -> RelayStatus | None:
+        """As `RelayLog.size`."""
         return self._relay.size()
 
     def reconnect(self) -> None:
@@ -81,15 +84,24 @@ class SourceRelay:
 
     async def keep(self, needed: Sequence[BinlogPosition]) -> None:
         """Start if it is wanted, and delete the files that nothing needs, as the settings say."""
-        if self._relay.wanted and not self._relay.started:
+        if self._relay.wanted and not self._relay.writing:
             self._relay.start(binlog_source(self._setup, self._server), needed[0])
-        oldest = self.oldest_needed(needed)
-        if oldest is None:
-            return
         try:
-            gone = await anyio.to_thread.run_sync(self._relay.purge, oldest)
+            await self.purge(needed)
         except OSError as error:
             self._log.warning("relay.failed", error=str(error))
-            return
+
+    async def purge(self, needed: Sequence[BinlogPosition], *, every: bool = False) -> list[str]:
+        """Delete files as `RelayLog.purge` does; nothing until something is saved.
+
+        Raises OSError.
+        """
+        oldest = self.oldest_needed(needed)
+        if oldest is None:
+            return []
+        async with self._purging:
+            purge = partial(self._relay.purge, oldest, every=every)
+            gone = await anyio.to_thread.run_sync(purge)
         if gone:
             self._log.info("relay.purged", files=gone, needed=str(oldest))
+        return gone

@@ -279,5 +279,12 @@ def changes(
         out.print(f"{member}: {number:,} statements", markup=False, highlight=False)
     out.print(f"read up to {found.end}; files in {folder}", markup=False, highlight=False)
     if found.unplaced:
-        complain(f"{found.unplaced:,} changes are of no certain shard: {folder / UNPLACED}")
+        unplaced = folder / UNPLACED
+        complain(
+            f"{found.unplaced:,} changes are of no certain shard: {unplaced}",
+            remedies=[
+                f"read the reasons in {unplaced}, and execute each change on the shard that you"
+                " choose for it: no other file has it, and the shards lack it until then"
+            ],
+        )
         raise typer.Exit(FAILED)

@@ -111,14 +111,14 @@ class _Target:
     Attributes:
         changed: why its rows can't be given to the shards any more.
         referring: foreign keys of other targets that change rows with rows of this one, each with
-            its table, if the server does not log these changes.
+            its target, if the server does not log these changes.
     """
 
     name: TableName
     table: Table
     shards: tuple[OwningShard, ...]
     changed: str = ""
-    referring: list[tuple[TableName, ForeignKeyDefinition]] = field(default_factory=list)
+    referring: list[tuple[_Target, ForeignKeyDefinition]] = field(default_factory=list)
     readers: dict[RowKind, tuple[ReferenceDecoder, TablePlan]] = field(default_factory=dict)
 
     def reader(self, kind: RowKind) -> tuple[ReferenceDecoder, TablePlan]:
@@ -223,11 +223,25 @@ def _write_row(target: _Target, plan: TablePlan, change: RowChanged, files: _Fil
     for child, foreign in target.referring:
         if action := _action(foreign, plan.target_columns, change):
             files.leave_out(
-                f"the foreign key {foreign.name} of {child} ({action}) changes its rows with this"
-                f" row of {target.name}, and the target's server does not log it: do the same in"
-                " the shard",
+                f"the foreign key {foreign.name} of {child.name} ({action}) changes its rows with"
+                f" this row of {target.name}{_in_turn(child)}, and the target's server does not log"
+                " it: do the same in the shard",
                 b";\n".join(statement for _, statement in made),
             )
+
+
+def _in_turn(target: _Target) -> str:
+    """Name the targets whose rows foreign keys change with those of this one, in any number of
+    steps."""
+    found: dict[TableName, _Target] = {}
+    waiting = [target]
+    while waiting:
+        for child, _ in waiting.pop().referring:
+            if child.name not in found:
+                found[child.name] = child
+                waiting.append(child)
+    names = ", ".join(sorted(map(str, found)))
+    return f", and with these maybe rows of {names}" if names else ""
 
 
 def _action(key: ForeignKeyDefinition, columns: Sequence[TargetColumn], change: RowChanged) -> str:
@@ -295,7 +309,7 @@ async def _targets(
             for key in child.table.definition.foreign_keys:
                 parent = by_name.get(parent_of(key, child.name.schema))
                 if parent is not None and key.acts:
-                    parent.referring.append((child.name, key))
+                    parent.referring.append((child, key))
     return tuple(found)
 
 

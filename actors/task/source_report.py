@@ -70,15 +70,8 @@ def _relay(running: RunningTask, source: str) -> RelayStatus | None:
         return None
     need = running.watch.need(source)
     oldest = relay.oldest_needed(())
-    return RelayStatus(
-        size.files,
-        size.bytes,
-        size.first,
-        size.end,
-        str(oldest or ""),
-        need.waits_for if need is not None else "",
-        size.error,
-    )
+    held_by = need.waits_for if need is not None else ""
+    return replace(size, needed=str(oldest or ""), held_by=held_by)
 
 
 def _complete_until(running: RunningTask, source: str, counts: SourceCounts) -> datetime | None:

@@ -221,7 +221,7 @@ class TaskSupervisor:
                 )
             task = await changed_task(former, arguments, self._environment)
             away = sources_of(task)
-            await checked(task, former, Prechecks(task, away), away)
+            await checked(task, former, Prechecks(task, away, former), away)
         except ReloadRefusedError as error:
             return error.reply
         faulty = self._parts.faulty
@@ -406,9 +406,9 @@ class TaskSupervisor:
     def _use(self, task: Task) -> None:
         """Let the next generation run by another task file."""
         self._reload = None
-        self._task, self._away = task, sources_of(task)
+        former, self._task, self._away = self._task, task, sources_of(task)
         self._sources = [instance.source_id for instance in task.mysql_instances]
-        self._prechecks = Prechecks(task, self._away)
+        self._prechecks = Prechecks(task, self._away, former)
         self._answers.task = self._switch.task = task
         address = address_of(task.target_database)
         for user in (self._target_watch, self._stalled, self._keeper):

@@ -25,6 +25,7 @@ from actors.refusals import Others, locked_fault
 from actors.schema_tracker import SchemaTracker
 from actors.task_setup import ColumnsOf
 from actors.writing.refused_statements import ways
+from actors.writing.refused_values import MOST_ATTEMPTS, RefusedValues, exact_sources
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import converts_times, shard_only_columns
 from replicator.ddl.analysis.generated_columns import computed_columns
@@ -43,10 +44,8 @@ from replicator.downstream.ddl.ddl_execution import (
 from replicator.downstream.ddl.record_progress import DONE
 from replicator.downstream.meta.decisions import DECIDED
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
-from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.context.statement_context import SYSTEM
-from replicator.mysql.errors import DOES_NOT_FIT
-from replicator.mysql.names import Member, TableName, folded
+from replicator.mysql.names import Member, TableName
 from replicator.mysql.row_values import without_values
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import (
@@ -57,7 +56,6 @@ from replicator.schema.effects.column_values import (
 )
 from replicator.schema.effects.ddl_effects import EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
-from replicator.schema.effects.touched_parts import name_of_column, touched_parts
 from replicator.schema.registry.registry import Provenance, SchemaRegistry
 from replicator.schema.scratch.scratch_table import is_like
 from replicator.schema.structure.structure import Table
@@ -310,7 +308,8 @@ class DdlRunner:
                 others |= {*queued_values(queued, after, there)}
             keyed = in_unique_keys(numbered, after)
             if keyed | others and await self._executor.targets.has_rows(ddl.target):
-                exact = await self._exact_sources(ddl.target)
+                targets = self._executor.targets
+                exact = await exact_sources(self._registry, targets, ddl.target)
                 safe = exact if after is not None and after.row_key is not None else safe
                 columns = () if exact else tuple(sorted(keyed | others))
                 # A pass that has begun compared the rows by their former key.
@@ -324,14 +323,6 @@ class DdlRunner:
         if columns and not begun and (numbered or not answered):
             raise _unproven(ddl, columns, statement, why, stops=stops)
         return replace(known, safe_sources=known.safe_sources | safe)
-
-    async def _exact_sources(self, target: TableName) -> frozenset[str]:
-        """Return the sources of a target whose rows are all known to be those of its shards, so
-        that a reconciliation deletes rows which only the target has; otherwise none."""
-        number = self._registry.target(target)
-        members = frozenset(map(self._registry.member, self._registry.members_of(number)))
-        exact = await self._executor.targets.all_owned_by(target, members)
-        return frozenset(member.source for member in members) if exact else frozenset()
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
         zone = ddl.context.time_zone
@@ -383,48 +374,26 @@ class DdlRunner:
             )
 
     async def _executed(self, ddl: DdlExecution) -> bool:
-        """Execute a statement, with values cut if they may be; return whether it ran now."""
-        try:
-            ran = await self._alone(ddl)
-        except DdlRefusedError as error:
-            cut = await self._cut(ddl) if error.code in DOES_NOT_FIT else None
-            if cut is None:
-                raise
-            ddl = self.rules.proven(cut)
-            # A crash after the statement, and before its record, must not lose the columns.
-            await self._executor.queue_rows(ddl)
-            ran = await self._alone(ddl)
-        if ddl.shard_only and self._queued is not None:
+        """Execute a statement, with other rows if it may; return whether it ran now."""
+        values, attempts = RefusedValues(self._registry, self._executor), 0
+        while True:
+            try:
+                attempts += 1
+                ran = await self._alone(ddl)
+                break
+            except DdlRefusedError as error:
+                again = self._queued is not None and attempts < MOST_ATTEMPTS
+                found = await values.executable(ddl, error) if again else None
+                if found is None:
+                    raise
+                ddl = self.rules.proven(found)
+                if ddl.removals:
+                    self._log.info("ddl.double-rows", target=str(ddl.target), statement=ddl.sql)
+                # A crash after the statement, and before its record, must not lose the columns.
+                await self._executor.queue_rows(ddl)
+        if (ddl.shard_only or ddl.safe_sources) and self._queued is not None:
             self._queued()
         return ran
-
-    async def _cut(self, ddl: DdlExecution) -> DdlExecution | None:
-        """Return the execution of a statement that cuts values of the target's rows, which are then
-        read from the shards; None if it may not.
-
-        It may not for the operator's statement, unless all shards have made it, if rows are found
-        by a cut value, and if a row would lose a value that no shard has.
-        """
-        targets, after = self._executor.targets, ddl.agreed
-        present = await targets.present(ddl.target)
-        if self._queued is None or ddl.instead is not None or after is None or present is None:
-            return None
-        statement = classify_in(ddl.context, ddl.sql, default_schema=ddl.target.schema)
-        touched = touched_parts(statement, MemberChange(ddl.before, after))
-        columns = frozenset(map(name_of_column, touched.converted | touched.named))
-        former = map(name_of_column, touched.renamed)
-        keys = present.row_key.columns if present.row_key is not None else ()
-        members = map(
-            self._registry.member, self._registry.members_of(self._registry.target(ddl.target))
-        )
-        if not columns or not columns.union(former).isdisjoint(map(folded, keys)):
-            return None
-        if not await targets.all_owned_by(ddl.target, frozenset(members)):
-            return None
-        columns_now = (*ddl.shard_only, *sorted(columns))
-        lax = replace(ddl.context, sql_mode=(ddl.context.sql_mode or 0) & ~STRICT)
-        cut = replace(ddl, context=lax, strict=False, shard_only=columns_now)
-        return replace(cut, looked_up=False)
 
     async def _run(
         self,

@@ -32,7 +32,7 @@ class SourceToCheck:
     own reader registers with there: an entry under that name is a reader of ours that the server
     has not noticed to be gone. ``columns``: the rules about columns. ``allowed``: patterns of
     schema and table in the lists of what is to be replicated. ``followed``: ``start`` is that of a
-    checkpoint, which has these ``members``.
+    checkpoint, which has these ``members``. ``read_here``: this process reads it by its id already.
     """
 
     source_id: str
@@ -50,6 +50,7 @@ class SourceToCheck:
     followed: bool = False
     event_filter: EventFilter = NO_FILTER
     members: tuple[TableName, ...] = ()
+    read_here: bool = False
 
 
 @dataclass(frozen=True, slots=True)

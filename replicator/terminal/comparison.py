@@ -154,9 +154,10 @@ def remarks(result: TargetComparison) -> Iterator[str]:
         )
     if result.unsettled:
         yield (
-            f"{result.unsettled:,} rows differ, but the task has not applied all that the sources"
-            " have written, or the rows changed at every look. Start the task, or wait until it"
-            " has caught up, and compare again"
+            f"{result.unsettled:,} rows are not decided: they differ, but the task had not applied"
+            " all that the sources had written, or their shards changed them between all reads."
+            " Start the task, or wait until it has caught up (`replicator wait`), and compare"
+            " again when these rows are written to less"
         )
 
 

@@ -302,10 +302,11 @@ def _sources_shown(status: TaskStatus) -> Iterator[RenderableType]:
     if status.sources:
         yield _sources(status.sources)
         yield from map(_prepared, filter(lambda source: source.prepared, status.sources))
-        yield from map(_relay, filter(lambda source: source.relay, status.sources))
+        yield from map(render_relay, filter(lambda source: source.relay, status.sources))
 
 
-def _relay(source: SourceStatus) -> Text:
+def render_relay(source: SourceStatus) -> Text:
+    """A line about the relay log of a source that has one."""
     relay = source.relay
     assert relay is not None
     held = f", held by: {relay.held_by}" if relay.held_by else ""

@@ -60,19 +60,14 @@ def note_shown(
     run = run_of(registry, lock, *max(same, key=lambda one: open_items[one[0]][one[1].member]))
     if not run:
         return False
-    # Otherwise the item is not the next one: the target may have its result already.
-    quiet = present is not None and not differences(present, run[0][1])
-    compared, unshown = -len(run) if quiet else len(run), False
+    compared, unshown = len(run) if present is None else -len(run), False
     for actor in actors:
         group = actor.group
         if group.known != lock.version:
             continue
         for name in group.unlooked(text, compared):
             own = registry.held(actor.numbers[name], group.seen.transaction).certain
-            shows = own is not None and (
-                shows_next(run, own) or (quiet and shows_when_quiet(run, own))
-            )
-            group.show(name, text, compared, shows=shows)
+            group.show(name, text, compared, shows=own is not None and shows(run, own, present))
         unshown |= not group.made(text)
     return unshown
 
@@ -80,6 +75,19 @@ def note_shown(
 def _open_items(group: Group[TableName, ShardStatement]) -> Counter[TableName]:
     """By member, how many items it has made that its target lacks."""
     return Counter(item.member for items in group.items.values() for item in items)
+
+
+def shows(run: Sequence[tuple[str, Table, Table]], own: Table, present: Table | None) -> bool:
+    """Whether a table shows the first of the next items of another one.
+
+    Args:
+        run: the items, each with the structure of the other table before and after it.
+        own: the structure of the table.
+        present: as for `note_shown`. If the other table was not like the target, its item is not
+            the next one: the target may have the result already.
+    """
+    quiet = present is not None and not differences(present, run[0][1])
+    return shows_next(run, own) or (quiet and shows_when_quiet(run, own))
 
 
 def shows_next(run: Sequence[tuple[str, Table, Table]], own: Table) -> bool:
@@ -121,16 +129,16 @@ def shows_when_quiet(run: Sequence[tuple[str, Table, Table]], own: Table) -> boo
 
 
 def _keeps_values(own: Table, there: Table) -> bool:
-    """Whether a table has the columns of another one, takes all of its values, and needs no others.
-
-    NOT NULL does not matter: a target that has NULLs refuses the item, or its rows are reconciled.
-    """
+    """Whether a table has the columns of another one, takes all of its values, NULL included, and
+    needs no others."""
     if not refuses_no_more(there, own):
         return False
     wider = {folded(column.name): column for column in there.columns}
     for column in own.columns:
         wide = wider.pop(folded(column.name), None)
         if wide is None or wide.generated != column.generated or not takes(wide, column):
+            return False
+        if wide.nullable < column.nullable:
             return False
     return not any(
         folded(column.name) in wider and not column.nullable and column.default is None

@@ -18,6 +18,7 @@ from actors.task.operator.binlog_ends import ends_reply
 from actors.task.operator.blocked_parts import Block
 from actors.task.operator.reconcile_command import reconcile
 from actors.task.operator.recopy_command import RecopyCommand
+from actors.task.operator.relay_command import purge_relays
 from actors.task.operator.retire_command import RetireCommand
 from actors.task.operator.shard_report import shards_reply
 from actors.task.wiring.wiring import RunningTask
@@ -33,7 +34,8 @@ START_LOOKS = 400
 LOOK_SECONDS = 0.05
 
 TAKEN = frozenset(
-    {"binlog", "ends", "reconcile", "retire", "schema", "shards", "unlock-ddl-lock", "validation"}
+    {"binlog", "ends", "reconcile", "relay", "retire", "schema", "shards"}
+    | {"unlock-ddl-lock", "validation"}
 )
 """Commands that a task takes beside its life."""
 
@@ -63,6 +65,9 @@ class FaultAnswers:
         if request.command == "retire":
             running = self._running() if self._state() == "running" else None
             return RetireCommand(running, self._counts).reply(request.arguments)
+        if request.command == "relay":
+            running = self._running() if self._state() == "running" else None
+            return await purge_relays(running, request.arguments)
         takes = {
             "binlog": self._binlog,
             "schema": self._schema,

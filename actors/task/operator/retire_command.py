@@ -5,7 +5,7 @@ The command line repeats the request until it is done, or a reason lasts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import define
@@ -34,7 +34,8 @@ class RetireCommand:
 
         ``arguments``: ``sources`` and ``shards`` (source, schema, table) to retire; ``ends``: by
         source, the position up to which its rows must be applied. The body has ``done``, or what
-        the task waits for: ``reasons``, which only the operator can change if ``final``.
+        the task waits for: ``reasons``, which only the operator can change if ``final``. Then
+        ``targets`` are those whose rows wait.
         """
         shards = asked_shards(arguments)
         left = self._not_retired(shards)
@@ -52,9 +53,11 @@ class RetireCommand:
         except ValueError as error:
             return Reply(ok=False, error=str(error))
         ends = {s: BinlogPosition.parse(text) for s, text in arguments["ends"].items() if text}
-        final = tuple(self._final(members, left))
+        waiting = dict(self._waiting(members))
+        final = (*self._unread(members), *waiting.values(), *self._connected(members, left))
         if final:
-            return _answer(reasons=final, final=True)
+            targets = {str(self._target_of(number)) for number in waiting}
+            return _answer(reasons=final, final=True, targets=sorted(targets))
         if reasons := tuple(self._passing(members, ends)):
             return _answer(reasons=reasons)
         self._counts.retiring.ask(left)
@@ -95,22 +98,33 @@ class RetireCommand:
             raise ValueError("no source would be left: stop the task instead")
         return found
 
-    def _final(self, members: list[tuple[int, Member]], shards: Shards) -> Iterator[str]:
-        """Yield what keeps rows of the shards from the target until the operator acts."""
-        running = self._running
-        assert running is not None
-        held = held_shards(running, lambda _: "the target is blocked")
-        for source in sorted({member.source for _, member in members} & running.stopped.keys()):
-            away = running.stopped[source].away
+    def _target_of(self, number: int) -> TableName:
+        assert self._running is not None
+        return self._running.registry.target_name(self._running.registry.target_of(number))
+
+    def _unread(self, members: list[tuple[int, Member]]) -> Iterator[str]:
+        """Yield the sources whose rows do not come before the operator acts."""
+        assert self._running is not None
+        stopped = self._running.stopped
+        for source in sorted({member.source for _, member in members} & stopped.keys()):
+            away = stopped[source].away
             yield f"the source {source} is not read{f': {away}' if away else ''}"
-        gone = {member for _, member in members}
+
+    def _waiting(self, members: list[tuple[int, Member]]) -> Iterator[tuple[int, str]]:
+        """Yield the members whose rows wait until the operator acts, each with the reason."""
+        assert self._running is not None
+        held = held_shards(self._running, lambda _: "the target is blocked")
         for number, member in members:
-            target = running.registry.target_name(running.registry.target_of(number))
-            waits = held.get(target)
+            waits = held.get(self._target_of(number))
             if waits is not None and waits.holds(str(member)):
-                why = waits.reason or "a schema change, see `replicator show-ddl-locks`"
-                yield f"rows of {member} wait: {why}"
-            unit = running.units.get(member.source)
+                yield number, f"rows of {member} wait: {waits.reason or 'a schema change'}"
+
+    def _connected(self, members: list[tuple[int, Member]], shards: Shards) -> Iterator[str]:
+        """Yield the members that can only be retired with others."""
+        assert self._running is not None
+        gone = {member for _, member in members}
+        for _, member in members:
+            unit = self._running.units.get(member.source)
             if unit is None or shards[member.source] is None:
                 continue
             family = {Member(member.source, name) for name in unit.reader.family(member.name)}
@@ -136,7 +150,7 @@ class RetireCommand:
                 yield f"{source} is read up to {reached}, not yet to {end}"
         reconciled = {entry.target for entry in self._counts.reconciling.entries.values()}
         for number, member in members:
-            target = registry.target_name(registry.target_of(number))
+            target = self._target_of(number)
             if member.name in registry.deferred_in(member.source):
                 yield f"{member} is being copied"
             if str(target) in reconciled:
@@ -153,5 +167,12 @@ def asked_shards(arguments: Mapping[str, Any]) -> Shards:
     return found | dict.fromkeys(map(str, arguments.get("sources") or ()))
 
 
-def _answer(*, done: bool = False, reasons: tuple[str, ...] = (), final: bool = False) -> Reply:
-    return Reply(ok=True, body={"done": done, "reasons": list(reasons), "final": final})
+def _answer(
+    *,
+    done: bool = False,
+    reasons: tuple[str, ...] = (),
+    final: bool = False,
+    targets: Sequence[str] = (),
+) -> Reply:
+    body = {"done": done, "reasons": list(reasons), "final": final, "targets": list(targets)}
+    return Reply(ok=True, body=body)

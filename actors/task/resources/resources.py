@@ -110,7 +110,7 @@ async def resources_of(
 
 
 async def _close_relays(setups: Collection[SourceSetup]) -> None:
-    relays = [setup.relay for setup in setups if setup.relay is not None and setup.relay.started]
+    relays = [setup.relay for setup in setups if setup.relay is not None and setup.relay.writing]
     with anyio.CancelScope(shield=True):
         for relay in relays:
             await anyio.to_thread.run_sync(relay.close)

@@ -6,7 +6,7 @@ A sample is read by this process; all values are compared by a Spark job.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -25,8 +25,9 @@ from replicator.checks.checked_task import TaskToCheck
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.schema.agreement import Shard
 from replicator.checks.schema.key_collisions import KeyFinding, key_results, nothing_to_compare
-from replicator.checks.schema.structures import read_shards
+from replicator.checks.schema.structures import creation_by_hand, read_shards, target_parents
 from replicator.ddl.rewrite.default_collations import nearest_collation
+from replicator.ddl.rewrite.target_table import Collations, target_table
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.compare.compare_rows import CompareServers
@@ -108,13 +109,17 @@ class KeyCheck:
         sizes = await _sizes(found)
         with closing(Connection(address_of(self._task.target_database))) as connection:
             for name, members in shards.items():
-                target = await _target(connection, name, members)
-                for key in target.keys if target is not None else ():
-                    assert target is not None
+                read = await _target(connection, name, members, found)
+                if read is None:
+                    continue
+                target, creation = read
+                for key in target.keys:
                     if len(members) == 1 and is_kept_by(members[0].table, target, key):
                         continue
                     extracted = {shard.member: shard.rules.extracted for shard in members}
-                    finding = KeyFinding(len(self._keys), name, target, key, extracted=extracted)
+                    finding = KeyFinding(
+                        len(self._keys), name, target, key, extracted=extracted, creation=creation
+                    )
                     self._keys.append(finding)
                     _add(finding, _compared(members, filters, finding.unread), sizes)
 
@@ -202,12 +207,18 @@ async def _sizes(found: TaskToCheck) -> dict[Member, int]:
     return sizes
 
 
-async def _target(connection: Connection, name: TableName, shards: Sequence[Shard]) -> Table | None:
-    """The target as it is, or as it would be made like its first shard; None: it can't be read."""
+async def _target(
+    connection: Connection, name: TableName, shards: Sequence[Shard], found: TaskToCheck
+) -> tuple[Table, str | None] | None:
+    """Return a target, and if it is missing, the statements that create it; None: unreadable.
+
+    A missing target is as it would be created like its first shard. The statements are empty if
+    the task can't create it.
+    """
     try:
         table = await read_target(connection, name)
         if table is not None:
-            return table
+            return table, None
         available = await available_collations(connection)
     except pymysql.err.MySQLError:
         return None  # told by check_structures
@@ -216,7 +227,13 @@ async def _target(connection: Connection, name: TableName, shards: Sequence[Shar
         replace(c, collation=nearest_collation(c.collation, available) or c.collation)
         for c in first.columns
     )
-    return replace(first, columns=tuple(columns))
+    creation = ""
+    with suppress(ValueError):  # told by check_structures
+        collations = Collations(shards[0].collations, available)
+        parents = target_parents(found, shards[0])
+        made = target_table(first.create_sql, name.schema, name.table, collations, parents)
+        creation = creation_by_hand(name, made.sql)
+    return replace(first, columns=tuple(columns)), creation
 
 
 def _not_compared(why: str, *remedies: str) -> CheckResult:

@@ -10,7 +10,7 @@ import structlog
 from actors.faults import FatalError, TransientError, of_source
 from actors.task.resources.unavailable_sources import UnavailableSources, lets_in
 from actors.task.startup.check_scope import task_to_check
-from actors.task_setup import address_of
+from actors.task_setup import SourceSetup, address_of, source_setups
 from config.models import Task
 from replicator.checks.check_items import CONNECTION, READ_ONLY, SPARK_MASTER
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
@@ -36,11 +36,15 @@ _PASSING = (CONNECTION, READ_ONLY)
 
 
 class Prechecks:
-    """Makes the checks of a task, those of each source once it can be checked."""
+    """Makes the checks of a task, those of each source once it can be checked.
 
-    def __init__(self, task: Task, away: UnavailableSources) -> None:
+    ``former``: the task as this process has read its sources so far.
+    """
+
+    def __init__(self, task: Task, away: UnavailableSources, former: Task | None = None) -> None:
         self._task = task
         self._away = away
+        self._read_here = set(map(_reader, source_setups(former))) if former else set()
         self._passed: set[str] = set()
 
     async def make(self, blocked: Set[str]) -> None:
@@ -67,8 +71,13 @@ class Prechecks:
             if not sources and not self._passed:
                 raise self._away.waited_for()
             admitted = admitted and let_in == {s.source_id for s in sources}
-        await self._check(replace(found, sources=tuple(map(_as_followed, sources))), admitted)
+        await self._check(replace(found, sources=tuple(map(self._as_followed, sources))), admitted)
         self._passed |= {source.source_id for source in sources}
+
+    def _as_followed(self, source: SourceToCheck) -> SourceToCheck:
+        """Leave it to the reader of a followed source to find its place in the binlog."""
+        start = None if source.followed else source.start
+        return replace(source, start=start, read_here=_reader(source) in self._read_here)
 
     async def _check(self, found: TaskToCheck, admitted: bool) -> None:
         results = await run_checks(found, frozenset(self._task.ignore_checking_items))
@@ -87,9 +96,10 @@ class Prechecks:
         _tell_warnings(results)
 
 
-def _as_followed(source: SourceToCheck) -> SourceToCheck:
-    """Whether the binlog is there that a source goes on from, its reader finds out and tells."""
-    return replace(source, start=None) if source.followed else source
+def _reader(source: SourceSetup | SourceToCheck) -> tuple[str, int, int]:
+    """What a source knows a reader by, with the source's address."""
+    reads_as = source.replica.server_id if isinstance(source, SourceSetup) else source.server_id
+    return source.address.host, source.address.port, reads_as
 
 
 def _unfit(source: str, failed: Sequence[CheckResult]) -> FatalError:

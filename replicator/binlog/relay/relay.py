@@ -2,79 +2,151 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
-from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
+import pymysql
+import structlog
+
+from replicator.binlog.connection.dump_connection import FARTHEST, BinlogConnection, BinlogSource
+from replicator.binlog.connection.framing import PacketBuffer
+from replicator.binlog.errors import BinlogError, OtherBinlogError, PurgedError, StreamLostError
 from replicator.binlog.positions.gtid import GtidStart
-from replicator.binlog.positions.position import BinlogPosition, SourcePosition
-from replicator.binlog.relay.relay_log import RelayLog, RelaySettings, RelaySize
+from replicator.binlog.positions.position import FILE_HEADER, BinlogPosition, SourcePosition
+from replicator.binlog.relay.relay_files import FileEnd, cut_torn_end
+from replicator.binlog.relay.relay_log import RelayLog, RelaySettings
 from replicator.binlog.relay.relay_writer import RelayWriter
 from replicator.binlog.relay.relayed_connection import RelayedConnection
 
+_LOST_WAIT = (0.5, 15.0)
+"""Seconds before connecting again: at first, and at most."""
+_FAILED_WAIT = 15.0
+"""Seconds before trying again where something has to be done, as with a full disk."""
+_LONGEST_END = 5.0
+"""Seconds to wait for the end of the thread."""
 
-class Relay:
-    """Does nothing until `start`: then each connection reads from the source."""
+
+class Relay(RelayLog):
+    """Copies a source's binlog in a thread of its own, once it is started.
+
+    Until then each connection reads from the source. It copies from the end of its files on, or
+    from the file of the start position. If the source's binlog does not continue where the files
+    end, they are set aside, and new ones begun.
+    """
 
     def __init__(self, settings: RelaySettings, server_id: int) -> None:
-        """``server_id``: of the connection that writes."""
-        self._state = RelayLog(settings)
+        """``server_id``: of the connection that copies."""
+        super().__init__(settings)
         self._server_id = server_id
-        self._writer: RelayWriter | None = None
+        self._end: FileEnd | None = None
+        self._connection: BinlogConnection | None = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._log = structlog.get_logger().bind(source=settings.source)
 
     @property
     def wanted(self) -> bool:
-        """Whether to write from the start of a task on: enabled, or used before."""
-        settings = self._state.settings
-        return settings.enabled or settings.folder.is_dir()
-
-    @property
-    def started(self) -> bool:
-        """Whether it was started."""
-        return self._writer is not None
+        """Whether to copy from the start of a task on: enabled, or used before."""
+        return self.settings.enabled or self.settings.folder.is_dir()
 
     def start(self, source: BinlogSource, position: BinlogPosition) -> None:
-        """Begin to write, unless it has begun.
+        """Begin to copy, unless it has begun; returns at once.
 
         Args:
             source: with the server that is expected.
             position: the oldest position that the task needs.
         """
-        if self._writer is None:
+        if self._thread is None:
             own = replace(source, server_id=self._server_id, relay=None)
-            self._state.writing = True
-            self._writer = RelayWriter(self._state, own, position)
-            self._writer.start()
+            name = f"relay {source}"
+            self.writing = True
+            self._thread = threading.Thread(
+                target=self._run, args=(own, position), name=name, daemon=True
+            )
+            self._thread.start()
 
     def reconnect(self) -> None:
         """Connect to the source again, and compare the last event."""
-        if self._writer is not None:
-            self._writer.reconnect()
+        if self._connection is not None:
+            self._connection.close()
 
     def close(self) -> None:
-        """Stop writing. Blocks."""
-        if self._writer is not None:
-            self._writer.close()
+        """Stop copying, and wait for it, but not for a server that does not answer."""
+        self._stop.set()
+        self.distrust()
+        self.reconnect()
+        if self._thread is not None:
+            self._thread.join(_LONGEST_END)
 
     def connection(
         self, source: BinlogSource, start: SourcePosition | GtidStart, *, bare: bool
     ) -> BinlogConnection:
         """Return a connection that reads from the relay if it can."""
-        return RelayedConnection(source, self._state, start, bare=bare)
+        return RelayedConnection(source, self, start, bare=bare)
 
-    def has(self, position: BinlogPosition) -> bool:
-        """Whether the events from a position on can be read, whatever the source purges."""
-        return self._state.has(position)
+    def _run(self, source: BinlogSource, position: BinlogPosition) -> None:
+        pause, failure = _LOST_WAIT[0], ""
+        try:
+            while not self._stop.is_set():
+                before = self.tail
+                try:
+                    self._follow(source, position)
+                except StreamLostError as error:
+                    moved = self.tail != before
+                    self.interrupt(str(error), failed=False)
+                    pause = _LOST_WAIT[0] if moved else min(2 * pause, _LOST_WAIT[1])
+                    self._stop.wait(pause)
+                except (BinlogError, OSError, pymysql.MySQLError) as error:
+                    self.interrupt(str(error), failed=True)
+                    if str(error) != failure:
+                        failure = str(error)
+                        self._log.warning("relay.failed", error=failure)
+                    self._stop.wait(_FAILED_WAIT)
+        finally:
+            self.interrupt("Its writer has ended.", failed=True)
+            self.unlock()
 
-    @property
-    def undecided(self) -> bool:
-        """Whether it was started, and it is not known yet whether its files are the source's."""
-        state = self._state
-        return state.writing and not (state.proven or state.error)
+    def _follow(self, source: BinlogSource, position: BinlogPosition) -> None:
+        if self.folder is None:
+            server = source.expected
+            assert server is not None
+            # MariaDB has no UUID.
+            name = server.server_uuid or f"server-id-{server.server_id}"
+            self.open(self.settings.folder / name)
+        assert self.folder is not None
+        if self._end is None:
+            self._end = cut_torn_end(self.folder)
+        try:
+            self._copy(source, position)
+        except (OtherBinlogError, PurgedError) as error:
+            if self._end is None or self.proven:
+                raise
+            aside = self.set_aside()
+            self._log.warning("relay.set-aside", folder=str(aside), error=str(error))
+            self._end = None
 
-    def purge(self, needed: BinlogPosition) -> list[str]:
-        """As `RelayLog.purge`."""
-        return self._state.purge(needed)
-
-    def size(self) -> RelaySize | None:
-        """As `RelayLog.size`."""
-        return self._state.size()
+    def _copy(self, source: BinlogSource, position: BinlogPosition) -> None:
+        """Copy the binlog from the end of the files on, until the connection is lost."""
+        end = self._end
+        file = end.file if end else position.file
+        start = end.last if end and end.last < FARTHEST else FILE_HEADER
+        at = SourcePosition(BinlogPosition(file, start))
+        self._connection = connection = BinlogConnection(source, at, bare=True)
+        if self._stop.is_set():
+            return
+        writer: RelayWriter | None = None
+        try:
+            info, _ = connection.open()
+            writer = RelayWriter(self, at.binlog, end, checks=info.checksum == "CRC32")
+            packets = PacketBuffer()
+            while True:
+                packets.received(connection.receive(packets.room(), wait=True))
+                writer.take(packets)
+                if packets.failure is not None:
+                    raise connection.failure(packets.failure.code, packets.failure.message)
+        finally:
+            connection.close()
+            if writer is not None:
+                # If closing fails, the end is looked for in the files.
+                self._end = None
+                self._end = writer.close()

@@ -7,7 +7,7 @@ begins at the beginning of the server's file. Only the last one grows.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,12 +28,11 @@ _LONGEST_FORMAT = 4096
 
 @dataclass(frozen=True, slots=True)
 class FileEnd:
-    """The end of a file, and its last whole event, which begins at ``last``."""
+    """The end of a file, and where its last whole event begins."""
 
     file: str
     end: int
     last: int
-    event: bytes
 
 
 def sequence_of(file: str) -> int:
@@ -95,9 +94,7 @@ def _whole_end(path: Path) -> FileEnd | None:
         pass_whole(data, record_of(cursor), TABLES)
         if cursor.at == FILE_HEADER:
             return None
-        return FileEnd(
-            path.name, cursor.offset, cursor.last, data[cursor.last : cursor.at].tobytes()
-        )
+        return FileEnd(path.name, cursor.offset, cursor.last)
 
 
 class FileWriter:
@@ -146,27 +143,39 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def former_files(folder: Path) -> list[Path]:
+    """Return the files of the source's other folders: of former servers, and those set aside."""
+    found = folder.parent.glob("*/*")
+    return sorted(path for path in found if path.parent != folder and sequence_of(path.name) >= 0)
+
+
 def files_to_purge(
-    files: list[tuple[str, int, float]],
+    former: Sequence[Path],
+    files: Sequence[Path],
     needed: BinlogPosition,
     *,
     written_before: float,
     missing_space: int,
-) -> Iterator[str]:
+) -> list[Path]:
     """Return the files to delete: old ones, then as many as free ``missing_space`` bytes.
 
+    Raises OSError.
+
     Args:
-        files: name, bytes and time of the last change of each file, oldest first.
+        former: files that nothing needs.
+        files: those of the present binlog, oldest first.
         needed: the oldest position that is still needed. Its file stays, and all after it.
         written_before: seconds since the epoch; 0: no file is too old.
     """
-    for name, size, changed in files[:-1]:
-        if sequence_of(name) >= needed.sequence:
-            return
-        if changed >= written_before and missing_space <= 0:
-            return
-        missing_space -= size
-        yield name
+    found = []
+    earlier = [path for path in files[:-1] if sequence_of(path.name) < needed.sequence]
+    for path in (*former, *earlier):
+        stat = path.stat()
+        if stat.st_mtime >= written_before and missing_space <= 0:
+            break
+        missing_space -= stat.st_size
+        found.append(path)
+    return found
 
 
 def refuse_gap(file: str, offset: int, event: bytes) -> None:

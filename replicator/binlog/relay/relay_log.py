@@ -14,13 +14,20 @@ import shutil
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from math import inf
 from pathlib import Path
 
 from replicator.binlog.errors import StreamLostError
 from replicator.binlog.positions.position import FILE_HEADER, BinlogPosition
-from replicator.binlog.relay.relay_files import binlog_files, files_to_purge, sequence_of
+from replicator.binlog.relay.relay_files import (
+    binlog_files,
+    files_to_purge,
+    former_files,
+)
 from replicator.failpoints import Failpoint, reach
+from replicator.relay_status import RelayStatus
 
 _GIB = 1 << 30
 
@@ -47,31 +54,27 @@ class RelaySettings:
 
 
 @dataclass(frozen=True, slots=True)
-class RelaySize:
-    """The size of a relay, for reports: bytes and files, and where it begins and ends."""
-
-    bytes: int
-    files: int
-    first: str
-    end: str
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
 class Tail:
-    """The end of a relay. ``beat`` is the heartbeat that came there, the ``beats``-th of all."""
+    """The end of a relay. ``beat`` is the heartbeat that came there, the ``beats``-th of all.
 
-    file: str
-    offset: int
-    beat: bytes
-    beats: int
+    ``interruptions``: how often writing was interrupted.
+    """
+
+    at: BinlogPosition
+    beat: bytes = b""
+    beats: int = 0
+    interruptions: int = 0
 
 
 class RelayLog:
     """The state of a relay, under one lock. Its methods may be called in any thread.
 
-    ``writing``: there is a writer. ``proven``: the files are of the source's present binlog.
-    ``error``: why nothing is written now.
+    Attributes:
+        error: why nothing is written now.
+        writing: whether there is a writer.
+        proven: whether the files are known to be of the source's present binlog.
+        unusable: whether readers use the source: it has ended, or a file can't be read.
+        tail: the present end.
     """
 
     def __init__(self, settings: RelaySettings) -> None:
@@ -79,34 +82,27 @@ class RelayLog:
         self.error = ""
         self.writing = False
         self.proven = False
-        self.closed = False
+        self.unusable = False
+        self.tail = Tail(BinlogPosition("", 0))
         self.folder: Path | None = None
         self._lock: int | None = None
         self._changed = threading.Condition()
-        self._tail = Tail("", 0, b"", 0)
         self._files: list[str] = []
-        self._interruptions = 0
         self._interruption = ""
-        self._damaged = False
         self._purged_at = 0.0
 
     def open(self, folder: Path) -> None:
-        """Take a folder into use, for this process alone. Raises OSError."""
+        """Take a folder into use; the relay's folder is this process' alone. Raises OSError."""
         folder.mkdir(mode=0o750, parents=True, exist_ok=True)
-        self._lock = os.open(folder.with_name(f"{folder.name}.lock"), os.O_RDWR | os.O_CREAT, 0o640)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            self._lock = None
-            raise
+        self.unlock()
+        self._lock = os.open(self.settings.folder / "lock", os.O_RDWR | os.O_CREAT, 0o640)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.folder = folder
 
-    def close(self) -> None:
-        """End it: readers that wait are interrupted."""
-        with self._changed:
-            self.closed = True
-            self._changed.notify_all()
+    def distrust(self) -> None:
+        """Have readers use the source from now on; those that wait are interrupted."""
+        self.unusable = True
+        self.wake()
 
     def unlock(self) -> None:
         """Let another process use the folder."""
@@ -117,35 +113,26 @@ class RelayLog:
     def set_aside(self) -> Path:
         """Begin with an empty folder; the former one is renamed. Raises OSError."""
         assert self.folder is not None
-        number = 1
-        while (aside := self.folder.with_name(f"{self.folder.name}.former-{number}")).exists():
-            number += 1
+        aside = self.folder.with_name(f"{self.folder.name}.former-{time.time_ns()}")
         self.folder.rename(aside)
         self.folder.mkdir(mode=0o750)
         return aside
 
-    def prove(self) -> None:
-        """The files are those of the source; readers may use them."""
+    def advance(self, file: str, offset: int) -> None:
+        """The file is the source's, and has whole events up to this offset."""
         assert self.folder is not None
         with self._changed:
-            self._files = binlog_files(self.folder)
+            if not self.proven:
+                self._files = binlog_files(self.folder)
+            if self._files[-1:] != [file]:
+                self._files = [*takewhile(lambda name: name != file, self._files), file]
             self.proven, self.error = True, ""
-            self._changed.notify_all()
-
-    def advance(self, file: str, offset: int) -> None:
-        """The file has whole events up to this offset."""
-        with self._changed:
-            if not self._files or self._files[-1] != file:
-                self._files.append(file)
-            self._tail = Tail(file, offset, b"", self._tail.beats)
-            self._changed.notify_all()
+            self._move(replace(self.tail, at=BinlogPosition(file, offset), beat=b""))
 
     def heartbeat(self, event: bytes) -> None:
         """The source has reported that there is no more."""
         with self._changed:
-            tail = self._tail
-            self._tail = Tail(tail.file, tail.offset, event, tail.beats + 1)
-            self._changed.notify_all()
+            self._move(replace(self.tail, beat=event, beats=self.tail.beats + 1))
 
     def interrupt(self, reason: str, *, failed: bool) -> None:
         """Nothing is written for now: readers at the end have to connect again.
@@ -154,43 +141,30 @@ class RelayLog:
             failed: reconnecting does not help; they read from the source meanwhile.
         """
         with self._changed:
-            self._interruptions += 1
             self._interruption = reason
             self.error = reason if failed else ""
-            self._tail = Tail(self._tail.file, self._tail.offset, b"", self._tail.beats)
-            self._changed.notify_all()
+            interruptions = self.tail.interruptions + 1
+            self._move(replace(self.tail, beat=b"", interruptions=interruptions))
 
-    def distrust(self) -> None:
-        """The files can't be read: readers use the source from now on."""
-        with self._changed:
-            self._damaged = True
-            self._changed.notify_all()
-
-    @property
-    def tail(self) -> Tail:
-        """The present end."""
-        return self._tail
-
-    @property
-    def state(self) -> tuple[Tail, int]:
-        """The present end, and how often writing was interrupted."""
-        with self._changed:
-            return self._tail, self._interruptions
+    def _move(self, tail: Tail) -> None:
+        self.tail = tail
+        self._changed.notify_all()
 
     def wake(self) -> None:
         """Have the readers that wait look whether they were closed."""
         with self._changed:
             self._changed.notify_all()
 
-    def wait(self, seen: tuple[Tail, int], timeout: float) -> None:
+    def wait(self, seen: Tail, timeout: float) -> None:
         """Wait until the end is another one than was seen; returns early where `wake` was called.
 
-        Raises StreamLostError if writing was interrupted, or the relay is closed or damaged.
+        Raises StreamLostError if writing was interrupted, or the files can't be used.
         """
         with self._changed:
-            if (self._tail, self._interruptions) == seen:
+            if self.tail == seen and not (self.error or self.unusable):
                 self._changed.wait(timeout)
-            if self._interruptions != seen[1] or self.closed or self._damaged or self.error:
+            interrupted = self.tail.interruptions != seen.interruptions
+            if interrupted or self.error or self.unusable:
                 raise StreamLostError(f"The relay was interrupted. {self._interruption}".rstrip())
 
     def has(self, position: BinlogPosition) -> bool:
@@ -200,96 +174,83 @@ class RelayLog:
         go on: then only if the position is in an earlier file.
         """
         with self._changed:
-            if not self.proven or self._damaged or self.closed or not self._files:
+            if not self.proven or self.unusable or not self._files:
                 return False
-            first, last = sequence_of(self._files[0]), sequence_of(self._tail.file)
             if self._files[0].rpartition(".")[0] != position.file.rpartition(".")[0]:
                 return False
-            if position.sequence < first:
-                return False
-            if position.sequence < last:
-                return position.offset <= self._size(position.file)
-            if self.error:
-                return False
-            behind = position.key > BinlogPosition(self._tail.file, self._tail.offset).key
-            return not (behind and self._tail.beat)
+            if position.sequence < self.tail.at.sequence:
+                return position.file in self._files
+            return not (self.error or (self.tail.beat and position.key > self.tail.at.key))
 
     def reached(self, position: BinlogPosition) -> bool:
         """Whether the files have come to a position. Raises StreamLostError if they won't."""
         with self._changed:
-            tail = BinlogPosition(self._tail.file, self._tail.offset)
-            if position.file in self._files and position.key <= tail.key:
+            if position.file in self._files and position.key <= self.tail.at.key:
                 return True
-            if self._tail.beat or position.sequence < tail.sequence:
+            if self.tail.beat or position.sequence < self.tail.at.sequence:
                 raise StreamLostError(f"The relay does not have {position}.")
             return False
 
+    @property
+    def undecided(self) -> bool:
+        """Whether it was started, and it is not known yet whether its files are the source's."""
+        return self.writing and not (self.proven or self.error or self.unusable)
+
     def decided(self, timeout: float) -> bool:
-        """Wait until it is known whether the files are the source's; False if that takes longer.
+        """Wait until it is known whether the files are the source's; False if it is not yet.
 
         Raises StreamLostError if the source can't be reached.
         """
-        until = time.monotonic() + timeout
         with self._changed:
-            before = self._interruptions
-            while self.writing and not (self.proven or self.error or self.closed):
-                if self._interruptions != before:
-                    raise StreamLostError(self._interruption)
-                left = until - time.monotonic()
-                if left <= 0:
-                    return False
-                self._changed.wait(left)
-            return True
+            before = self.tail.interruptions
+            if self.undecided:
+                self._changed.wait(timeout)
+            if self.undecided and self.tail.interruptions != before:
+                raise StreamLostError(self._interruption)
+            return not self.undecided
 
-    def _size(self, file: str) -> int:
-        assert self.folder is not None
-        try:
-            return (self.folder / file).stat().st_size
-        except OSError:
-            return -1
-
-    def next_file(self, file: str) -> str | None:
-        """Return the file after this one, if there is one. Raises StreamLostError if it is gone."""
+    def next_file(self, file: str) -> str:
+        """Return the file after one that is not the last. Raises StreamLostError if it is gone."""
         with self._changed:
-            if self._tail.file == file:
-                return None
-            after = [name for name in self._files if sequence_of(name) == sequence_of(file) + 1]
-            if not after:
-                raise StreamLostError(f"The relay no longer has the file after {file}.")
-            return after[0]
+            if file not in self._files[:-1]:
+                raise StreamLostError(f"The relay no longer has the file {file}.")
+            return self._files[self._files.index(file) + 1]
 
-    def purge(self, needed: BinlogPosition) -> list[str]:
+    def purge(self, needed: BinlogPosition, *, every: bool = False) -> list[str]:
         """Delete what the settings say of the files before the needed one, if it is time to.
 
-        Returns the names of the deleted files. Raises OSError.
+        So are files of former servers and binlogs. Returns the names of the deleted files. Raises
+        OSError.
+
+        Args:
+            every: delete all of these files now, whatever the settings say.
         """
         settings, now = self.settings, time.time()
-        due = now >= self._purged_at + settings.purge_interval
+        due = every or self.error or now >= self._purged_at + settings.purge_interval
         if self.folder is None or not self.proven or not due:
             return []
         self._purged_at = now
-        sizes = []
-        for name in list(self._files):
-            stat = (self.folder / name).stat()
-            sizes.append((name, stat.st_size, stat.st_mtime))
         expires = settings.purge_expires * 3600
         free = shutil.disk_usage(self.folder).free
-        gone = [
-            *files_to_purge(
-                sizes,
-                needed,
-                written_before=now - expires if expires else 0.0,
-                missing_space=settings.purge_remain_space * _GIB - free,
-            )
-        ]
-        for name in gone:
-            with self._changed:
-                self._files.remove(name)
-            (self.folder / name).unlink()
+        gone = files_to_purge(
+            former_files(self.folder),
+            [self.folder / name for name in self._files],
+            needed,
+            written_before=inf if every else now - expires if expires else 0.0,
+            missing_space=settings.purge_remain_space * _GIB - free,
+        )
+        for path in gone:
+            if path.parent == self.folder:
+                with self._changed:
+                    self._files.remove(path.name)
+            path.unlink()
+            with suppress(OSError):
+                # A former folder, if it is empty now.
+                path.parent.rmdir()
             reach(Failpoint.RELAY_PURGED)
-        return gone
+        return [path.name for path in gone]
 
-    def size(self) -> RelaySize | None:
+    def size(self) -> RelayStatus | None:
         """Return the size for a report; None before the files are proven."""
         if self.folder is None or not self.proven:
             return None
@@ -298,6 +259,5 @@ class RelayLog:
         for name in files:
             with suppress(OSError):
                 total += (self.folder / name).stat().st_size
-        first = f"{files[0]}:{FILE_HEADER}" if files else ""
-        end = f"{self._tail.file}:{self._tail.offset}"
-        return RelaySize(total, len(files), first, end, self.error)
+        first = f"{files[0]}:{FILE_HEADER}"
+        return RelayStatus(len(files), total, first, str(self.tail.at), error=self.error)

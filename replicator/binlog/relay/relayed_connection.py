@@ -25,13 +25,11 @@ from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import FILE_HEADER, BinlogPosition, SourcePosition
 from replicator.binlog.relay.relay_files import has_checksums, read_format
 from replicator.binlog.relay.relay_kernel import RelayCursor, pack
-from replicator.binlog.relay.relay_log import RelayLog, Tail
+from replicator.binlog.relay.relay_log import RelayLog
 from replicator.kernels.compiled import Bytes, record_of
 
 _ROOM = 1 << 20
 """Bytes of a file that are read at once."""
-_LOOK = 1.0
-"""Seconds between two looks whether the connection was closed."""
 _HEADER = struct.Struct("<IBIIIH")
 """Of an event: time, type, server id, size, end position, flags."""
 
@@ -52,12 +50,13 @@ class RelayedConnection(BinlogConnection):
     ) -> None:
         super().__init__(source, start, bare=bare)
         self._relay = relay
-        self._files: _RelayPackets | None = None
+        self._relayed = False
+        self._files: RelayPackets | None = None
 
     @property
     def asks_by_gtid(self) -> bool:
         """Not of the relay, which has each offset."""
-        return self._files is None and super().asks_by_gtid
+        return not self._relayed and super().asks_by_gtid
 
     def mistrust(self) -> bool:
         """As `BinlogConnection.mistrust`: all connections read from the source from now on."""
@@ -74,17 +73,26 @@ class RelayedConnection(BinlogConnection):
         start = self._start
         if isinstance(start, SourcePosition):
             until = time.monotonic() + self._timeout
-            while not self._relay.decided(_LOOK) and time.monotonic() < until:
+            while not self._relay.decided(self._timeout) and time.monotonic() < until:
                 self._refuse_closed()
-            if self._relay.has(start.binlog):
-                self._files = _RelayPackets(self._relay, start)
+            there = self._relay.has(start.binlog)
+            self._relayed = there and not self._has_more(start.binlog.file)
         return super()._open()
 
+    def _has_more(self, file: str) -> bool:
+        """Whether the source has the file too, and the relay can't be continued.
+
+        Such a relay may end inside a transaction, and none of its readers would come to the end.
+        """
+        return bool(self._relay.error) and file in dict(self.binlogs())
+
     def _ask_binlog(self, info: ServerInfo) -> None:
-        if self._files is None:
+        start = self._start
+        if not self._relayed or isinstance(start, GtidStart):
             super()._ask_binlog(info)
             return
-        self._files.begin(checks=info.checksum == "CRC32")
+        checks = info.checksum == "CRC32"
+        self._files = RelayPackets(self._relay, start.binlog, checks=checks)
         self._connection.close()
         self._connection = None
 
@@ -103,7 +111,8 @@ class RelayedConnection(BinlogConnection):
                         f"The relay of {self._source} got nothing for {self._timeout:g} s, not even"
                         " a heartbeat."
                     )
-                if self._files.wait(left):
+                self._relay.wait(self._files.seen, left)
+                if self._relay.tail != self._files.seen:
                     until = time.monotonic() + self._timeout
                 self._refuse_closed()
             return self._files.give(room)
@@ -115,25 +124,22 @@ class RelayedConnection(BinlogConnection):
             self._busy.release()
 
 
-class _RelayPackets:
+class RelayPackets:
     """The packets of a relay's files from a position on."""
 
-    def __init__(self, relay: RelayLog, start: SourcePosition) -> None:
+    def __init__(self, relay: RelayLog, start: BinlogPosition, *, checks: bool) -> None:
+        """``checks``: the first event, before the format description, has a checksum."""
         self._relay = relay
-        self._file = start.binlog.file
-        self._offset = start.binlog.offset
+        self._file = start.file
+        self._offset = start.offset
         self._descriptor = -1
-        self._checks = False
+        self._checks = checks
         self._sequence = FIRST_PACKET
-        self._seen = relay.state
-        self._beats = self._seen[0].beats
+        self.seen = relay.tail
+        self._beats = relay.tail.beats
         self._in: Bytes = np.empty(_ROOM, np.uint8)
         self._out: Bytes = np.empty(_ROOM, np.uint8)
         self._pending = memoryview(b"")
-
-    def begin(self, *, checks: bool) -> None:
-        """``checks``: the first event, before the format description, has a checksum."""
-        self._checks = checks
 
     def close(self) -> None:
         """Close the file."""
@@ -148,24 +154,20 @@ class _RelayPackets:
         self._pending = self._pending[count:]
         return count
 
-    def wait(self, timeout: float) -> bool:
-        """Wait for more; returns whether something happened. Raises StreamLostError."""
-        seen = self._seen
-        self._relay.wait(seen, timeout)
-        return self._relay.state != seen
-
     def fill(self) -> bool:
         """Have bytes to give; False if there are none yet. Raises StreamLostError."""
         while not self._pending:
-            self._seen = tail, _ = self._relay.state
+            self.seen = tail = self._relay.tail
+            # What happens from here on is seen the next time.
+            grows = tail.at.file == self._file
             if self._descriptor < 0:
                 if not self._open():
                     return False
-            elif self._offset < (limit := self._limit(tail)):
+            elif self._offset < (limit := tail.at.offset if grows else self._size):
                 self._read(limit)
-            elif (following := self._relay.next_file(self._file)) is not None:
+            elif not grows:
                 self.close()
-                self._file, self._offset = following, FILE_HEADER
+                self._file, self._offset = self._relay.next_file(self._file), FILE_HEADER
             elif tail.beat and tail.beats != self._beats:
                 self._beats = tail.beats
                 self._frame(tail.beat)
@@ -173,9 +175,9 @@ class _RelayPackets:
                 return False
         return True
 
-    def _limit(self, tail: Tail) -> int:
-        """Up to where the file has whole events."""
-        return tail.offset if tail.file == self._file else os.fstat(self._descriptor).st_size
+    @property
+    def _size(self) -> int:
+        return os.fstat(self._descriptor).st_size
 
     def _open(self) -> bool:
         """Open the file, if the relay has come to the offset."""
@@ -187,6 +189,8 @@ class _RelayPackets:
             self._descriptor = os.open(folder / self._file, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise self._damaged(str(error)) from error
+        if self._offset > self._size:
+            raise self._damaged(f"It ends before {self._offset}.")
         self._frame(_rotation(place, checks=self._checks))
         if self._offset > FILE_HEADER:
             description = read_format(self._descriptor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -11,6 +11,7 @@ from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.pipeline.duplicate_keys.key_plan import KeyRead
 from replicator.pipeline.duplicate_keys.key_sample import KeyTally, SharedValue
 from replicator.routing.columns.member_columns import ExtractedColumn
+from replicator.schema.structure.column_rules import EXTRACTED_TYPE
 from replicator.schema.structure.structure import Table, UniqueKey
 
 _PLACE = CheckedPart("target")
@@ -24,6 +25,7 @@ class KeyFinding:
 
     ``number`` is that of the key. ``unread``: why members, or the key itself, could not be read.
     ``extracted``: the columns of the target that the routes fill from the names of the members.
+    ``creation``: the statements that create a missing target; empty if the task can't create it.
     """
 
     number: int
@@ -33,6 +35,7 @@ class KeyFinding:
     reads: list[KeyRead] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
     extracted: Mapping[Member, Sequence[ExtractedColumn]] = field(default_factory=dict)
+    creation: str | None = None
     tally: KeyTally = field(default_factory=KeyTally)
 
     @property
@@ -146,38 +149,46 @@ def _wider_key(finding: KeyFinding) -> str:
         name = quote(finding.key.name)
         drop = f"DROP INDEX {name}, ADD UNIQUE KEY {name}"
     members = {read.member for read in finding.reads}
-    if extracted := _distinguishing_columns(finding, members):
-        filled = ", ".join(map(quote, extracted))
-        key = ", ".join(map(quote, (*finding.key.columns, *extracted)))
-        return (
-            f"Add the extracted columns of the shards ({filled}) to the target's key: "
-            f"ALTER TABLE {finding.name.quoted} {drop} ({key});"
-        )
-    parts = distinguishing(members)
     there = {folded(column.name) for column in finding.target.columns}
-    added = {part: quote(_free_name(f"shard_{part}", there)) for part in parts}
-    columns = "".join(f"ADD COLUMN {name} VARCHAR(64) NOT NULL, " for name in added.values())
-    key = ", ".join((*map(quote, finding.key.columns), *added.values()))
-    rules = " and ".join(f"extract-{part} ({name})" for part, name in added.items())
-    what = "a column that distinguishes" if len(added) == 1 else "columns that distinguish"
+    if extracted := _distinguishing_columns(finding, members):
+        names = list(map(quote, extracted))
+        columns = _added(name for name in extracted if folded(name) not in there)
+        what = f"Add the extracted columns of the shards ({', '.join(names)}) to the target's key"
+    else:
+        parts = distinguishing(members)
+        added = {part: _free_name(f"shard_{part}", there) for part in parts}
+        names, columns = list(map(quote, added.values())), _added(added.values())
+        rules = " and ".join(f"extract-{part} ({quote(name)})" for part, name in added.items())
+        one = len(added) == 1
+        what = (
+            f"Add {'a column that distinguishes' if one else 'columns that distinguish'} the shards"
+            f" to the target's key, and fill {'it' if one else 'them'} with {rules} of the route"
+        )
+    key = ", ".join((*map(quote, finding.key.columns), *names))
+    statement = f"ALTER TABLE {finding.name.quoted} {columns}{drop} ({key});"
+    if finding.creation is None:
+        return f"{what}: {statement}"
     return (
-        f"Add {what} the shards to the target's key, and fill"
-        f" {'it' if len(added) == 1 else 'them'} with {rules} of the route: "
-        f"ALTER TABLE {finding.name.quoted} {columns}{drop} ({key});"
+        f"{what}. The target does not exist yet: before the start, create it"
+        f"{' by hand, then' if not finding.creation else ''}: {finding.creation} {statement}"
     )
 
 
+def _added(columns: Iterable[str]) -> str:
+    return "".join(f"ADD COLUMN {quote(name)} {EXTRACTED_TYPE} NOT NULL, " for name in columns)
+
+
 def _distinguishing_columns(finding: KeyFinding, members: Collection[Member]) -> list[str]:
-    """The extracted columns that the target has, if they distinguish all members."""
+    """The extracted columns that the target has or will get, if they distinguish all members."""
     values = {member: finding.extracted.get(member, ()) for member in members}
     names = {folded(column.name): column.name for of in values.values() for column in of}
     if len({tuple((folded(c.name), c.value) for c in of) for of in values.values()}) < len(members):
         return []
+    there = {folded(column.name) for column in finding.target.columns}
+    if finding.creation is None and not names.keys() <= there:
+        return []
     in_key = set(map(folded, finding.key.columns))
-    there = [name for name in names.values() if finding.target.column(name) is not None]
-    return (
-        [name for name in there if folded(name) not in in_key] if len(there) == len(names) else []
-    )
+    return [name for key, name in names.items() if key not in in_key]
 
 
 def distinguishing(members: Collection[Member]) -> tuple[str, ...]:

@@ -189,7 +189,7 @@ async def _check_target(
         available = await available_collations(connection)
         pattern = _pattern(shards) if task.joins_structures else shards[0]
         results += check_missing(
-            name, pattern, available, copies=copies, parents=_parents(task, pattern)
+            name, pattern, available, copies=copies, parents=target_parents(task, pattern)
         )
         results += await check_required_key(connection, name, pattern, shards, copies=copies)
         return results
@@ -345,8 +345,8 @@ def _differences(shards: Sequence[Shard], target: Table) -> dict[Difference, lis
     return having
 
 
-def _parents(task: TaskToCheck, shard: Shard) -> Parents:
-    """The targets that foreign keys of a shard refer to."""
+def target_parents(task: TaskToCheck, shard: Shard) -> Parents:
+    """Return how the parents of a shard's foreign keys are routed to their targets."""
     (route,) = (_rules(s).route for s in task.sources if s.source_id == shard.member.source)
     return lambda schema, table: route(TableName(schema or shard.member.name.schema, table))
 
@@ -431,15 +431,20 @@ def _lacking(name: TableName, first: Shard, made: str) -> CheckResult | None:
         return None
     reasons = "; ".join(difference.text for difference in lacking)
     statements = " ".join(difference.way_out for difference in lacking)
-    # The parent of a foreign key may be a target that does not exist either.
-    unchecked = "SET SESSION foreign_key_checks = 0; " if "FOREIGN KEY" in made else ""
     return _PLACE.failed(
         "table_schema",
         f"{name} does not exist, and a table like {first.member} would not take the rows: "
         f"{reasons}",
-        f"CREATE DATABASE IF NOT EXISTS {quote(name.schema)}; {unchecked}{made}; {statements}"
+        f"{creation_by_hand(name, made)} {statements}"
         " If shards have equal keys, add an extracted column to the key, too",
     )
+
+
+def creation_by_hand(name: TableName, made: str) -> str:
+    """Return the statements that create a missing target, ``made`` by its CREATE TABLE."""
+    # The parent of a foreign key may be a target that does not exist either.
+    unchecked = "SET SESSION foreign_key_checks = 0; " if "FOREIGN KEY" in made else ""
+    return f"CREATE DATABASE IF NOT EXISTS {quote(name.schema)}; {unchecked}{made};"
 
 
 def check_versioning(shards: Sequence[Shard], name: TableName) -> list[CheckResult]:

@@ -120,6 +120,8 @@ async def check_server_id_free(
     host = next((str(row[1]) for row in replicas if int(row[0]) == wanted), None)
     if host is None:
         return [place.passed("server_id", f"server-id {wanted} is free at the source")]
+    if host == source.registered_as and source.read_here:
+        return [place.passed("server_id", f"server-id {wanted} is that of this task's reader")]
     if host == source.registered_as:
         return [
             place.warning(

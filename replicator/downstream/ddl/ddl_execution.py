@@ -129,6 +129,7 @@ class DdlExecution:
         safe_sources: the sources that are in safe mode until this is done.
         agreed: the structure that all shards have after it; None if not all have made it.
         strict: values that do not fit are an error, whatever the source made of them.
+        removals: statements that remove rows of the target before it.
     """
 
     target: TableName
@@ -151,6 +152,7 @@ class DdlExecution:
     safe_sources: frozenset[str] = frozenset()
     agreed: Table | None = None
     strict: bool = True
+    removals: tuple[str, ...] = ()
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -487,6 +489,8 @@ class DdlExecutor:
         await self._meta.lease.confirm(session)
         if _recognised(ddl, sql).kind is StatementKind.DROP_DATABASE:
             return await drop_database(session, ddl.target.schema, ddl.own)
+        for removal in ddl.removals:
+            await session.execute(removal, patience=DDL_PATIENCE)
         await execute_named(session, ddl.target, _recognised(ddl, sql), patience=DDL_PATIENCE)
         await report_changed_values(session, ddl.target, sql)
         return None

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.downstream.ddl.value_safeguards import numbered_rows
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.reconciliations import queued_columns
+from replicator.downstream.meta.decisions import DecisionRecord, DecisionStore
+from replicator.downstream.meta.reconciliations import queued_columns, queued_safe_sources
 from replicator.downstream.meta.row_owners import all_owned_by
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.statement_context import StatementContext
@@ -33,6 +34,14 @@ class TargetReader:
     async def queued(self, target: TableName) -> frozenset[str]:
         """Return the columns whose values in a target are still to be read from the shards."""
         return await queued_columns(self._connection, self._meta, target)
+
+    async def safe_sources(self, target: TableName) -> frozenset[str]:
+        """Return the sources in safe mode until the rows of a target are read from the shards."""
+        return await queued_safe_sources(self._connection, self._meta, target)
+
+    async def decided(self) -> list[DecisionRecord]:
+        """Return all decided items, by target and version."""
+        return await DecisionStore(self._meta).load()
 
     async def has_rows(self, target: TableName) -> bool:
         """Return whether a target that exists has rows."""

@@ -108,6 +108,21 @@ async def queued_columns(
     return frozenset(name for (lines,) in rows for names in _requests(lines) for name in names)
 
 
+async def queued_safe_sources(
+    connection: Connection, meta: MetaStore, target: TableName
+) -> frozenset[str]:
+    """Return the sources that are in safe mode until a target is reconciled.
+
+    Raises DatabaseUnavailableError and the server's error.
+    """
+    rows = await connection.fetch(
+        f"SELECT safe_sources FROM {meta.table(RECONCILIATION_TABLE)}"
+        " WHERE target_schema = %s AND target_table = %s AND row_condition = ''",
+        tuple(target),
+    )
+    return frozenset(source for (safe,) in rows for source in safe.splitlines())
+
+
 async def move_reconciliations(
     transaction: Transaction, table: str, renamed: Collection[tuple[TableName, TableName]]
 ) -> None:

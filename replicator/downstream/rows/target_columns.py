@@ -22,7 +22,7 @@ class TargetColumn:
     ``unlabelled`` is the field that stands for an ENUM's index 0, which servers show as ''; where
     '' is a label too, ``empty_label`` is its index, and the field is a text that is no label.
     ``bytewise``: values that the target takes for equal may be different ones to the shard, which
-    compares their bytes.
+    compares their bytes. ``collation``: that of a text; empty where it does not matter.
     """
 
     name: str
@@ -31,6 +31,7 @@ class TargetColumn:
     unlabelled: bytes = b""
     empty_label: int = 0
     bytewise: bool = False
+    collation: str = ""
 
 
 class Restated(StrEnum):

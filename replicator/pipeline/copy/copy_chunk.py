@@ -134,8 +134,10 @@ class OwnRows:
 
     def _held(self, line: bytes, keys: Sequence[KeyFields]) -> bool:
         """Return whether another shard has one of the keys; ``line`` is the first of these rows."""
+        # Another text than the target's may be the same key to the target.
+        collated = not self._copy.again
         for shard in self._other_shards:
-            pages = (key_conditions(_by_name(key), shard.rules) for key in keys)
+            pages = (key_conditions(_by_name(key), shard.rules, collated=collated) for key in keys)
             found = [b" AND ".join(page) or b"TRUE" for page in pages if page is not None]
             if not found:
                 continue
@@ -145,6 +147,8 @@ class OwnRows:
                     b"SELECT 1 FROM %s WHERE (%s) LIMIT 1" % (table, where)
                 )
             except MySQLError as error:
+                if error_code(error) == ER.UNKNOWN_COLLATION:
+                    return True
                 if error_code(error) not in NO_SUCH_TABLE | {ER.BAD_FIELD_ERROR}:
                     raise
                 raise RowRefusedError(

@@ -118,6 +118,7 @@ class TableCopy:
         target_key: the columns that identify the target's rows; empty if ``exact``.
         other_shards: the other shards that may have a row with the same key, if the target may have
             rows of this shard by its binlog; else None.
+        again: the shard is copied once more.
     """
 
     source: str
@@ -140,6 +141,7 @@ class TableCopy:
     typed: bool = False
     target_key: tuple[TargetColumn, ...] = ()
     other_shards: tuple[TargetShard, ...] | None = None
+    again: bool = False
 
     def key_of(self, line: bytes) -> bytes:
         """Return the key line of a row line."""

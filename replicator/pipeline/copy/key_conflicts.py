@@ -192,9 +192,16 @@ def _one_row(table: TableName, conditions: Sequence[bytes]) -> bytes:
 
 
 def key_conditions(
-    values: Mapping[str, tuple[TargetColumn, bytes]], rules: MemberColumns
+    values: Mapping[str, tuple[TargetColumn, bytes]],
+    rules: MemberColumns,
+    *,
+    collated: bool = False,
 ) -> list[bytes] | None:
-    """Return conditions for a shard's row with this key; None if it can't have such a row."""
+    """Return conditions for a shard's row with this key; None if it can't have such a row.
+
+    ``collated``: whether texts are compared as the target compares them. A shard that has them in
+    another collation reads all of its rows then.
+    """
     made = {folded(column.name): column.value for column in rules.extracted}
     conditions = []
     for name, (column, field) in values.items():
@@ -207,7 +214,10 @@ def key_conditions(
             if value & ~(VALUE_LIMIT - 1) != rules.mapped.upper:
                 return None
             field = b"%d" % (value & (VALUE_LIMIT - 1))
-        conditions.append(quote(column.name).encode() + b"=" + key_predicate(column, field))
+        condition = quote(column.name).encode() + b"=" + key_predicate(column, field)
+        if collated and column.collation and field_value(field) is not None:
+            condition += b" COLLATE " + column.collation.encode()
+        conditions.append(condition)
     return conditions
 
 

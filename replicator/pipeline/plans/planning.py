@@ -428,7 +428,8 @@ def target_column(column: Column, shard: Column | None = None) -> TargetColumn:
             empty_label=labels.index("") + 1,
         )
     bytewise = shard is not None and compares_bytes(shard, column)
-    return TargetColumn(column.name, literal, charset, bytewise=bytewise)
+    collation = column.collation if literal is Literal.TEXT else ""
+    return TargetColumn(column.name, literal, charset, bytewise=bytewise, collation=collation)
 
 
 def no_label(labels: Sequence[str]) -> str:

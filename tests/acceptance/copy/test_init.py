@@ -75,6 +75,15 @@ def test_the_proposed_task_merges_the_shards(
             return rows_of(target_server, f"{name}.orders")
 
         task.until(equal, "equal rows")
+        servers[0].execute(
+            f"CREATE DATABASE {name}_3",
+            f"CREATE TABLE {name}_3.orders_3 (id INT PRIMARY KEY, v INT)",
+            f"INSERT INTO {name}_3.orders_3 VALUES (31, 1)",
+            f"ALTER DATABASE {name}_3 COMMENT 'a third schema'",
+            f"INSERT INTO {name}_3.orders_3 VALUES (32, 1)",
+        )
+        shards.append((servers[0], f"{name}_3.orders_3"))
+        task.until(equal, "equal rows of the new shard")
 
 
 @pytest.mark.parametrize(

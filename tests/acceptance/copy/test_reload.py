@@ -135,8 +135,11 @@ def test_a_running_task_takes_its_changed_file(shards: Shards, tmp_path: Path, m
         write_task(tmp_path, with_more(values))
         assert task.cli("reload", str(file)).returncode == 0
         assert task.cli("stop", name).returncode == 0
-    faults = [e for e in task.events() if e["event"] == "task.rules-changed"]
+    events = task.events()
+    faults = [e for e in events if e["event"] == "task.rules-changed"]
     assert not faults, "the answer to the command is enough"
+    warnings = [e for e in events if e["event"] == "check.warning" and e["check"] == "server_id"]
+    assert not warnings, "the connections are the task's own"
 
 
 def test_a_table_that_can_not_be_copied_is_named_in_the_answer(

@@ -38,7 +38,7 @@ def test_a_source_is_retired_after_kills_at_each_step(
     first, second = shards.servers
     values = shards.task(**{"shard-mode": mode})
     path = write_task(tmp_path, values)
-    assert_refused(path, tmp_path, name)
+    assert_refused(path, tmp_path, shards)
     for step in STEPS:
         with killed_at(step, path, tmp_path) as task:
             task.until_state(name, "running")
@@ -115,7 +115,8 @@ def test_changed_rules_do_not_empty_a_target_with_retired_rows(
     assert "retired shards" in fault["error"]
 
 
-def assert_refused(path: Path, folder: Path, name: str) -> None:
+def assert_refused(path: Path, folder: Path, shards: Shards) -> None:
+    name = shards.database
     with task_process(path, folder) as task:
         task.until_state(name, "running")
         unknown = task.cli("retire", name, "--shard", f"b:{name}.none")
@@ -124,6 +125,13 @@ def assert_refused(path: Path, folder: Path, name: str) -> None:
         assert task.cli("retire", name).returncode == 2
         every = task.cli("retire", name, "--source", "a", "--source", "b")
         assert "no shard would be left: stop the task instead" in every.stderr
+        assert task.cli("pause", name, "--target", f"{name}.t").returncode == 0
+        shards.servers[1].execute(f"INSERT INTO {name}.t1 VALUES (9000000, 'x', 0)")
+        held = task.cli("retire", name, "--shard", f"b:{name}.t1")
+        assert held.returncode == 1
+        [way] = json.loads(held.stderr)["remedies"]
+        assert f"replicator resume {name} --target {name}.t" in way
+        assert task.cli("resume", name, "--target", f"{name}.t").returncode == 0
     gone = task.cli("retire", name, "--source", "b")
     assert gone.returncode == 3
     assert "replicator run" in gone.stderr

@@ -44,6 +44,7 @@ def test_when_it_returns_the_target_has_the_rows(shards: Shards, tmp_path: Path)
         done = task.cli("wait", name, "--for", f"a={end.file}:{end.offset + 1}", "--timeout", "1s")
         assert done.returncode == 1
         assert "the time is over; a is applied up to" in done.stderr
+        assert json.loads(done.stderr)["remedies"]
         assert task.cli("wait", name, "--for", "c=bin.000001:4").returncode == 2
     assert task.cli("wait", name).returncode == 3
 
@@ -62,6 +63,8 @@ def test_a_lock_and_a_pause_are_reasons(shards: Shards, tmp_path: Path) -> None:
         done = task.cli("wait", name)
         assert done.returncode == 1
         assert f"the lock {name}.t:1 is open, 3 shards lack its statement: ALTER" in done.stderr
+        ways = json.loads(done.stderr)["remedies"]
+        assert any("unlock-ddl-lock" in way for way in ways), ways
 
         for server, table in ((first, "t2"), (second, "t1"), (second, "t2")):
             server.execute(f"ALTER TABLE {name}.{table} {alter}")
@@ -77,6 +80,8 @@ def test_a_lock_and_a_pause_are_reasons(shards: Shards, tmp_path: Path) -> None:
         done = task.cli("wait", name)
         assert done.returncode == 1
         assert f"the target {name}.t is blocked by the operator" in done.stderr
+        resume = f"replicator resume {name} --target {name}.t"
+        assert any(resume in way for way in json.loads(done.stderr)["remedies"])
         assert task.cli("resume", name, "--target", f"{name}.t").returncode == 0
         assert task.cli("wait", name).returncode == 0
         assert shards.target.execute(f"SELECT 1 FROM {name}.t WHERE id = 1000002")
@@ -87,6 +92,7 @@ def test_a_lock_and_a_pause_are_reasons(shards: Shards, tmp_path: Path) -> None:
         done = task.cli("wait", name)
         assert done.returncode == 1
         assert "the task is paused" in done.stderr
+        assert f"replicator resume {name}" in json.loads(done.stderr)["remedies"][0]
 
 
 def test_a_watch_waits_for_the_start_and_the_time_counts_from_it(

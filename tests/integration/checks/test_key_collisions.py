@@ -94,6 +94,26 @@ async def test_the_statement_of_the_remedy_ends_the_collisions(
     estate.drop()
 
 
+@pytest.mark.parametrize("extracted", [False, True])
+@pytest.mark.cures("key_collisions")
+async def test_a_target_that_does_not_exist_yet_is_created_with_the_wider_key(
+    estate: Estate, extracted: bool
+) -> None:
+    for table in ("t1", "t2"):
+        estate.shard("a", table, "id INT PRIMARY KEY, v VARCHAR(9)", "(1, 'a')")
+    route = {"schema-pattern": estate.db, "target-schema": f"{estate.db}_all"}
+    merge: dict[str, Any] = {**route, "table-pattern": "t*", "target-table": "t"}
+    rule = {"extract-table": {"table-regexp": "(.*)", "target-column": "shop"}}
+    rules = {"merge": {**merge, **(rule if extracted else {})}, "schema": route}
+    [remedy] = [text for text in only(await estate.look(routes=rules)).remedies if "ALTER" in text]
+    assert "does not exist yet" in remedy
+    estate.target.execute(*remedy[remedy.index("CREATE DATABASE") :].split(";")[:-1])
+    if not extracted:
+        rule["extract-table"]["target-column"] = "shard_table"
+    rules["merge"] = {**merge, **rule}
+    assert only(await estate.look(routes=rules)).state == "passed"
+
+
 async def test_an_extracted_column_that_is_there_belongs_into_the_key(estate: Estate) -> None:
     for table in ("t1", "t2"):
         estate.shard("a", table, "id INT PRIMARY KEY", "(1)")

@@ -252,6 +252,63 @@ async def test_values_of_a_key_are_reconciled_if_all_rows_are_the_shards(
     assert "finds rows by their values in d," in found.message
 
 
+@pytest.mark.not_on_tidb("it numbers no rows")
+@pytest.mark.parametrize("mode", ["pessimistic", "optimistic"])
+async def test_a_unique_key_follows_the_numbers_at_once(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    """Until the target has the numbers of the shards, it has rows twice, with other numbers."""
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = mode
+    merging.create("x", "(m INT, g VARCHAR(9), v INT, PRIMARY KEY (m, g))", shards=2)
+    async with merging.running() as generation:
+        for number in (1, 2):
+            rows = ", ".join(f"({m}, 'g{number}', 0)" for m in range(20))
+            merging.do(f"INSERT INTO x_{number} VALUES {rows}")
+        await merging.caught_up(generation)
+        for number in (1, 2):
+            merging.do(
+                f"SET auto_increment_increment = 2, auto_increment_offset = {number}",
+                f"ALTER TABLE x_{number} DROP PRIMARY KEY, ADD id INT AUTO_INCREMENT PRIMARY KEY",
+            )
+        for number in (1, 2):
+            merging.do(
+                f"UPDATE x_{number} SET v = 1 WHERE m > 5",
+                f"DELETE FROM x_{number} WHERE m = 19",
+                f"ALTER TABLE x_{number} ADD UNIQUE KEY u (m, g)",
+                f"UPDATE x_{number} SET v = 2 WHERE m > 15",
+            )
+        await merging.caught_up(generation)
+        await settles(merging.differences, {})
+        await until_reconciled(merging, generation)
+        await merging.check(generation)
+        await settles(partial(has_unique_key, merging), True)
+
+
+@pytest.mark.not_on_tidb("it numbers no rows")
+async def test_different_rows_with_one_value_in_a_new_unique_key_stay(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = "pessimistic"
+    merging.create("x", "(s INT, m INT, PRIMARY KEY (s, m))", shards=2)
+    async with merging.running() as generation:
+        for number in (1, 2):
+            merging.do(f"INSERT INTO x_{number} VALUES ({number}, 1), ({number}, {number + 1})")
+        await merging.caught_up(generation)
+    for number in (1, 2):
+        merging.do(
+            f"SET auto_increment_increment = 2, auto_increment_offset = {number}",
+            f"ALTER TABLE x_{number} DROP PRIMARY KEY, ADD id INT AUTO_INCREMENT PRIMARY KEY",
+        )
+    for number in (1, 2):
+        merging.do(f"ALTER TABLE x_{number} ADD UNIQUE KEY u (m)")
+    found = await merging.fault()
+    assert found.event == "ddl.refused"
+    assert "1062" in found.message
+    assert merging.on(merging.target, "SELECT COUNT(*) FROM x") == ((4,),)
+
+
 @pytest.mark.parametrize("mode", ["all", "incremental"])
 async def test_rows_without_a_key_are_exchanged_but_never_doubled(
     merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
@@ -330,3 +387,7 @@ async def test_rows_of_a_created_shard_wait_until_it_has_joined(
 def was_logged(logs: Iterable[Mapping[str, object]], event: str) -> bool:
     """Whether a log has an event."""
     return any(entry["event"] == event for entry in logs)
+
+
+def has_unique_key(merging: Merging) -> bool:
+    return "UNIQUE KEY `u`" in str(merging.on(merging.target, "SHOW CREATE TABLE x"))

@@ -190,15 +190,17 @@ async def test_changes_that_foreign_keys_make_are_named(
                 f"USE {name}",
                 "CREATE TABLE p (id INT PRIMARY KEY, v INT)",
                 f"CREATE TABLE c {child}",
+                f"CREATE TABLE g {child.replace('f (up) REFERENCES p', 'h (up) REFERENCES c')}",
                 "INSERT INTO p VALUES (1, 1), (2, 1)",
                 "INSERT INTO c VALUES (1, 1), (2, 2)",
+                "INSERT INTO g VALUES (1, 1), (2, 2)",
             )
         found = estate.certificate()
         targets = tuple(
             SwitchedTarget(
                 db, table, (SwitchedShard("a", f"{db}_1", table),), 0, "", "", None, frozen=True
             )
-            for table in ("c", "p")
+            for table in ("c", "g", "p")
         )
         certificate = replace(found, targets=targets)
         estate.do(f"UPDATE {db}.p SET v = 2 WHERE id = 1", f"DELETE FROM {db}.p WHERE id = 2")
@@ -207,11 +209,13 @@ async def test_changes_that_foreign_keys_make_are_named(
         assert written.statements[parent] == 2
         if server.execute("SHOW VARIABLES LIKE 'innodb_native_foreign_keys'"):
             assert written.unplaced == 0  # The server logs the changes.
-            assert written.statements[Member("a", TableName(f"{db}_1", "c"))] == 1
+            for table in ("c", "g"):
+                assert written.statements[Member("a", TableName(f"{db}_1", table))] == 1
             return
         assert written.unplaced == 1
         left = (tmp_path / UNPLACED).read_text()
         assert f"of {db}.c (ON DELETE CASCADE)" in left
+        assert f"and with these maybe rows of {db}.g, and" in left
         assert f"DELETE FROM `{db}_1`.`p`" in left
     finally:
         server.execute(*(f"DROP DATABASE {name}" for name in names))

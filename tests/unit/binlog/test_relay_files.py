@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from replicator.binlog.relay.relay_files import (
     binlog_files,
     cut_torn_end,
     files_to_purge,
+    former_files,
     refuse_gap,
 )
 from replicator.binlog.relay.relay_kernel import (
@@ -27,6 +30,8 @@ from replicator.binlog.relay.relay_kernel import (
     pack,
     unpack,
 )
+from replicator.binlog.relay.relay_log import RelayLog, RelaySettings
+from replicator.binlog.relay.relayed_connection import RelayPackets
 from replicator.kernels.compiled import record_of
 from replicator.kernels.crc32 import TABLES
 from tests.support.streams.binlog_events import Binlog
@@ -62,7 +67,7 @@ def test_an_end_that_is_torn_at_any_byte_is_cut_off(tmp_path: Path, checksums: b
             assert not path.exists()
             continue
         assert found is not None
-        assert (found.end, found.event) == (whole[-1], events[len(whole) - 1])
+        assert (found.end, found.last) == (whole[-1], whole[-1] - len(events[len(whole) - 1]))
         assert path.read_bytes() == data[: whole[-1]]
 
 
@@ -73,7 +78,7 @@ def test_bytes_that_were_changed_are_cut_off(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(data)
     found = cut_torn_end(tmp_path)
     assert found is not None
-    assert found.event == events[1]
+    assert found.last == FILE_HEADER + len(events[0])
 
 
 def test_a_file_that_has_nothing_whole_goes(tmp_path: Path) -> None:
@@ -172,24 +177,89 @@ def test_a_disk_that_is_full_leaves_whole_events(
     assert (tmp_path / FILE).read_bytes() == MAGIC + b"whole"
 
 
-FILES = [(f"bin.{number:06}", 100, float(number)) for number in range(1, 6)]
-
-
 @pytest.mark.parametrize(
     ("needed", "written_before", "missing", "gone"),
     [
         (4, 0.0, 0, 0),
-        (4, 2.5, 0, 2),
-        (2, 9.0, 0, 1),
-        (9, 9.0, 0, 4),
-        (4, 0.0, 150, 2),
-        (2, 0.0, 1 << 30, 1),
-        (1, 9.0, 1 << 30, 0),
+        (4, 4.5, 0, 4),
+        (2, 9.0, 0, 3),
+        (9, 9.0, 0, 6),
+        (4, 0.0, 350, 4),
+        (2, 0.0, 1 << 30, 3),
+        (1, 9.0, 1 << 30, 2),
     ],
 )
 def test_only_what_is_not_needed_is_purged(
-    needed: int, written_before: float, missing: int, gone: int
+    tmp_path: Path, needed: int, written_before: float, missing: int, gone: int
 ) -> None:
+    """Files of former folders go first."""
+    folder, other = tmp_path / "uuid", tmp_path / "uuid.former-1"
+    numbers = {other: range(8, 10), folder: range(1, 6)}
+    paths = [parent / f"bin.{n:06}" for parent, found in numbers.items() for n in found]
+    for changed, path in enumerate(paths, 1):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(bytes(100))
+        os.utime(path, (changed, changed))
+    (tmp_path / "lock").touch()
     position = BinlogPosition(f"bin.{needed:06}", 4)
-    found = files_to_purge(FILES, position, written_before=written_before, missing_space=missing)
-    assert list(found) == [name for name, _, _ in FILES[:gone]]
+    former = former_files(folder)
+    assert former == paths[:2]
+    found = files_to_purge(
+        former, paths[2:], position, written_before=written_before, missing_space=missing
+    )
+    assert found == paths[:gone]
+
+
+def test_an_event_that_comes_just_before_the_next_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer may append it, and begin the next file, between any two steps of a reader."""
+    relay = RelayLog(RelaySettings("a", tmp_path))
+    relay.open(tmp_path / "server")
+    first, *events, late = whole_file()
+    begin = append(relay, FILE, 0, [first, *events])
+    packets = RelayPackets(relay, BinlogPosition(FILE, FILE_HEADER), checks=True)
+    written: list[bool] = []
+
+    def write_on() -> None:
+        if not written:
+            written.append(True)
+            append(relay, FILE, begin, [late])
+            append(relay, "bin.000008", 0, [first])
+
+    def next_file(file: str) -> str:
+        write_on()
+        return RelayLog.next_file(relay, file)
+
+    monkeypatch.setattr(relay, "next_file", next_file)
+    found = read_all(packets)
+    write_on()
+    found += read_all(packets)
+    assert b"".join([first, *events, late, first]) == b"".join(
+        e for e in found if e[13:17] != bytes(4)
+    )
+    packets.close()
+    relay.unlock()
+
+
+def append(relay: RelayLog, file: str, offset: int, events: list[bytes]) -> int:
+    assert relay.folder is not None
+    writer = FileWriter(relay.folder, file, offset)
+    writer.write(memoryview(b"".join(events)))
+    writer.close()
+    relay.advance(file, writer.offset)
+    return writer.offset
+
+
+def read_all(packets: RelayPackets) -> list[bytes]:
+    stream, room = b"", bytearray(1 << 16)
+    while packets.fill():
+        stream += room[: packets.give(memoryview(room))]
+    return [*unframed(stream)]
+
+
+def unframed(stream: bytes) -> Iterator[bytes]:
+    while stream:
+        size = int.from_bytes(stream[:3], "little")
+        yield stream[PACKET_HEADER + 1 : PACKET_HEADER + size]
+        stream = stream[PACKET_HEADER + size :]

@@ -132,6 +132,7 @@ FIRING = {
     "ReplicatorPurgeNear": (
         'replicator_source_binlog_files_before_purge{task="o",source="a"} 1x60'
     ),
+    "ReplicatorRelayFailed": 'replicator_source_relay_failed{task="o",source="a"} 1x60',
     "ReplicatorLag": 'replicator_source_lag_seconds{task="o",source="a"} 3600x60',
     "ReplicatorLockOpen": 'replicator_lock_age_seconds{task="o",lock="d.t:1",target="d.t"} 7200x60',
     "ReplicatorCheckpointOld": 'replicator_checkpoint_age_seconds{task="o"} 1800x60',

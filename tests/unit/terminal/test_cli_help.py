@@ -23,6 +23,7 @@ COMMANDS = [
         "compare",
         "validation",
         "recopy",
+        "relay",
         "reconcile",
         "report",
         "service",

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from actors.control.arguments import Until
-from actors.control.until import has_passed, verdict
+from actors.control.until import has_passed, remedies_for, verdict
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.status import (
     BlockedPart,
@@ -29,7 +29,8 @@ ENDS: dict[str, BinlogPosition | None] = {"a": END, "b": END}
 NOW = Until(now=True)
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
-FAULT = Fault("rows.duplicate", "two shards have the key", "target d.t", (), now())
+CORRECT, RESUME, SKIP = "correct the row", "`replicator resume orders`", "`replicator unlock`"
+FAULT = Fault("rows.duplicate", "two shards have the key", "target d.t", (CORRECT,), now())
 LOCK = LockStatus(
     "d.t:1",
     "d.t",
@@ -39,6 +40,7 @@ LOCK = LockStatus(
     "waiting",
     None,
     sources=(LockSource("a", ready=True), LockSource("b", ready=False, missing=("d.t1", "d.t2"))),
+    remedies=(SKIP,),
 )
 
 
@@ -96,6 +98,7 @@ def test_a_lock_is_final_only_when_everything_else_is_read_and_applied() -> None
     assert found.reasons == (
         "the lock d.t:1 is open, 2 shards lack its statement: ALTER TABLE d.t ADD c INT",
     )
+    assert found.remedies == (SKIP,)
     reads = status(source("a", 100), source("b", 100, read=200))
     assert not verdict(NOW, ENDS, replace(reads, locks=(LOCK,))).final
     assert not verdict(NOW, {"a": END}, locked).final
@@ -111,9 +114,12 @@ def test_a_lock_after_the_end_does_not_matter() -> None:
 
 
 def test_a_blocked_part_is_final_if_it_holds_rows() -> None:
-    target = BlockedPart("target", "d.t", now(), FAULT, held=(HeldAtSource("a", 3),))
+    target = BlockedPart(
+        "target", "d.t", now(), FAULT, held=(HeldAtSource("a", 3),), remedies=(CORRECT,)
+    )
     found = verdict(NOW, ENDS, replace(HELD, blocked=(target,)))
     assert found.final
+    assert found.remedies == (CORRECT,)
     assert found.reasons == ("the target d.t is blocked: two shards have the key",)
     assert verdict(NOW, ENDS, replace(DONE, blocked=(target,))).reached
     source_a = BlockedPart("source", "a", now())
@@ -127,6 +133,18 @@ def test_a_paused_task_has_what_it_had_applied() -> None:
     found = verdict(NOW, ENDS, replace(HELD, state="paused", reason="the operator paused it"))
     assert found.final
     assert found.reasons == ("the task is paused: the operator paused it",)
+    assert found.remedies == (RESUME,)
+    assert verdict(NOW, ENDS, replace(HELD, state="paused", error=FAULT)).remedies == (CORRECT,)
+
+
+def test_the_remedies_of_rows_that_wait_are_those_of_what_they_wait_for() -> None:
+    fault = BlockedPart("target", "d.u", now(), FAULT, remedies=(CORRECT,))
+    follower = BlockedPart("target", "d.t", now(), waits_for="d.u", remedies=("it goes on",))
+    away = BlockedPart("source", "a", now(), remedies=(RESUME,))
+    found = replace(HELD, blocked=(fault, follower, away), locks=(LOCK,))
+    assert remedies_for(found, (), ("d.t",)) == (SKIP, CORRECT)
+    assert remedies_for(found, ("a",), ("d.u",)) == (CORRECT, RESUME)
+    assert remedies_for(found, ("b",), ()) == ()
 
 
 @pytest.mark.parametrize("held", [("d.t",), ()])

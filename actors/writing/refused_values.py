@@ -1,0 +1,108 @@
+"""Statements that a target refuses because of its rows, and may execute with other rows.
+
+The rows are then read from the shards. It may not be so if a row of the target may be of no shard.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from attrs import define
+from pymysql.constants import ER
+
+from actors.lock_state import histories
+from replicator.ddl.parser.classify import classify_in
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
+from replicator.downstream.ddl.double_rows import removals
+from replicator.downstream.ddl.target_reader import TargetReader
+from replicator.mysql.context.sql_modes import STRICT
+from replicator.mysql.errors import DOES_NOT_FIT
+from replicator.mysql.names import TableName, folded
+from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.touched_parts import name_of_column, touched_parts
+from replicator.schema.registry.registry import SchemaRegistry, load_structure
+from replicator.schema.structure.structure import Table
+
+MOST_ATTEMPTS = 5
+"""How often a statement is tried: a pass may write rows of shards between two attempts."""
+
+
+@define(eq=False)
+class RefusedValues:
+    """Decides how a refused statement may be executed after all."""
+
+    _registry: SchemaRegistry
+    _executor: DdlExecutor
+
+    async def executable(self, ddl: DdlExecution, error: DdlRefusedError) -> DdlExecution | None:
+        """Return the execution to try; None if the refusal is final, as it is unless all shards
+        have made the change."""
+        if ddl.agreed is None or ddl.instead is not None:
+            return None
+        if error.code == ER.DUP_ENTRY:
+            return await self._without_doubles(ddl)
+        return await self._cut(ddl) if error.code in DOES_NOT_FIT and ddl.strict else None
+
+    async def _without_doubles(self, ddl: DdlExecution) -> DdlExecution | None:
+        """Return the execution of a statement without the rows of which the target has others with
+        the same values in new unique keys; None if these may be different rows of the shards.
+
+        With sources in safe mode, a target has rows twice if only one of them has its shard's
+        number: they are alike in the row key that the target had before. The pass writes each row
+        of a shard that the target lacks.
+        """
+        targets, after = self._executor.targets, ddl.agreed
+        exact = await exact_sources(self._registry, targets, ddl.target)
+        present = await targets.present(ddl.target)
+        if not exact or not exact <= await targets.safe_sources(ddl.target):
+            return None
+        if present is None or after is None:
+            return None
+        former = await self._former_row_key(ddl.target, present)
+        if not former:
+            return None
+        found = removals(ddl.target, present, after, former)
+        safe = ddl.safe_sources | exact
+        return replace(ddl, removals=found, safe_sources=safe, looked_up=False) if found else None
+
+    async def _former_row_key(self, target: TableName, present: Table) -> frozenset[str]:
+        """Return the columns of the last row key that a target had before its present one, by the
+        decided items; empty if none is known."""
+        history = histories(await self._executor.targets.decided()).get(target)
+        structures = history.structures if history is not None else {}
+        for version in sorted(structures, reverse=True):
+            table = load_structure(structures[version])
+            if table is not None and table.row_key is not None and table.row_key != present.row_key:
+                return frozenset(map(folded, table.row_key.columns))
+        return frozenset()
+
+    async def _cut(self, ddl: DdlExecution) -> DdlExecution | None:
+        """Return the execution of a statement that cuts values of the target's rows; None if it
+        may not, since rows are found by a cut value, or would lose a value that no shard has."""
+        targets, after = self._executor.targets, ddl.agreed
+        present = await targets.present(ddl.target)
+        if present is None:
+            return None
+        statement = classify_in(ddl.context, ddl.sql, default_schema=ddl.target.schema)
+        touched = touched_parts(statement, MemberChange(ddl.before, after))
+        columns = frozenset(map(name_of_column, touched.converted | touched.named))
+        former = map(name_of_column, touched.renamed)
+        keys = present.row_key.columns if present.row_key is not None else ()
+        if not columns or not columns.union(former).isdisjoint(map(folded, keys)):
+            return None
+        if not await exact_sources(self._registry, targets, ddl.target):
+            return None
+        columns_now = (*ddl.shard_only, *sorted(columns))
+        lax = replace(ddl.context, sql_mode=(ddl.context.sql_mode or 0) & ~STRICT)
+        cut = replace(ddl, context=lax, strict=False, shard_only=columns_now)
+        return replace(cut, looked_up=False)
+
+
+async def exact_sources(
+    registry: SchemaRegistry, targets: TargetReader, target: TableName
+) -> frozenset[str]:
+    """Return the sources of a target whose rows are all known to be those of its shards, so that a
+    reconciliation deletes rows which only the target has; otherwise none."""
+    members = frozenset(map(registry.member, registry.members_of(registry.target(target))))
+    exact = await targets.all_owned_by(target, members)
+    return frozenset(member.source for member in members) if exact else frozenset()
