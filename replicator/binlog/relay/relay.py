@@ -107,15 +107,12 @@ class Relay(RelayLog):
             self.unlock()
 
     def _follow(self, source: BinlogSource, position: BinlogPosition) -> None:
-        if self.folder is None:
-            server = source.expected
-            assert server is not None
-            # MariaDB has no UUID.
-            name = server.server_uuid or f"server-id-{server.server_id}"
-            self.open(self.settings.folder / name)
-        assert self.folder is not None
+        server = source.expected
+        assert server is not None
+        # MariaDB has no UUID.
+        folder = self.folder or self.open(server.server_uuid or f"server-id-{server.server_id}")
         if self._end is None:
-            self._end = cut_torn_end(self.folder)
+            self._end = cut_torn_end(folder)
         try:
             self._copy(source, position)
         except (OtherBinlogError, PurgedError) as error:

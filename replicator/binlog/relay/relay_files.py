@@ -76,8 +76,7 @@ def cut_torn_end(folder: Path) -> FileEnd | None:
         path = folder / name
         found = _whole_end(path)
         if found is not None:
-            if found.end < path.stat().st_size:
-                os.truncate(path, found.end)
+            os.truncate(path, found.end)
             return found
         path.unlink()
     return None
@@ -117,8 +116,7 @@ class FileWriter:
         try:
             while written < len(data):
                 self._dirty = True
-                at = self.offset + written
-                written += os.pwrite(self._descriptor, data[written:], at)
+                written += os.pwrite(self._descriptor, data[written:], self.offset + written)
         except OSError:
             os.ftruncate(self._descriptor, self.offset)
             raise

@@ -29,8 +29,6 @@ from replicator.binlog.relay.relay_files import (
 from replicator.failpoints import Failpoint, reach
 from replicator.relay_status import RelayStatus
 
-_GIB = 1 << 30
-
 
 @dataclass(frozen=True, slots=True)
 class RelaySettings:
@@ -91,13 +89,15 @@ class RelayLog:
         self._interruption = ""
         self._purged_at = 0.0
 
-    def open(self, folder: Path) -> None:
-        """Take a folder into use; the relay's folder is this process' alone. Raises OSError."""
+    def open(self, name: str) -> Path:
+        """Take a server's folder into use for this process alone. Raises OSError."""
+        folder = self.settings.folder / name
         folder.mkdir(mode=0o750, parents=True, exist_ok=True)
         self.unlock()
         self._lock = os.open(self.settings.folder / "lock", os.O_RDWR | os.O_CREAT, 0o640)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.folder = folder
+        return folder
 
     def distrust(self) -> None:
         """Have readers use the source from now on; those that wait are interrupted."""
@@ -237,12 +237,11 @@ class RelayLog:
             [self.folder / name for name in self._files],
             needed,
             written_before=inf if every else now - expires if expires else 0.0,
-            missing_space=settings.purge_remain_space * _GIB - free,
+            missing_space=(settings.purge_remain_space << 30) - free,
         )
+        with self._changed:
+            self._files = [name for name in self._files if self.folder / name not in gone]
         for path in gone:
-            if path.parent == self.folder:
-                with self._changed:
-                    self._files.remove(path.name)
             path.unlink()
             with suppress(OSError):
                 # A former folder, if it is empty now.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -122,8 +123,16 @@ async def test_the_files_are_those_of_the_server(
         size = relay.size()
     assert size is not None
     assert size.files == 3
+    if isinstance(source, MariaDBServer) and (program := shutil.which("mariadb-binlog")):
+        shown = read_with(program, files_in(tmp_path))
+        assert shown.count("INSERT INTO t") == 53
     source.execute("FLUSH BINARY LOGS")
     assert_equal(tmp_path, source)
+
+
+def read_with(program: str, files: list[Path]) -> str:
+    command = [program, "--verify-binlog-checksum", *map(str, files)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 async def test_a_relay_continues_where_it_ended(
