@@ -11,12 +11,15 @@ import pymysql.err
 import structlog
 from pymysql.constants import ER
 
+from replicator.ddl.model.actions import DropConstraint
+from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.ddl.rewrite.constraint_names import renamed_checks, without_names
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.names import TableName, folded
 from replicator.schema.effects.check_constraints import form_of
+from replicator.schema.structure.foreign_keys import declared_keys
 from replicator.schema.structure.structure import Table
 
 _REFUSALS = frozenset(
@@ -62,6 +65,21 @@ async def execute_named(
             raise
         log.info("ddl.key-name-taken", target=str(target), statement=statement.sql[:2000])
         await session.execute(unnamed, patience=patience)
+
+
+def renews_key(statement: ParsedStatement, code: int) -> bool:
+    """Return whether a statement was refused because it adds a foreign key by the name of one that
+    it drops.
+
+    MariaDB takes that only in two statements, and so does MySQL where it copies the table.
+    """
+    gone = {
+        folded(action.name)
+        for action in typed_actions(statement)
+        if isinstance(action, DropConstraint) and action.kind in ("FOREIGN KEY", "CONSTRAINT")
+    }
+    added = {folded(key.name or key.index) for key in declared_keys(statement)}
+    return code in _REFUSALS and not gone.isdisjoint(added)
 
 
 def with_present_checks(statement: ParsedStatement, before: Table, target: Table) -> str:

@@ -148,3 +148,23 @@ async def test_a_parent_changes_after_its_child_was_dropped(
         await estate.settled()
     shown = estate.target.execute(f"SHOW CREATE TABLE {estate.db}.t")[0][1]
     assert "FOREIGN KEY" not in str(shown)
+
+
+async def test_a_foreign_key_gets_the_name_of_one_that_goes(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    estate = mariadb_estate
+    estate.create("uA1", "uB1", table=FORMER)
+    key = "FOREIGN KEY ({}) REFERENCES {} (id) ON DELETE CASCADE"
+    async with estate.merging():
+        for column in ("p", "q"):
+            for shard in ("A1", "B1"):
+                own = key.format(column, estate.name(f"u{shard}"))
+                estate.run(shard, "DROP TABLE IF EXISTS {t}")
+                estate.run(shard, f"CREATE TABLE {{t}} (id INT PRIMARY KEY, p INT, q INT, {own})")
+            await estate.settled()
+        for shard in ("A1", "B1"):
+            estate.ddl(shard, "DROP FOREIGN KEY t1_ibfk_1")
+        await estate.settled()
+    shown = estate.target.execute(f"SHOW CREATE TABLE {estate.db}.t")[0][1]
+    assert "FOREIGN KEY" not in str(shown)
