@@ -19,14 +19,14 @@ from replicator.status import CopyStatus
 from replicator.terminal.copy_progress import CopyBar, copy_line
 
 BAR_SECONDS = 0.5
-"""Between two looks at how far the copy is."""
+"""The seconds between two updates of the bar."""
 
 
 def run_in_foreground(task: Task, spark: TaskSpark, console: Console, options: RunOptions) -> int:
-    """Run a task until it ends; its exit code.
+    """Run a task until it ends; return its exit code.
 
-    ``console`` shows the bar, and in the end what was copied, if it is a terminal: elsewhere there
-    are only the lines of the log. Raises what `TaskSupervisor.run` raises.
+    If ``console`` is a terminal, it shows the bar, and finally a summary of the copy; otherwise
+    there is only the log. Raises as `TaskSupervisor.run`.
     """
 
     make = partial(TaskSupervisor, task, spark, options)

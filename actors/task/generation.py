@@ -69,23 +69,25 @@ from replicator.schema.scratch.learned_structures import LearnedStructures
 from replicator.status import BlockedPart, TaskStatus
 
 STOP_PATIENCE = 120.0
-"""Seconds that a running batch may take to end when the task stops or pauses."""
+"""The seconds that a running batch may take to end when the task stops or pauses."""
 
 STOP_LOOK = 0.5
-"""Seconds between two looks whether the batch is held up by a target that is away."""
+"""The seconds between two checks whether an unavailable target delays the batch."""
 
 
 @attrs.define(eq=False)
 class Generation:
     """Copies the shards that are not copied yet, then follows the sources. `run` it once.
 
-    ``copy`` is there from the beginning of the copy on, ``running`` from when the sources are
-    followed, also beside a copy in the background; both stay as they were in the end. What is done
-    is added to ``counts``, what is learned to ``learned``. ``spark`` waits for Spark's application,
-    and gives None where the event is set before. ``blocked`` parts of the task do not go on in it,
-    nor do ``away`` sources, to which it adds. ``recopy`` are targets to be emptied and copied anew;
-    what is noted as such is taken out of it. ``on_changed_rules``: what becomes of rows that were
-    written by other rules.
+    Attributes:
+        _spark: waits for Spark's application, and returns None if the event is set before.
+        counts: counters, to which the run adds.
+        blocked: parts of the task that do not continue in this run.
+        away: unavailable sources, to which the run adds; these do not continue either.
+        _learned: learned structures, to which the run adds.
+        _on_changed_rules: the choice for rows that were written by other rules.
+        copy: set from the beginning of the copy; keeps its final state.
+        recopy: targets to empty and copy again, removed once this is saved.
     """
 
     _log = structlog.get_logger()
@@ -100,7 +102,7 @@ class Generation:
     copy: FullCopy | None = attrs.field(default=None, init=False)
     recopy: set[TableName] = attrs.field(factory=set, init=False)
     reason_of: Callable[[TableName], str] = attrs.field(default=lambda _: "a fault", init=False)
-    """Returns why a target is blocked."""
+    """Returns the reason why a target is blocked."""
     accepted: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     """Set when the task file is accepted, which may have changed since the last run."""
     _running: RunningTask | None = attrs.field(default=None, init=False)
@@ -110,33 +112,36 @@ class Generation:
 
     @property
     def running(self) -> RunningTask | None:
-        """The part that follows the sources; None while these wait for the copy."""
+        """The part that follows the sources, also during a copy in the background.
+
+        None while the sources wait for the copy. Keeps its final state.
+        """
         copy = self.copy
         waiting = copy and copy.targets and not copy.progress.finished and not copy.background
         return None if waiting else self._running
 
     @property
     def finished(self) -> bool:
-        """Whether the task has nothing more to do: it only copies, and has."""
+        """Whether the task has nothing more to do, because it only copies and has finished."""
         only_copies = self._task.task_mode == "full"
         return only_copies and self.copy is not None and self.copy.progress.finished
 
     @property
     def begun(self) -> bool:
-        """Whether something is saved of every source, so that parts can be left out."""
+        """Whether every source has a saved state, so that parts can be left out."""
         return self.running is not None or (self.copy is not None and bool(self.copy.targets))
 
     @property
     def targets(self) -> frozenset[TableName]:
-        """The targets that the task is known to have shards of."""
+        """The targets that are known to have shards of the task."""
         if self.running is None:
-            # A copy has only the targets that it copies; shards of others are followed afterwards.
+            # A copy only has the targets that it copies; other shards are followed afterwards.
             return self._saved | (self.copy.targets if self.copy else frozenset())
         return self.running.registry.targets_in_use
 
     @property
     def written_targets(self) -> frozenset[TableName]:
-        """The targets that the task has written, also those whose shards are all dropped."""
+        """The targets that the task has written, even without remaining shards."""
         if self.running is None:
             return self.targets
         return frozenset(name for _, name in self.running.registry.targets() if name.table)
@@ -144,17 +149,19 @@ class Generation:
     async def run(self, stop: anyio.Event, started: anyio.Event) -> None:
         """Start from the saved state and work until ``stop``; then finish, save and return.
 
-        ``started`` is set once all actors are started, or the full copy has begun. A task that
-        only copies is ``finished`` then. Raises FatalError, TransientError, FencedError or
-        DatabaseUnavailableError, as an exception group where an actor raised it.
+        ``started`` is set once all actors are started, or the full copy has begun. A task that only
+        copies is ``finished`` then. Raises FatalError, TransientError, FencedError or
+        DatabaseUnavailableError, as an exception group if an actor raised it.
         """
         while await self._once(stop, started):
             pass
 
     async def _once(self, stop: anyio.Event, started: anyio.Event) -> bool:
-        """Work until ``stop``; True where something is to be done that is done at a start: rows are
-        to be looked up, shards to be copied that were deferred, or to be followed that are copied,
-        a source to be waited for."""
+        """Work until ``stop``; return True if the work needs another start.
+
+        That is so if rows must be read again, deferred shards copied, copied shards followed, or
+        the task must wait for a source.
+        """
         retired = self.counts.retiring.done = await retirements_of(self._task)
         task = self._task = without_retired(self._task, retired)
         await self._look_at_sources()
@@ -231,7 +238,7 @@ class Generation:
         *,
         load_data: bool,
     ) -> bool:
-        """Follow the sources; False where that was ended by ``stop``."""
+        """Follow the sources; return False if ``stop`` ended this."""
         self._log.info("task.step", step="sources")
         try:
             starts = {
@@ -283,7 +290,7 @@ class Generation:
         background = self.copy.background if self.copy else None
         try:
             await self._follow(self._running, comparing, stop, started)
-            # A checkpoint would save the watermarks that it removes.
+            # Not earlier: a checkpoint would save the watermarks that this removes.
             await self._running.mover.move()
             if background is not None and not stop.is_set():
                 await background.take_up()
@@ -296,7 +303,7 @@ class Generation:
     def _comparing(
         self, resources: Resources, spark: SparkContext
     ) -> Iterator[Reconciler | RollingVerifier | RowCorrector]:
-        """What compares rows beside the pipeline."""
+        """Yield the actors that compare rows in parallel to the pipeline."""
         store, counts = ReconciliationStore(resources.meta), self.counts
         verifications = VerificationStore(resources.meta)
         yield Reconciler(self._task, store, verifications, spark, counts.reconciling)
@@ -316,19 +323,20 @@ class Generation:
         return self._context
 
     async def _look_at_sources(self) -> None:
-        """Find the unavailable sources. Raises DatabaseUnavailableError where no source is left."""
+        """Find the unavailable sources. Raises DatabaseUnavailableError if no source is left."""
         away = self.away
         going = {i.source_id for i in self._task.mysql_instances} - self.blocked.sources
         away.forget(self.blocked.sources)
-        # Who is known to be away is looked at while the others go on: it may take a time-out.
+        # Sources known to be unavailable are checked while the others continue: it may take a
+        # time-out.
         await away.look(going - away.reasons.keys() or going)
         if going <= away.reasons.keys():
             raise away.waited_for()
 
     async def _wait_for_new_sources(self, meta: MetaStore, away: Iterable[str]) -> None:
-        """Raise DatabaseUnavailableError where nothing is saved of a source that is ``away``.
+        """Raise DatabaseUnavailableError if an ``away`` source has no saved state.
 
-        What its shards share with others is not known then.
+        The targets that its shards share with other sources are unknown then.
         """
         for source in away:
             if await meta.load(source) is None:
@@ -341,7 +349,7 @@ class Generation:
         stop: anyio.Event,
         started: anyio.Event,
     ) -> None:
-        """Until ``stop``, or until there are shards to copy or to take up."""
+        """Follow the sources until ``stop``, or until shards must be copied or taken up."""
         look_at = self.copy.look_at if self.copy else {}
         targets = self.copy.look_at_targets if self.copy else {}
         background = self.copy.background if self.copy else None
@@ -375,14 +383,14 @@ class Generation:
                         ends.start_soon(self._until, due, ends.cancel_scope)
                         if background is not None:
                             ends.start_soon(self._until, background.due, ends.cancel_scope)
-                    # The others are followed until the chunks under way are finished.
+                    # The others are followed until the current chunks are finished.
                     over.set()
                 units.cancel_scope.cancel()
             await self._flush(running.writer)
             tasks.cancel_scope.cancel()
 
     def _own_status(self, running: RunningTask) -> TaskStatus:
-        """What a reconciliation must know: positions, held rows, and the parts that wait."""
+        """Return the facts for a reconciliation: positions, held rows, and the parts that wait."""
         background = self.copy.background if self.copy else None
         copied = background.targets if background else frozenset[TableName]()
         waiting = dict.fromkeys(copied, "its copy")
@@ -426,7 +434,8 @@ class Generation:
                 with anyio.move_on_after(STOP_LOOK):
                     await done.wait()
         if not done.is_set():
-            # What is not saved is read again at the next start; the watermarks keep it exact.
+            # Events that are not saved are read again at the next start; the watermarks keep it
+            # exact.
             self._log.warning("task.stopped-unsaved", writer=writer.jobs.state)
 
 
@@ -445,20 +454,20 @@ def _full_copy(resources: Resources, spark: SparkContext, *, load_data: bool) ->
 
 
 def _without(resources: Resources, copy: FullCopy) -> Resources:
-    """The same; targets that are copied in the background do not go on either."""
+    """Return the resources with the targets of a background copy blocked, too."""
     copied = copy.background.targets if copy.background else frozenset()
     blocked = resources.blocked
     return replace(resources, blocked=Parts(blocked.targets | copied, blocked.sources))
 
 
 def _takes_load_data(address: DatabaseAddress, schema: str) -> bool:
-    """Whether the target takes LOAD DATA into a transaction. Blocks; for a thread."""
+    """Return whether the target accepts LOAD DATA in a transaction. Blocks; call it in a thread."""
     with closing(Session(address)) as session:
         return probe_load_data(session, schema)
 
 
 def _read_place(running: RunningTask, source: str) -> int:
-    """The place up to which the binlog of a source is read."""
+    """Return the position's key up to which the binlog of a source is read."""
     position = running.units[source].reader.progress.position
     if position is None:
         position = running.writer.tracker(source).resume.position
@@ -468,7 +477,7 @@ def _read_place(running: RunningTask, source: str) -> int:
 async def _tracks_keys(
     resources: Resources, starts: Mapping[str, SourceStart], safe_until: Mapping[str, int]
 ) -> bool:
-    """Whether deleted keys are tracked from the start: some may have to be read again later."""
+    """Return whether deleted keys are tracked from the start: some may have to be read again."""
     table = resources.meta.table(TRACKED_KEY_TABLE)
     applied = {s: start.resume.binlog.key if start.resume else 0 for s, start in starts.items()}
     tracked = await tracked_targets(resources.meta.connection, table)
@@ -490,22 +499,25 @@ async def _safe_until(resources: Resources, starts: Mapping[str, SourceStart]) -
 log = structlog.get_logger()
 
 LOOK_SECONDS = 0.5
-"""Between two looks at the saved positions."""
+"""The seconds between two reads of the saved positions."""
 
 
 @dataclass(slots=True)
 class AppliedTargets:
-    """What a run passes to the next one: which targets had everything of a source up to a position.
-    ``places`` (keys) by source and target; ``revision``: the number of the last save at that time.
+    """The targets that had everything of a source up to a position, for the next run.
+
+    Attributes:
+        places: the positions' keys by source and target.
+        revision: the number of the last save at that time.
     """
 
     places: dict[str, dict[TableName, int]] = field(default_factory=dict)
     revision: int = -1
 
     def checked(self, revision: int) -> Mapping[str, Mapping[TableName, int]]:
-        """The positions, if the lease was taken with the number right after that of the last save.
+        """Return the positions if the lease was taken right after this save.
 
-        Nothing otherwise: a target that has lost commits may have lost statements.
+        Otherwise nothing: a target that has lost commits may have lost statements.
         """
         return self.places if revision == self.revision + 1 else {}
 
@@ -516,11 +528,11 @@ async def copy_due(
     targets: Mapping[str, Set[TableName]],
     applied: AppliedTargets,
 ) -> None:
-    """Wait until a source's saved position has come to the place by source; for ever without one.
+    """Wait until a source's saved position has reached its key in `look_at`; forever without one.
 
-    The saved one, since it stays before the items of locks that are open. Or until one of the
-    ``targets`` by source has everything up to that place, which is noted in ``applied``: the
-    saved position may stay where it is for the sake of another target.
+    It waits for the saved position, which stays before the items of open locks. It also ends when
+    one of the ``targets`` by source has everything up to that key, which is recorded in
+    ``applied``: the saved position may have to wait for another target.
     """
     while look_at:
         await anyio.sleep(LOOK_SECONDS)
@@ -539,6 +551,6 @@ async def copy_due(
 def _applied(
     running: RunningTask, source: str, targets: Set[TableName], place: int
 ) -> dict[TableName, int]:
-    """The targets that have everything of a source up to a position, and how far each is."""
+    """Return the targets that have everything of a source up to a position, with their keys."""
     reached = {target: running.applied_to(target, source) for target in targets}
     return {target: key for target, key in reached.items() if key >= place and key}

@@ -1,4 +1,4 @@
-"""The heartbeat of a task in its log: a line a minute, a warning an hour of a lock that is open."""
+"""The heartbeat of a task in its log: a line each minute, and hourly warnings for open locks."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ import structlog
 from replicator.status import CopyStatus, LockStatus, TaskStatus, condition, largest_lag, now
 
 PROGRESS_SECONDS = 60.0
-"""Seconds between two lines."""
+"""The seconds between two lines."""
 
 LOCK_HOURS = 1.0
-"""Hours after which an open lock is a warning; and between two of them."""
+"""The hours after which an open lock causes a warning, and between two warnings."""
 
 
 class Heartbeat:
-    """Logs how the task is doing. ``status`` returns the status, ``clock`` the time for the ages of
-    locks."""
+    """Logs the state of the task.
+
+    `status` returns the status, and `clock` the time for the ages of locks.
+    """
 
     def __init__(
         self, status: Callable[[], TaskStatus], clock: Callable[[], datetime] = now
@@ -80,12 +82,12 @@ class Heartbeat:
 
 
 def _statement(lock: LockStatus) -> tuple[str, str, str]:
-    """What a lock is about: several open statements of one target have one id."""
+    """Return the identity of a lock's statement: several open ones of a target have one id."""
     return lock.id, lock.shard, lock.ddl
 
 
 def _copied(copy: CopyStatus | None) -> str:
-    """How far a full copy is that runs; empty where none does."""
+    """Return the progress of a running full copy; empty if there is none."""
     if copy is None or copy.state != "copying":
         return ""
     rows = f"{copy.rows} of about {copy.rows_expected}" if copy.rows_expected else f"{copy.rows}"

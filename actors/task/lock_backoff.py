@@ -1,4 +1,4 @@
-"""Targets that are set aside while another session has locked them: when to try them again."""
+"""Targets that are set aside while another session holds a lock, and their next attempts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from actors.task.operator.blocked_parts import BlockedParts
 from replicator.mysql.names import TableName
 
 PAUSES = (10.0, 300.0)
-"""Seconds before a target is tried again, the first time and at most: each time twice as long,
-since for as long as it is tried the others wait for it."""
+"""The first and the longest pause in seconds before a target is tried again.
+
+Each pause doubles, because the other targets wait during each attempt.
+"""
 
 BUSY_SECONDS = 1.0
-"""Seconds between two checks whether running work has ended."""
+"""The seconds between two checks whether running work has ended."""
 
 ATTEMPT_SECONDS = 60.0
-"""How long an attempt may take that the same lock ends: the start of a run, and twice the wait for
-rows or once that for a schema change (`LOCK_SECONDS`, `DDL_LOCK_SECONDS`)."""
+"""The longest attempt that the same lock can end, in seconds.
+
+It takes the start of a run, and twice the wait for rows or once the wait for a schema change
+(`LOCK_SECONDS`, `DDL_LOCK_SECONDS`).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class _Pause:
 
     @property
     def forgotten(self) -> float:
-        """From when on a lock has nothing to do with this one."""
+        """The time from which a new lock is unrelated to this one."""
         return self.until + self.seconds + ATTEMPT_SECONDS
 
 
@@ -40,7 +45,7 @@ class _Pause:
 class LockBackoff:
     """Blocks targets of a task for some time, in seconds of ``clock``.
 
-    ``busy``: whether something is under way that a new run would have to wait for.
+    ``busy``: returns whether work is running for which a new run would have to wait.
     """
 
     _parts: BlockedParts
@@ -49,7 +54,7 @@ class LockBackoff:
     _pauses: dict[TableName, _Pause] = field(factory=dict, init=False)
 
     def begin(self, parts: Parts) -> None:
-        """Note that these targets have just been blocked."""
+        """Set the pauses of targets that have just been blocked."""
         now = self._clock()
         first, longest = PAUSES
         for target in parts.targets:
@@ -59,9 +64,7 @@ class LockBackoff:
             self._pauses[target] = _Pause(seconds, now + seconds)
 
     async def one_is_due(self) -> None:
-        """Wait until one of them is to be tried again, and release all that are.
-
-        Not while something is under way."""
+        """Wait until a target is due, then release all due targets; never while work is running."""
         while True:
             waiting = {t: p.until for t, p in self._pauses.items() if self._waits(t)}
             due = {target for target, until in waiting.items() if until <= self._clock()}
@@ -76,6 +79,6 @@ class LockBackoff:
                 await anyio.sleep_forever()
 
     def _waits(self, target: TableName) -> bool:
-        """Whether it is still blocked, and not since by something else."""
+        """Return whether the target is still blocked by a lock, and not by another fault."""
         block = self._parts.targets.get(target)
         return block is not None and block.passing

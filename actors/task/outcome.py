@@ -1,4 +1,4 @@
-"""The state of a task, how a run ends, and which of its errors to act on."""
+"""The state of a task, the outcome of a run, and the most important of its errors."""
 
 from __future__ import annotations
 
@@ -51,26 +51,26 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """In order, for good: the operator wants that, or all that was to do is done."""
+    """An orderly end for good: the operator has asked for it, or all work is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """In order, because the operator wanted something."""
+    """An orderly end because of an operator's request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """By a fault, which the operator must mend."""
+    """An end by a fault, which the operator must remedy."""
 
     error: FatalError
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """By something that another run gets over.
+    """An end by an error that another run overcomes.
 
-    ``ran``: its actors, or the copy, had started before that.
+    ``ran``: whether the actors, or the copy, had started before.
     """
 
     error: TransientError | DatabaseUnavailableError
@@ -78,7 +78,7 @@ class Retry:
 
     @property
     def spark_lost(self) -> bool:
-        """Whether Spark must be started again, too."""
+        """Return whether Spark must be restarted, too."""
         lost = isinstance(self.error, TransientError)
         return lost and not isinstance(self.error, LostCommitsError | SourceMovedError)
 
@@ -87,12 +87,12 @@ Outcome = Stop | Pause | Failed | Retry
 
 
 def weightiest(group: BaseExceptionGroup[BaseException], target: DatabaseAddress) -> BaseException:
-    """The error to act on: a fatal one before a transient one, anything unexpected first.
+    """Return the most important error: unexpected, then fatal, then transient ones.
 
-    Before all that: another process has the task, or the target has lost commits. Other errors may
-    follow from it. An error that blocks more comes first; the others will come again.
+    But first the errors from which others may follow: another process has the task, or the target
+    has lost commits. An error that blocks more comes first; the others will occur again.
 
-    What a server says itself is the target's: the readers and the start tell of the sources.
+    A server's own error is the target's; the readers and the start translate errors of sources.
     """
     errors = [_translated(error, target) for error in _leaves(group)]
     for error in errors:
@@ -138,7 +138,7 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
 
 
 def restart_fault(before: Fault | None, error: Exception, wait: float) -> Fault:
-    """The fault that the next run waits for, for ``wait`` seconds, since the first such failure.
+    """Return the fault for which the next run waits ``wait`` seconds, since the first such failure.
 
     ``before``: the fault reported before; None once a run has begun.
     """
@@ -154,7 +154,7 @@ def restart_fault(before: Fault | None, error: Exception, wait: float) -> Fault:
 
 
 def remedies_of(error: BaseException, task: str, task_file: Path) -> tuple[str, ...]:
-    """The remedies of an error that is not a fault: a fault has its own."""
+    """Return the remedies of an error that is not a fault; a fault has its own."""
     name, file = shlex.quote(task), shlex.quote(str(task_file))
     match error:
         case PrecheckError():

@@ -1,4 +1,4 @@
-"""Failures that come back without progress in between: trying again does not help."""
+"""Failures that recur without progress in between: another attempt does not help."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from actors.faults import ExecutorError, FatalError, SparkFailedError
 from actors.task.generation import Generation
 
 SPARK_LOSSES = 5
-"""How many runs in a row Spark may fail, with nothing done in any of them."""
+"""The number of failed runs of Spark in a row, without progress, that is a fault."""
 
 
 class Recurrence:
-    """Remembers how Spark failed the last runs, and the progress saved at that time."""
+    """Remembers the last failure of Spark, and the progress saved at that time."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -22,13 +22,15 @@ class Recurrence:
     def fault(
         self, error: Exception, saved: Mapping[str, str], copied: int = 0
     ) -> FatalError | None:
-        """The fault for the end of a run, if its failure has come back; None: try again.
+        """Return the fault for a run's end if its failure has recurred; None for another attempt.
 
-        An error of ours in an executor is one when it comes again, anything else that Spark fails
-        by after SPARK_LOSSES runs: a worker that crashes and a JVM that runs out of memory look
-        like a machine that is lost. A server that is away is none, however long it takes.
-        ``saved`` are the positions saved by source, ``copied`` the rows that the full copy has
-        written: where they are others, something was done in between.
+        The program's own error in an executor is a fault the second time. Any other failure of
+        Spark is one after SPARK_LOSSES runs, because crashed workers and JVMs without memory
+        resemble a lost machine. An unavailable server never is.
+
+        Args:
+            saved: the saved positions by source; a difference means progress.
+            copied: rows written by the full copy; a difference means progress.
         """
         if not isinstance(error, SparkFailedError):
             return None
@@ -77,11 +79,11 @@ def _spark_failing(error: SparkFailedError, where: str) -> FatalError:
 
 
 def saved_positions(generation: Generation | None) -> Mapping[str, str]:
-    """The positions that a generation last saved, by source; none before it follows them."""
+    """Return the last saved positions of a generation, by source; none before it follows them."""
     running = generation.running if generation else None
     return running.writer.checkpoints.saved if running else {}
 
 
 def rows_copied(generation: Generation | None) -> int:
-    """The rows that the full copy has written, those of earlier starts included."""
+    """Return the number of rows that the full copy has written, including earlier starts."""
     return generation.copy.progress.rows if generation and generation.copy else 0

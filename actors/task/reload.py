@@ -1,7 +1,7 @@
-"""A changed task file for a running task: what it may change, and whether it was accepted.
+"""A changed task file for a running task: its permitted changes, and whether it was accepted.
 
-The next generation starts by the changed file. Until it has accepted the rules, every failure
-brings the former file back, and nothing is saved by the new one.
+The next generation starts with the changed file. Until it has accepted the rules, every failure
+restores the former file, and the new one saves nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ log = structlog.get_logger()
 class ReloadRefusedError(Exception):
     """The changed file can't be used by the running task.
 
-    ``remedies``: what the operator can do.
+    ``remedies``: the operator's possible actions.
     """
 
     def __init__(self, message: str, remedies: tuple[str, ...] = ()) -> None:
@@ -62,10 +62,10 @@ class Reload:
     """A changed task file while a generation tries it.
 
     Attributes:
-        task: by the changed file.
-        former: by the file that the task has followed so far.
+        task: the task of the changed file.
+        former: the task of the former file.
         blocked: the parts that were blocked by a fault before.
-        on_changed_rules: what becomes of rows that were written by other rules.
+        on_changed_rules: the choice for rows that were written by other rules.
         begun: a generation has started with the changed file.
     """
 
@@ -90,7 +90,7 @@ class Reload:
             self._settle(Reply(ok=True))
 
     def refused(self, outcome: Outcome) -> bool:
-        """Return whether the former file is needed again after a run; answer the operator then."""
+        """Return whether a failed run restores the former file; answer the operator then."""
         if not self.begun or self.reply is not None:
             return False
         match outcome:
@@ -136,7 +136,7 @@ async def changed_task(
         raise ReloadRefusedError(str(error)) from error
     if task.name != former.name:
         raise ReloadRefusedError(f"{path} is the file of task {task.name}")
-    # These are for the start of a process, and its command line may have set them.
+    # These belong to the start of a process, and its command line may have set them.
     task = task.model_copy(update={"metrics": former.metrics, "remove_meta": False})
     if reasons := fixed_changes(former, task):
         restart = f"`replicator stop {former.name}`, then `replicator run {path}`"

@@ -12,9 +12,10 @@ log = structlog.get_logger()
 
 
 def ending_signals() -> Iterator[signal.Signals]:
-    """SIGTERM, SIGINT and SIGHUP; this one only if it is not ignored.
+    """Yield SIGTERM, SIGINT and, unless it is ignored, SIGHUP.
 
-    `nohup` has it ignored, to let the task outlive its terminal, and so has a task without one.
+    `nohup` ignores SIGHUP to let the task outlive its terminal, and so does a task without a
+    terminal.
     """
     yield from (signal.SIGTERM, signal.SIGINT)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:

@@ -1,6 +1,6 @@
 """The status of the sources of a running task.
 
-The lag of a source: the age of its oldest row that is not on the target.
+The lag of a source is the age of its oldest row that is not on the target.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from replicator.status import SourceStatus
 
 
 def lag_of(running: RunningTask, source: str, counts: SourceCounts) -> float | None:
-    """Seconds, by both clocks; None while nothing was read.
+    """Return the lag of a source in seconds, by both clocks; None before the first read.
 
-    Counted are rows that are queued, held by a lock, or of a blocked target; of a source that is
-    not read for now all since it was.
+    Counts the rows that are queued, held by a lock, or routed to a blocked target. If a source is
+    not read, counts every row since its last event.
     """
     if source not in running.units:
         return max(0.0, time.time() - counts.read_until) if counts.read_until else None
@@ -32,8 +32,10 @@ def lag_of(running: RunningTask, source: str, counts: SourceCounts) -> float | N
 
 
 def oldest_waiting(running: RunningTask, source: str) -> int:
-    """When the oldest row of a source that is followed was written which is not on the target: it
-    is queued, held by a lock, or of a blocked target. 0 where there is none."""
+    """Return when the oldest row of a followed source that is not on the target was written.
+
+    Such a row is queued, held by a lock, or routed to a blocked target. 0 if there is none.
+    """
     waiting = [
         running.writer.tracker(source).oldest,
         running.units[source].reader.held.oldest_row,
@@ -43,7 +45,7 @@ def oldest_waiting(running: RunningTask, source: str) -> int:
 
 
 def source_statuses(running: RunningTask, counts: TaskCounts) -> tuple[SourceStatus, ...]:
-    """The status of each source."""
+    """Return the status of each source."""
     every = sorted({*running.units, *running.stopped})
     return tuple(_source(running, source, counts.sources[source]) for source in every)
 
@@ -75,7 +77,7 @@ def _relay(running: RunningTask, source: str) -> RelayStatus | None:
 
 
 def _complete_until(running: RunningTask, source: str, counts: SourceCounts) -> datetime | None:
-    """Until when the target has all rows of a source, by the clock of the source."""
+    """Return the time until which the target has all rows of a source, by the source's clock."""
     if source not in running.units or not counts.read_until:
         return None
     oldest = oldest_waiting(running, source)
@@ -110,6 +112,6 @@ def _followed(running: RunningTask, source: str) -> SourceStatus:
 
 
 def shown_lag(running: RunningTask, source: str, counts: SourceCounts) -> float | None:
-    """As `lag_of`, rounded."""
+    """Return `lag_of`, rounded."""
     lag = lag_of(running, source, counts)
     return None if lag is None else round(lag, 1)

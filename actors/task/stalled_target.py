@@ -1,8 +1,8 @@
-"""A target that takes statements and does not get on with them: what it waits for, told at once.
+"""A target that accepts statements but does not finish them: detection and report of the reason.
 
-A statement that fails is told by whoever has sent it. One that a server never answers is not: a
-server whose disk is full waits in the middle of a statement until there is room again, for hours if
-need be. So the server is asked on a connection of its own what its threads are doing.
+The sender of a statement reports its failure. But a server may never answer: if its disk is full,
+it waits in the middle of a statement until there is space again, perhaps for hours. So this module
+reads the states of the server's threads over a connection of its own.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from replicator.status import now
 log = structlog.get_logger()
 
 STOP_LOOK = 0.5
-"""Seconds between two looks whether the stop of a task is held up by the target."""
+"""The seconds between two checks whether the target delays the stop of a task."""
 
 LOOK_SECONDS = 3.0
-"""Between two looks at the target."""
+"""The seconds between two checks of the target."""
 
 SLOW_SECONDS = 5
-"""How old a statement is before it is looked at."""
+"""The age in seconds from which a statement is checked."""
 
 SLOW_COMMIT_SECONDS = 15
-"""How old a COMMIT is that waits for something, whatever the server says about it."""
+"""The age in seconds from which a COMMIT counts as waiting, whatever its state."""
 
 _STATEMENTS_SQL = (
     "SELECT TIME, STATE, INFO FROM information_schema.PROCESSLIST WHERE COMMAND <> 'Sleep'"
@@ -49,7 +49,7 @@ _STATEMENTS_SQL = (
 )
 
 _DISK = re.compile(r"free space|disk space", re.IGNORECASE)
-"""Both families name the state so (MariaDB: "Waiting for someone to free space", MySQL: "Waiting
+"""The state's name in both families (MariaDB: "Waiting for someone to free space", MySQL: "Waiting
 for disk space")."""
 
 _WAITING = re.compile(r"waiting for ", re.IGNORECASE)
@@ -57,26 +57,29 @@ _WAITING = re.compile(r"waiting for ", re.IGNORECASE)
 _COMMIT = "COMMIT"
 
 _VERBS = re.compile(r"\W*([A-Z]+(?: (?:DATA|TABLE|INDEX|INTO))?)", re.IGNORECASE)
-"""What a statement does; the rest may hold values of rows."""
+"""The kind of a statement, without the rest, which may hold values of rows."""
 
 PATIENCE = 10.0
-"""Seconds that an answer may take."""
+"""The seconds that an answer may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """What the server waits for, in words, and for how many seconds by then."""
+    """The reason why the server waits, as text, and the seconds for which it has waited."""
 
     reason: str
     seconds: int = 0
 
 
 def stall_of(statements: Iterable[Sequence[Any]], names: Iterable[str]) -> Stall | None:
-    """What keeps the task's statements from ending; None where nothing does.
+    """Return the reason why the task's statements do not end; None if there is none.
 
-    ``statements``: the answer to `_STATEMENTS_SQL`, those of one account. Another program may have
-    the same: so a lock is only told where its statement has one of ``names``, of tables. What stops
-    the whole server comes first, then the oldest.
+    A stall of the whole server comes first, then the oldest statement.
+
+    Args:
+        statements: the answer to `_STATEMENTS_SQL`, about one account. Other programs may use it
+            too.
+        names: names of tables; a lock is only reported if its statement has one of them.
     """
     known = list(names)
     found: list[tuple[int, Stall]] = []
@@ -103,11 +106,10 @@ def stall_of(statements: Iterable[Sequence[Any]], names: Iterable[str]) -> Stall
 
 @define(eq=False)
 class StalledTarget:
-    """Looks periodically whether the target at ``address`` gets on with what the task has sent.
+    """Checks periodically whether the target finishes the task's statements.
 
-    ``trouble`` is what it waits for, since when, and when it is looked at again; empty where it
-    waits for nothing. ``working``: whether the task has something to do there. ``targets``: those
-    known by then, ``meta``: the names of the meta-schema.
+    ``trouble`` is the reason of a stall, since when, and the time of the next check; empty without
+    one. ``working`` returns whether the task has work at the target, ``targets`` the known targets.
     """
 
     _log = structlog.get_logger()
@@ -120,11 +122,11 @@ class StalledTarget:
     _since: datetime | None = field(default=None, init=False)
 
     def use(self, address: DatabaseAddress) -> None:
-        """Log in by another address from the next connection on."""
+        """Use another address from the next connection on."""
         self._address = address
 
     async def keep_looking(self) -> None:
-        """Look every `LOOK_SECONDS`, until cancelled."""
+        """Check the target every `LOOK_SECONDS`, until cancelled."""
         with closing(Connection(self._address, patience=PATIENCE)) as connection:
             while True:
                 await anyio.sleep(LOOK_SECONDS)
@@ -137,7 +139,7 @@ class StalledTarget:
         except DatabaseUnavailableError as error:
             return Stall(str(error).removeprefix(f"{self._address}: "))
         except MySQLError:
-            # What the account may not do, and a password that was changed, its writers tell.
+            # The writers report missing privileges and changed passwords.
             return None
 
     def _note(self, stall: Stall | None) -> None:
@@ -168,9 +170,10 @@ async def end_stalled(
     scope: anyio.CancelScope,
     close_spark: Callable[[], Awaitable[None]],
 ) -> None:
-    """End a generation whose stop would wait for a target that does not get on.
+    """End a generation whose stop would wait for a stalled target.
 
-    What is not saved is read again at the next start; the watermarks keep it exact.
+    Events that are not saved are read again at the next start; the watermarks keep the result
+    exact.
     """
     trouble = ""
     while not trouble:
@@ -180,5 +183,5 @@ async def end_stalled(
     given_up.set()
     scope.cancel()
     with anyio.CancelScope(shield=True):
-        # Jobs end with Spark: a cancellation would wait for them.
+        # Jobs end with Spark, while a cancellation would wait for them.
         await close_spark()

@@ -30,23 +30,23 @@ from replicator.status import (
 )
 
 WINDOW = 5.0
-"""Seconds that a rate is an average of."""
+"""The seconds over which a rate is averaged."""
 
 INTERVAL = 1.0
-"""Seconds between two looks at the counters that rates are made from."""
+"""The seconds between two readings of the counters for rates."""
 
 
 TREND_SECONDS = 5.0
-"""Between two points of the trend."""
+"""The seconds between two points of the trend."""
 
 TREND_POINTS = 60
-"""As many points as the trend has at most: five minutes."""
+"""The points of the trend at most: five minutes."""
 
 
 class RateMeter:
     """Rows per second of the writer and of each target, over the last `WINDOW` seconds.
 
-    And the trend of the last minutes: a start or a pause is part of it.
+    Also the trend of the last minutes, which may include a start or a pause.
     """
 
     def __init__(self, counts: TaskCounts) -> None:
@@ -55,7 +55,7 @@ class RateMeter:
         self._trend: deque[tuple[float, float | None]] = deque(maxlen=TREND_POINTS)
 
     async def keep_looking(self, lag: Callable[[], float | None]) -> None:
-        """Note the counters every `INTERVAL` seconds, and the ``lag`` every `TREND_SECONDS`."""
+        """Read the counters every `INTERVAL` seconds, and the ``lag`` every `TREND_SECONDS`."""
         due = time.monotonic() + TREND_SECONDS
         while True:
             self.look()
@@ -65,12 +65,12 @@ class RateMeter:
             await anyio.sleep(INTERVAL)
 
     def trend(self) -> Trend:
-        """The last minutes."""
+        """Return the trend of the last minutes."""
         rates, lags = tuple(r for r, _ in self._trend), tuple(lag for _, lag in self._trend)
         return Trend(TREND_SECONDS, rates, lags)
 
     def look(self) -> None:
-        """Note the counters of this moment."""
+        """Read the present counters."""
         moment = time.monotonic()
         rows = {name: target.written for name, target in self.counts.targets.items()}
         self._looks.append((moment, rows))
@@ -78,11 +78,11 @@ class RateMeter:
             self._looks.popleft()
 
     def writer(self) -> float:
-        """Rows per second, of all targets."""
+        """Return the rows per second of all targets."""
         return sum(map(self.target, self.counts.targets))
 
     def target(self, name: TableName) -> float:
-        """Rows per second written to a target."""
+        """Return the rows per second written to a target."""
         if len(self._looks) < 2:
             return 0.0
         (began, before), (ended, after) = self._looks[0], self._looks[-1]
@@ -99,7 +99,7 @@ def task_status(
     generation: Generation | None,
     rates: RateMeter,
 ) -> TaskStatus:
-    """The status of a task; ``generation`` is None before the first one."""
+    """Return the status of a task; ``generation`` is None before the first one."""
     counts = rates.counts
     copy = generation.copy.progress.status() if generation and generation.copy else None
     running = generation.running if generation else None
@@ -129,9 +129,9 @@ def task_status(
 
 
 def stalled_status(status: TaskStatus, trouble: str) -> TaskStatus:
-    """The same with what the target waits for, if not all that waits for it has told that by now.
+    """Return the status with the reason of a stalled target, unless it already reports one.
 
-    ``trouble``: empty where the target gets on.
+    ``trouble``: empty if the target is not stalled.
     """
     if not trouble:
         return status
@@ -144,7 +144,7 @@ def stalled_status(status: TaskStatus, trouble: str) -> TaskStatus:
 
 
 def lag_of_all(generation: Generation | None, counts: TaskCounts) -> float | None:
-    """The largest lag of all sources, in seconds; None where one is not known."""
+    """Return the largest lag of all sources, in seconds; None if the lag of one is unknown."""
     running = generation.running if generation else None
     if running is None:
         return None
@@ -154,7 +154,7 @@ def lag_of_all(generation: Generation | None, counts: TaskCounts) -> float | Non
 
 
 def _writer(running: RunningTask | None, counts: TaskCounts, rates: RateMeter) -> WriterStatus:
-    """The writer; its counts also while there is none, at a start."""
+    """Return the status of the writer, with its counts even before it exists."""
     done = WriterStatus(
         batches=counts.batches, rows=counts.rows, rows_per_second=round(rates.writer(), 1)
     )
@@ -173,7 +173,7 @@ def _writer(running: RunningTask | None, counts: TaskCounts, rates: RateMeter) -
 
 
 def _state(jobs: str, waiting: Iterable[str]) -> str:
-    """What the writer does, or if it does nothing, what a schema change waits for."""
+    """Return the writer's activity or, if it is idle, the reason why a schema change waits."""
     trouble = min(waiting, default="") if jobs == "idle" else ""
     return f"retrying: {trouble}" if trouble else jobs
 

@@ -1,7 +1,7 @@
-"""What changes rows of the targets besides the task, looked for while it runs.
+"""Detection of changes to the targets' rows by others, while a task runs.
 
-Its start has made sure that there is nothing (`replicator.checks.target.target_effects`); anybody
-can add a trigger later. What that has changed by then the task can't know, so it stops there.
+The start has checked that there are none (`replicator.checks.target.target_effects`), but a trigger
+can be added later. The task can't know the rows that it has changed by then, so it stops.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ from replicator.mysql.names import TableName
 log = structlog.get_logger()
 
 WATCH_SECONDS = 60.0
-"""Between two looks, at least."""
+"""The shortest time between two checks, in seconds."""
 
 SHARE = 0.01
-"""The part of the time that looks may take: they are rarer where a server takes long to answer."""
+"""The share of time for checks: they are rarer if a server answers slowly."""
 
 
 class TargetWatch:
-    """Looks periodically for what changes rows of targets. What the account may not see is logged
-    once, until it sees it again.
+    """Checks periodically for other causes of changes to the targets' rows.
+
+    Facts that the account can't see are logged once, until it sees them again.
 
     Args:
-        ignored: the names of checks that are left out.
-        targets: returns the targets that are followed.
-        written: returns these and the other ones of the task: blocked, or without shards by now.
+        ignored: the names of omitted checks.
+        targets: returns the followed targets.
+        written: returns these and the task's other targets: blocked ones, and those without shards.
             Nobody else changes their rows, so their foreign keys change no others.
     """
 
@@ -60,11 +61,11 @@ class TargetWatch:
         self._told: frozenset[CheckResult] | None = None
 
     def use(self, address: DatabaseAddress) -> None:
-        """Log in by another address from the next connection on."""
+        """Use another address from the next connection on."""
         self._address = address
 
     async def run(self, started: anyio.Event) -> None:
-        """Watch from the start of a run on, until cancelled. Raises FatalError."""
+        """Watch from the start of a run until cancelled. Raises FatalError."""
         if ALL in self._ignored:
             return
         await started.wait()
@@ -76,9 +77,9 @@ class TargetWatch:
                 await anyio.sleep(max(WATCH_SECONDS, took / SHARE))
 
     async def look(self, connection: Connection) -> None:
-        """Look once; nothing is said of a target that does not answer, as its writers do that.
+        """Check once. Ignores a target that does not answer, because its writers report that.
 
-        Raises FatalError where something changes rows of targets.
+        Raises FatalError if something changes rows of targets.
         """
         targets = self._targets()
         effects: list[TargetEffect] = []
@@ -96,7 +97,7 @@ class TargetWatch:
             raise _fault(effects)
 
     def _tell(self, unseen: list[CheckResult]) -> None:
-        """Warn of what was seen before; what was never seen, the checks of the start have told."""
+        """Warn about newly unseen facts; the checks of the start have reported those never seen."""
         found = frozenset(result for result in unseen if result.name not in self._ignored)
         for result in sorted(found - (found if self._told is None else self._told), key=str):
             log.warning("target.unwatched", reason=result.finding, remedies=result.remedies)

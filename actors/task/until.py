@@ -1,4 +1,5 @@
-"""The end that `run --until` names: up to where each source must be applied before the task ends.
+"""The end for `run --until`: the position up to which each source is applied before the task ends.
+
 The task reads on until this end is reached, so it may also apply later events.
 """
 
@@ -24,13 +25,15 @@ from replicator.mysql.names import Member
 from replicator.mysql.server.binlog_end import binlog_end
 
 LOOK_SECONDS = 0.5
-"""Seconds between two looks whether the end is reached."""
+"""The seconds between two checks whether the end is reached."""
 
 
 @define(eq=False)
 class EndOfTask:
-    """Waits until everything up to the end is applied, including held rows of locks and blocked
-    targets."""
+    """Waits until everything up to the end is applied.
+
+    That includes held rows of locks and blocked targets.
+    """
 
     _log = structlog.get_logger()
     _until: Until
@@ -38,7 +41,7 @@ class EndOfTask:
     _counts: TaskCounts
 
     async def reached(self, generation: Callable[[], Generation | None]) -> None:
-        """Return when it is. ``generation`` gives the run of the moment, None before the first."""
+        """Return when the end is reached; ``generation`` returns the run, None before the first."""
         places: Mapping[str, BinlogPosition | str] = self._until.places
         if self._until.now:
             places = await self._ends()
@@ -49,7 +52,7 @@ class EndOfTask:
         self._log.info("task.until-reached", positions={s: str(p) for s, p in places.items()})
 
     async def _ends(self) -> dict[str, BinlogPosition]:
-        """Return the ends of the binlogs of all sources; wait for sources that are away."""
+        """Return the binlog ends of all sources; wait for unavailable sources."""
         found: dict[str, BinlogPosition] = {}
         for setup in self._setups:
             while setup.source not in found and not self._is_retired(setup.source):
@@ -83,11 +86,11 @@ class EndOfTask:
         )
 
     def _is_retired(self, source: str) -> bool:
-        """Whether nothing is read of a source any more."""
+        """Return whether the task no longer reads a source."""
         return any(one.member == Member(source, EVERY_SHARD) for one in self._counts.retiring.done)
 
     def _has_passed(self, running: RunningTask, source: str, moment: float) -> bool:
-        """Whether a source is read up to a time, and everything older is on the target."""
+        """Return whether a source is read up to a time, and everything older is on the target."""
         if self._is_retired(source):
             return True
         if source not in running.units or self._counts.sources[source].read_until <= moment:
@@ -97,8 +100,7 @@ class EndOfTask:
 
 
 def _is_applied(running: RunningTask, source: str, place: BinlogPosition | str) -> bool:
-    """Whether everything before a position is on the target, including held rows of locks and
-    blocked targets."""
+    """Return whether everything before a position is on the target, even held rows."""
     if source not in running.units:
         return False
     position = running.writer.tracker(source).resume.position

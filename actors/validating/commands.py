@@ -1,6 +1,6 @@
-"""The command `replicator validation`: what was found, and what the operator says of it.
+"""The command `replicator validation`: the errors found, and the operator's answers.
 
-What asks is imported when it is used, so that `replicator --help` is quick.
+Modules for requests are imported when they are used, so that `replicator --help` is quick.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the operator asks of the validation of a task, and says of the rows that it has found."""
+"""The operator's requests to a task's validation, and the marks of the errors that it has found."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from replicator.status_values import plain
 _MARKS = {"ignore-error": ErrorState.IGNORED, "resolve-error": ErrorState.RESOLVED}
 
 ACTIONS = ("show-error", *_MARKS, "clear-error")
-"""What can be asked besides the counts."""
+"""The actions besides showing the counts."""
 
 
 def validation_status(backlog: ValidationBacklog) -> ValidationStatus | None:
-    """The counts of a validation; None where nothing is validated."""
+    """Return the counts of a validation; None if nothing is validated."""
     if not backlog.most:
         return None
     return ValidationStatus(

@@ -1,7 +1,7 @@
-"""How the rows of one target are validated: its shards, and what rows of the target alone mean.
+"""The validation of one target: its shards, and the meaning of rows that only the target has.
 
 The rule is that of `replicator compare`: a row that only the target has is wrong only if every
-shard that can own it was read, and if no shard that does not exist any more can own it.
+shard that can own it was read, and no shard that no longer exists can own it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from replicator.schema.structure.structure import Table
 
 @dataclass(frozen=True, slots=True)
 class ValidatedTask:
-    """What is validated: the servers of a task, its tables, and what it makes of their columns."""
+    """A task to validate: its servers, its tables, and its rules for columns."""
 
     target: DatabaseAddress
     setups: Mapping[str, SourceSetup]
@@ -44,7 +44,7 @@ class ValidatedTask:
 
 
 class UnreadShardError(Exception):
-    """A shard can't be read, so rows that moved there can't be told from wrong ones."""
+    """A shard can't be read, so rows that moved there can't be distinguished from wrong ones."""
 
     def __init__(self, shard: str, reason: str, grant: str = "") -> None:
         remedy = f": {grant}" if grant else ""
@@ -56,13 +56,13 @@ class UnreadShardError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PlannedTarget:
-    """How the keys of a target are looked up.
+    """The plan for comparing the keys of a target.
 
     Attributes:
         plan: the comparison.
         members: its shards, in the order of the plan.
-        made: when the plan was begun, by the monotonic clock.
-        owners_saved: the plan knows every shard that the target may have rows of.
+        made: start of the planning, by the monotonic clock.
+        owners_saved: the plan knows every shard whose rows the target may have.
     """
 
     plan: ComparisonPlan
@@ -71,7 +71,7 @@ class PlannedTarget:
     owners_saved: bool
 
     def knows_owners(self, since: float) -> bool:
-        """Whether the plan knows all owners of rows at a time of the monotonic clock."""
+        """Return whether the plan knows all owners of rows at a time of the monotonic clock."""
         return self.owners_saved and self.made > since
 
 
@@ -80,8 +80,8 @@ async def plan_target(
 ) -> PlannedTarget:
     """Plan the validation of a target; ``full``: the sources whose values are compared.
 
-    Raises NoKeyError, UnreadShardError, PlanError, ExpressionError, DatabaseUnavailableError of
-    the target, or a server's error.
+    Raises NoKeyError, UnreadShardError, PlanError, ExpressionError, DatabaseUnavailableError of the
+    target, or a server's error.
     """
     made, registry = time.monotonic(), task.registry
     unsaved = registry.owners.is_unsaved(target)
@@ -114,7 +114,7 @@ def _rows_alone(
 
 
 async def _shard(task: ValidatedTask, member: Member) -> ComparedShard | None:
-    """A shard as it is now; None if it does not exist."""
+    """Read the present shard; None if it does not exist."""
     setup = task.setups[member.source]
     structure = None
     with closing(Connection(setup.address)) as connection:
@@ -123,7 +123,7 @@ async def _shard(task: ValidatedTask, member: Member) -> ComparedShard | None:
         except MySQLError as error:
             if error_code(error) not in MISSING_PRIVILEGE:
                 raise
-        # Another privilege shows the structure of a table that can't be read.
+        # Another privilege may show the structure of an unreadable table.
         unread = await why_unread(connection, member.name, await account_of(connection))
     if unread is not None:
         raise UnreadShardError(f"{member}", unread.reason, unread.grant)

@@ -1,8 +1,8 @@
-"""The validator: rounds of looks at keys that were applied, in Spark tasks beside the pipeline.
+"""The validator: rounds of comparing applied keys, in Spark tasks parallel to the pipeline.
 
-A key is looked at some seconds after it was applied. A row that differs then may be a change on its
-way: it is looked at again once the task has applied what its sources had by then, and is an error
-when it has stayed the same through several looks.
+A key is compared some seconds after it was applied. A row that differs may have a change that is
+not applied yet. So it is compared again once the task has applied everything that its sources had
+at that time, and is an error if it stays the same through several comparisons.
 """
 
 from __future__ import annotations
@@ -51,37 +51,42 @@ from replicator.pipeline.workers.worker_pool import free_slots, reserve_slots
 from replicator.routing.expression.types import ExpressionError
 
 ROUND_SECONDS = 0.5
-"""Between two rounds, at least."""
+"""The shortest time between two rounds."""
 
 SHARE, SHARE_BEHIND = 0.5, 0.1
-"""Of the time, so much may be spent with looks at servers; the second while the pipeline is behind,
-so that it is not slower by much."""
+"""The share of time for comparing; the second, while the pipeline is behind, slows it down less."""
 
 FEWEST_KEYS, MOST_KEYS, REQUEST_KEYS = 20_000, 200_000, 2_000
-"""Keys of a round, at least and at most, and of one look."""
+"""The fewest and the most keys of a round, and the keys of one request."""
 
 LONGEST_ROUND = 2.0
-"""Seconds: a round has as many keys as can be looked at in that time."""
+"""In seconds: a round has as many keys as can be compared in this time."""
 
 PLAN_SECONDS = 30.0
-"""For so long a plan is used; then the structures of shards and target are read again. So long the
-keys of a target with a shard that can't be read wait for the next try."""
+"""How long a plan is used before the structures of shards and target are read again.
+
+Also the pause before keys of a target with an unreadable shard are tried again.
+"""
 
 FAILURES = 5
-"""So often keys are tried that can't be looked at."""
+"""The attempts to compare a key before it is skipped."""
 
 EXAMPLES = 5
-"""Rows that a record of the log names."""
+"""The rows that a log record names."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class ValidationSettings:
-    """``full``, ``fast``: the sources whose rows are validated, with their values or without.
+    """The settings of the validation; times in seconds.
 
-    ``first_look`` and ``next_look``: seconds before a key is looked at, and between two looks at a
-    row that differs; ``error_delay``: seconds that it must differ to be an error.
+    Attributes:
+        full: sources whose rows are validated with their values.
+        fast: sources whose rows are validated without their values.
+        first_look: time before a key is first compared.
+        next_look: time between two comparisons of a row that differs.
+        error_delay: time for which a row must differ to be an error.
     """
 
     full: frozenset[str]
@@ -95,7 +100,7 @@ class ValidationSettings:
 
 
 def validation_settings(task: Task) -> ValidationSettings | None:
-    """What the task file says of validation; None where no source is validated."""
+    """Return the task file's validation settings; None if no source is validated."""
     validators = {i.source_id: task.validator_of(i) for i in task.mysql_instances}
     at_work = [v for v in validators.values() if v.mode in ("fast", "full")]
     if not at_work or task.task_mode == "full":
@@ -113,14 +118,14 @@ def validation_settings(task: Task) -> ValidationSettings | None:
 
 
 def validated_sources(task: Task) -> frozenset[str]:
-    """The sources whose rows are validated."""
+    """Return the sources whose rows are validated."""
     settings = validation_settings(task)
     return settings.full | settings.fast if settings else frozenset()
 
 
 @dataclass(slots=True)
 class _Round:
-    """The requests of one round, with what each is about."""
+    """The requests of one round, with the target and state of each."""
 
     plans: list[PlannedTarget] = field(default_factory=list)
     requests: list[KeyRequest] = field(default_factory=list)
@@ -129,9 +134,9 @@ class _Round:
 
 
 class RowValidator:
-    """Validates the rows of a run; `run` it beside the writer.
+    """Validates the rows of a run; `run` it parallel to the writer.
 
-    ``backlog`` is what former runs have left, and goes on to the next one.
+    ``backlog`` has the keys left by former runs, and is passed to the next run.
     """
 
     def __init__(
@@ -153,30 +158,30 @@ class RowValidator:
         backlog.most = settings.most_waiting
 
     def note(self, result: BatchResult) -> None:
-        """Take up the keys of a batch that was applied."""
+        """Add the keys of an applied batch."""
         now = time.monotonic()
         for keys in result.keys:
             target = self._task.registry.target_name(keys.target)
             self._backlog.add(WaitingKeys(target, keys.member, keys.columns, keys.lines, now))
 
     async def resume(self) -> None:
-        """Take up the keys that a former process has saved; before the first `save`."""
+        """Add the keys that a former process has saved; call this before the first `save`."""
         if not self._backlog.resumed:
             self._backlog.resume(await self._saved.load())
             self._backlog.resumed = True
 
     async def save(self, transaction: Transaction) -> None:
-        """Save the keys that are still to be compared, with a checkpoint."""
+        """Save the keys that must still be compared, with a checkpoint."""
         await self._saved.replace(transaction, self._backlog.unfinished())
 
     async def run(
         self, applied: Callable[[TableName, str], int], behind: Callable[[], bool]
     ) -> None:
-        """Look at keys until cancelled.
+        """Compare keys until cancelled.
 
-        ``applied``: the place (key) up to which a target has everything of a source; ``behind``:
-        whether the writer has more to do than it can at once. Raises what the target's meta tables
-        raise, and SparkFailedError when Spark is gone.
+        ``applied`` returns the position's key up to which a target has everything of a source,
+        ``behind`` whether the writer has more to do than it can do at once. Raises errors of the
+        target's meta tables, and SparkFailedError if Spark is gone.
         """
         await self._count_errors()
         if not is_local(self._spark.master or "") and not self._has_slots():
@@ -192,7 +197,7 @@ class RowValidator:
             await anyio.sleep(max(ROUND_SECONDS, spent * (1 / share - 1)))
 
     def _has_slots(self) -> bool:
-        """Have the worker pool of a cluster leave slots; whether there are any."""
+        """Reserve slots in the worker pool of a cluster; return whether there are any."""
         slots = min(free_slots(self._spark), self._settings.workers)
         if slots:
             reserve_slots(self._spark, slots)
@@ -201,7 +206,7 @@ class RowValidator:
         return bool(slots)
 
     async def _round(self, applied: Callable[[TableName, str], int]) -> int:
-        """Look at what is due; how many keys were taken for their first look."""
+        """Compare the keys that are due; return the number of keys compared for the first time."""
         now = time.monotonic()
         skipped = self._backlog.skipped
         await self._unpark()
@@ -224,7 +229,7 @@ class RowValidator:
         return sum(keys.count for keys in taken)
 
     async def _unpark(self) -> None:
-        """Have the keys compared that waited for a shard that could not be read."""
+        """Queue the keys that waited for an unreadable shard."""
         for target in {keys.target for keys in self._backlog.parked}:
             try:
                 planned = await self._planned(target)
@@ -237,7 +242,7 @@ class RowValidator:
     def _due(
         self, now: float, applied: Callable[[TableName, str], int]
     ) -> dict[TableName, list[bytes]]:
-        """The rows to look at again: all that their sources had at the last look is applied."""
+        """Return the rows to compare again: everything that their sources had is applied now."""
         found: dict[TableName, list[bytes]] = {}
         for (target, key), suspect in self._backlog.suspects.items():
             if suspect.due <= now and all(
@@ -250,7 +255,7 @@ class RowValidator:
     async def _look(
         self, taken: Sequence[WaitingKeys], suspects: Mapping[TableName, Sequence[bytes]]
     ) -> list[WaitingKeys]:
-        """Look at keys and settle what was found; those that could not be looked at."""
+        """Compare keys and evaluate the answers; return the keys that could not be compared."""
         round_ = _Round()
         by_target: dict[TableName, list[WaitingKeys]] = {target: [] for target in suspects}
         for keys in taken:
@@ -300,7 +305,7 @@ class RowValidator:
         for keys in waiting:
             names = tuple(map(folded, keys.columns))
             if names != planned.plan.key_names:
-                # The key is another one by now.
+                # The target has another key by now.
                 self._backlog.skipped += keys.count
                 continue
             own: tuple[int, ...] = ()
@@ -322,7 +327,7 @@ class RowValidator:
                 round_.suspected.append(again)
 
     async def _settle(self, round_: _Round, answers: Sequence[KeyAnswer]) -> set[TableName]:
-        """Take in what was found; the targets whose keys could not be looked at."""
+        """Evaluate the answers; return the targets whose keys could not be compared."""
         failed: set[TableName] = set()
         errors: list[DifferingRow] = []
         pairs = zip(round_.targets, answers, strict=True)
@@ -364,8 +369,10 @@ class RowValidator:
         again: bool,
         applied: bool,
     ) -> bool:
-        """Whether a row has differed long enough; else it is looked at again. ``again`` and
-        ``applied`` as for `ValidationBacklog.differs`."""
+        """Return whether a row has differed long enough; otherwise it is compared again.
+
+        ``again`` and ``applied`` as for `ValidationBacklog.differs`.
+        """
         now = time.monotonic()
         ends = {source: (file, offset) for source, file, offset in answer.ends}
         seen = SuspectRow(found.digest, now, now + self._settings.next_look, ends)
@@ -374,10 +381,9 @@ class RowValidator:
         return known.suffices and now - known.since >= self._settings.error_delay
 
     def _is_unowned(self, planned: PlannedTarget, target: TableName, found: RowDifference) -> bool:
-        """Whether no other shard can own a row that stays different.
+        """Return whether no other shard can own a row that stays different.
 
-        A plan that was made before that was certain may lack a shard that was created or dropped
-        since.
+        A plan made before that was certain may lack a shard that was created or dropped since.
         """
         if found.kind != "extra":
             return True
@@ -399,7 +405,7 @@ class RowValidator:
     async def _tell(self, errors: Sequence[DifferingRow]) -> None:
         await self._store.save(errors)
         for error in errors:
-            # Not before: what is neither suspected nor saved would be lost with the process.
+            # Not earlier: an error neither suspected nor saved would be lost with the process.
             self._backlog.suspects.pop((error.target, error.key), None)
         await self._count_errors()
         self._backlog.report()
@@ -428,7 +434,7 @@ class RowValidator:
     async def _planned(
         self, target: TableName, members: Collection[Member] = ()
     ) -> PlannedTarget | None:
-        """How the keys of these members of a target are looked at; None where they can't be.
+        """Return the plan for these members' keys of a target; None if they can't be compared.
 
         Raises DatabaseUnavailableError or the server's error.
         """
@@ -460,12 +466,12 @@ class RowValidator:
         self._backlog.left_out[target] = reason
         self._plans.pop(target, None)
         if isinstance(error, UnreadShardError | PlanError):
-            # A privilege, a server that is back, or the rest of a schema change ends this.
+            # A privilege, the return of a server, or the rest of a schema change ends this.
             self._unreadable[target] = time.monotonic() + PLAN_SECONDS
         else:
             self._unreadable.pop(target, None)
 
 
 def shown_key(key: bytes) -> str:
-    """A key line for people."""
+    """Return a key line as text for messages."""
     return key.decode("utf-8", "backslashreplace").replace("\t", ", ")

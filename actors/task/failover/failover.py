@@ -1,9 +1,8 @@
-"""Going on with another server behind a source's address: a replica that was promoted, or a proxy
-that has moved.
+"""Following another server at a source's address: a promoted replica, or a proxy that has moved.
 
-Positions of two servers do not compare, GTIDs do. So at a start everything that is saved of such a
-source is given the places that the same transactions have in the new server's binlog, in one
-transaction under the lease; after that it is as if that server had always been read.
+Positions of two servers do not compare, GTIDs do. So a start replaces all saved positions of such a
+source by the positions of the same transactions in the new server's binlog, in one transaction
+under the lease. Afterwards it is as if that server had always been read.
 """
 
 from __future__ import annotations
@@ -64,10 +63,10 @@ from replicator.watermark import Place
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """``server`` answers at ``address`` in place of the ``former`` server.
+    """``server`` answers at ``address`` instead of the ``former`` server.
 
-    The task has read the source to ``position`` of the former server's binlog, where its GTID set
-    was ``executed``.
+    The task has read the source up to ``position`` of the former server's binlog, with the GTID set
+    ``executed``.
     """
 
     source: str
@@ -78,7 +77,7 @@ class Failover:
     executed: str
 
     def lacks(self, gtids: str) -> FatalError:
-        """It lacks transactions that the task has read from the former server."""
+        """Return the fault that it lacks transactions that the task has read before."""
         return self._source_fault(
             "source.lacks-transactions",
             f"{self._now}it lacks transactions that the task has read from the former server, and"
@@ -93,7 +92,7 @@ class Failover:
         )
 
     def unlogged(self, gtids: str) -> FatalError:
-        """It has applied these transactions without logging them."""
+        """Return the fault that it has applied these transactions without logging them."""
         return self._source_fault(
             "source.lacks-transactions",
             f"{self._now}it has applied these transactions without writing them to its binlog:"
@@ -105,7 +104,7 @@ class Failover:
         )
 
     def purged(self, gtids: str) -> FatalError:
-        """Its binlog no longer has the transactions that come next."""
+        """Return the fault that its binlog no longer has the next transactions."""
         return self._source_fault(
             "source.purged",
             f"{self._now}its binlog no longer has the transactions that come next: {gtids}"
@@ -117,7 +116,7 @@ class Failover:
         )
 
     def other_order(self, reason: str) -> FatalError:
-        """Its binlog has transactions in another order than the former server's."""
+        """Return the fault that its binlog has the transactions in another order."""
         return self._source_fault(
             "source.other-order",
             f"{self._now}its binlog has transactions in another order, so the task can't find"
@@ -131,7 +130,7 @@ class Failover:
         )
 
     def no_gtids(self) -> FatalError:
-        """The source was followed by file and position."""
+        """Return the fault that the source was followed by file and position."""
         return self._source_fault(
             "source.failover-position-unknown",
             f"{self._now}the task followed the source by file and position, so it does not know"
@@ -143,7 +142,7 @@ class Failover:
         )
 
     def unknown(self, reason: str) -> FatalError:
-        """A saved position can't be found by GTIDs."""
+        """Return the fault that a saved position can't be found by GTIDs."""
         return self._source_fault(
             "source.failover-position-unknown",
             f"{self._now}the task can't find on it for certain all positions that it saved on the"
@@ -154,7 +153,7 @@ class Failover:
         )
 
     def in_copy(self) -> FatalError:
-        """The tables are being copied."""
+        """Return the fault that the tables are being copied."""
         return self._source_fault(
             "source.failover-in-copy",
             f"{self._now}the copy of its tables has not finished, or the task has not read its"
@@ -169,7 +168,6 @@ class Failover:
         return f"{self.address} is another server now ({self.server}; before: {self.former}), and "
 
     def _source_fault(self, failover_event: str, message: str, *remedies: str) -> FatalError:
-        """The fault of the source."""
         executed = f" ({self.executed})" if self.executed else ""
         return FatalError(
             failover_event,
@@ -184,11 +182,10 @@ log = structlog.get_logger()
 
 
 async def follow_moved_sources(resources: Resources) -> dict[str, Behind]:
-    """Let what is saved of sources be places of the servers that answer now, where they are others.
+    """Move the saved positions of sources with ``enable-gtid`` to the servers that answer now.
 
-    Only of those with ``enable-gtid``. Returns the sources whose new server is about to have what
-    it lacks: nothing was done about them. Raises FatalError where that is not certain to be exact,
-    DatabaseUnavailableError.
+    Returns the sources whose new server does not yet have all transactions, and is left unchanged.
+    Raises DatabaseUnavailableError, and FatalError if the move is not certain to be exact.
     """
     found: dict[str, Behind] = {}
     for source, setup in resources.setups.items():
@@ -214,7 +211,7 @@ async def follow_moved_sources(resources: Resources) -> dict[str, Behind]:
 
 
 SavedToo = Callable[[Transaction], Awaitable[None]]
-"""Saves more in the transaction that moves the places."""
+"""Saves more in the transaction that moves the positions."""
 
 
 async def begin_at(
@@ -225,7 +222,7 @@ async def begin_at(
     position: SourcePosition,
     also: SavedToo,
 ) -> None:
-    """Let everything that is saved of a source be before a position, and follow it from there.
+    """Put everything saved of a source before a position, and follow the source from there.
 
     ``server`` has the position, and its anchor event is known. Raises DatabaseUnavailableError and
     FencedError.
@@ -237,7 +234,7 @@ async def begin_at(
 async def _is_other_node(
     setup: SourceSetup, checkpoint: Checkpoint, server: ServerIdentity, upstream: Connection
 ) -> bool:
-    """Whether another node with the same `server_id` answers (Galera).
+    """Return whether another node with the same `server_id` answers (Galera).
 
     Raises FatalError if the binlog is not the one that was read.
     """
@@ -245,7 +242,7 @@ async def _is_other_node(
         return False
     if not server.server_uuid:
         with suppress(MySQLError):
-            # A node of a cluster then shows what all nodes had when it was asked.
+            # The node then shows the state that all nodes had at the time of the request.
             await upstream.fetch("SET SESSION wsrep_sync_wait = 1")
     executed = "" if server.server_uuid else checkpoint.gtid
     find = partial(is_other_node, anchor=checkpoint.anchor, executed=executed)
@@ -255,17 +252,17 @@ async def _is_other_node(
         place = BinlogPosition(checkpoint.file, checkpoint.offset)
         raise source_fault(setup.source, place, error) from error
     except BinlogError:
-        # The reader meets it again, and reports it.
+        # The reader finds this error again, and reports it.
         return False
 
 
 async def _behind(setup: SourceSetup, executed: str, later: Collection[str], mariadb: bool) -> str:
-    """Why a replica can't be gone on with yet."""
+    """Return why the task can't continue with a replica yet."""
     with closing(Connection(setup.address)) as upstream:
         try:
             has = await shortfall(upstream, executed, later, mariadb=mariadb)
         except MySQLError:
-            # The next run meets it again, and tells.
+            # The next run finds this error again, and reports it.
             return ""
     if not has.coming:
         return ""
@@ -276,7 +273,7 @@ async def _behind(setup: SourceSetup, executed: str, later: Collection[str], mar
 
 
 class _Move:
-    """One source that another server has taken over."""
+    """A source that another server has taken over."""
 
     def __init__(
         self,
@@ -303,8 +300,11 @@ class _Move:
         )
 
     async def run(self, upstream: Connection) -> Behind | None:
-        """Find all places, then rewrite them; what tells how long to wait before that, if it has
-        not applied all yet."""
+        """Find all positions, then rewrite them.
+
+        If the server has not applied all transactions yet, returns a function for the reason to
+        wait.
+        """
         saved = self._position.key
         self._refuse_other_kind()
         self._refuse_other_names()
@@ -349,7 +349,7 @@ class _Move:
         return None
 
     async def begin_at(self, position: SourcePosition, also: SavedToo) -> None:
-        """Rewrite all places: they are before the position."""
+        """Rewrite all positions, so that they are before this position."""
         last = max(await last_place(self._meta, self._source), self._position.key)
 
         def note(place: Place) -> Place:
@@ -388,7 +388,7 @@ class _Move:
             raise self._failover.in_copy()
 
     def _sets(self, marks: list[MarkedPlace]) -> dict[Place, str]:
-        """By the places of watermarks behind the saved position, the GTID sets executed there."""
+        """Return the GTID sets executed at the watermarks after the saved position, by position."""
         sets: dict[Place, str] = {}
         for mark in sorted(marks, key=lambda mark: mark.gtid):
             sets[mark.place] = mark.gtid
@@ -401,13 +401,13 @@ class _Move:
         return sets
 
     async def _answers(self) -> list[DdlOverride]:
-        """What the operator has answered to statements behind the saved position."""
+        """Return the operator's overrides for statements after the saved position."""
         answers = await DdlOverrideStore(self._meta).load()
         saved = self._position.key
         return [a for a in answers if a.source == self._source and a.key >= saved]
 
     async def _statements(self, marked: set[Place], answers: list[DdlOverride]) -> dict[int, str]:
-        """The GTIDs of the statements behind the saved position that something is saved of."""
+        """Return the GTIDs of the statements after the saved position that saved data names."""
         saved = self._position.key
         known = await StatementGtidStore(self._meta).load(self._source)
         named = await named_places(self._meta, self._source, saved)
@@ -506,7 +506,7 @@ class _Move:
                 )
 
     async def _entries(self, exact: Move, near: Move) -> list[_Text]:
-        """The saved entries of targets that name places of the source, moved."""
+        """Return the moved texts of targets' entries that name positions of the source."""
         rows = await self._meta.connection.fetch(
             "SELECT target_schema, target_table, version, entry"
             f" FROM {self._meta.table(DDL_TABLE)} WHERE entry <> '' AND state = 'done'"
@@ -523,7 +523,7 @@ class _Move:
         return found
 
     async def _texts(self, move: Move, back: Move) -> tuple[list[_Text], list[_Text]]:
-        """The states of groups and the decisions that name places of the source, moved."""
+        """Return the moved texts of the groups and decisions that name positions of the source."""
         fetch = self._meta.connection.fetch
         groups = await fetch(
             "SELECT source, target_schema, target_table, state"
@@ -546,8 +546,10 @@ class _Move:
 def _moved(
     override: DdlOverride, moves: FailoverPositions, now: BinlogPosition
 ) -> DdlOverride | None:
-    """An override where its statement stands in the new binlog, in which the saved position is
-    ``now``; None where that is not known."""
+    """Return an override at its statement's position in the new binlog; None if unknown.
+
+    ``now``: the saved position there.
+    """
     try:
         key = moves.key(override.key)
     except UnknownPlaceError:
@@ -561,22 +563,22 @@ _Text = tuple[tuple[object, ...], str]
 
 
 Move = Callable[[Place], Place]
-"""From a place in the former binlog to that in the new one."""
+"""Maps a position in the former binlog to the new one."""
 
 
 def moved_group(text: str, move: Move) -> str:
-    """The state of a group of the source, with its places in the new binlog."""
+    """Return the state of a group of the source, with its positions in the new binlog."""
     state = load_group(text)
     members = ((name, replace(state, since=move(state.since))) for name, state in state.members)
     return dump_group(replace(state, members=tuple(members)))
 
 
 def moved_decision(text: str, source: str, owner: str, move: Move, back: Move) -> str:
-    """A decision with a cutover of the source, whose ``owner`` may be another one.
+    """Return a decision with a moved cutover of the source; its ``owner`` may be another source.
 
-    ``back`` is for a cutover at a row, of whose transaction nothing is known: it moves to the last
-    statement before it, or to the saved position. Unless it is forced, its members have had the
-    item since then: the last to get it did so by a statement. So it means the same there.
+    ``back`` moves a cutover at a row of an unknown transaction to the last statement before it, or
+    to the saved position. This means the same: unless the cutover is forced, its members have had
+    the item since then, because the last one got it by a statement.
     """
     decision = load_decision(text)
 

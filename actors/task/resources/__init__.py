@@ -1,3 +1,1 @@
-"""What the actors of one run share: connections to the target, the lease, Spark, who is
-unavailable.
-"""
+"""The shared resources of one run's actors: connections, the lease, Spark, unavailable sources."""

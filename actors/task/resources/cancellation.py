@@ -1,4 +1,4 @@
-"""Work of a start that is given up as soon as the operator wants something else."""
+"""Work of a start that is cancelled as soon as the operator requests something else."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ T = TypeVarTuple("T")
 async def done_unless(
     wished: anyio.Event, work: Callable[[*T], Awaitable[object]], *arguments: *T
 ) -> bool:
-    """Do the work, or cancel it where ``wished`` is set before its end; whether it is done.
+    """Do the work, but cancel it if ``wished`` is set before its end; return whether it is done.
 
-    For what a killed process may leave undone, too. Raises what the work raises.
+    Only for work that a killed process may leave unfinished, too. Raises the work's errors.
     """
     done = False
     failure: Exception | None = None

@@ -1,4 +1,4 @@
-"""Keeping the lease of a task: taken before its first run, renewed, given back in the end."""
+"""The lease of a task: taken before its first run, renewed, and given back in the end."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from replicator.mysql.connection.asyncio_connection import (
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 
 RENEW_SECONDS = LEASE_SECONDS / 3
-"""Between two renewals: two may fail."""
+"""The seconds between two renewals; two may fail."""
 
 LOOK_SECONDS = 2.0
-"""Between two looks at a lease that another process has."""
+"""The seconds between two reads of a lease that another process has."""
 
 PATIENCE = 10.0
-"""Seconds that a renewal may take."""
+"""The seconds that a renewal may take."""
 
 
 class LeaseKeeper:
-    """Takes, renews and gives back ``lease``, over a connection of its own."""
+    """Takes, renews and gives back ``lease``, over its own connection."""
 
     def __init__(self, address: DatabaseAddress, schema: str, task: str, lease: Lease) -> None:
         self.lost: LeaseLostError | None = None
@@ -52,16 +52,16 @@ class LeaseKeeper:
         self._log = structlog.get_logger()
 
     def use(self, address: DatabaseAddress) -> None:
-        """Log in by another address from the next connection on."""
+        """Use another address from the next connection on."""
         self._connection.address = address
 
     async def take(self, stop: anyio.Event, *, forgetting: bool = False) -> bool:
-        """Take the lease, waiting for one of a process that may be gone; False on ``stop``.
+        """Take the lease, and wait if its process may be gone; return False on ``stop``.
 
-        ``forgetting``: what is saved is to be dropped, whatever it is. Raises LeaseHeldError where
-        the other process lives, LeaseLostError where it has taken over from this one,
-        DatabaseUnavailableError, and FatalError where the target refuses, or the meta tables are
-        not whole.
+        ``forgetting``: the saved state is to be dropped, complete or not. Raises LeaseHeldError if
+        the other process lives, LeaseLostError if it has taken over from this one,
+        DatabaseUnavailableError, and FatalError if the target refuses, or the meta tables are
+        incomplete.
         """
         try:
             await self._refuse_cluster()
@@ -70,15 +70,15 @@ class LeaseKeeper:
             raise refusal(self._connection.address, error, source=None) from error
 
     async def stand_by(self, stop: anyio.Event, tell: Callable[[LeaseState], None]) -> bool:
-        """Take the lease as soon as no other process has it; False on ``stop``.
+        """Take the lease as soon as no other process has it; return False on ``stop``.
 
-        ``tell`` gets the other process's lease, again and again. Raises what `take` raises, but for
+        ``tell`` is called repeatedly with the other process's lease. Raises as `take`, except
         LeaseHeldError.
         """
         while not stop.is_set():
             state = await self._held_elsewhere()
             if state is None:
-                # Another one that stands by may be faster.
+                # Another standby may be faster.
                 with suppress(LeaseHeldError):
                     return await self.take(stop)
                 continue
@@ -88,7 +88,7 @@ class LeaseKeeper:
         return False
 
     async def _held_elsewhere(self) -> LeaseState | None:
-        """Whose the lease is; read without a lock, which would hold up its holder."""
+        """Read the other process's lease without a lock, which would delay its holder."""
         try:
             return await self._lease.found(self._connection)
         except MySQLError as error:
@@ -97,7 +97,7 @@ class LeaseKeeper:
             raise refusal(self._connection.address, error, source=None) from error
 
     async def _refuse_cluster(self) -> None:
-        """Raise FatalError if the target's cluster would not get what the task writes."""
+        """Raise FatalError if the target's cluster would not receive the task's writes."""
         found = await unwritable_cluster(self._connection)
         if not found:
             return
@@ -109,9 +109,10 @@ class LeaseKeeper:
         )
 
     async def _begin(self, *, forgetting: bool) -> None:
-        """Begin a run; the tables are made only where that needs them.
+        """Begin a run; create the tables only if they are missing.
 
-        Another process that has the lease is met before that: it may be about to remove them.
+        First of all this finds another process with the lease, which may be about to remove the
+        tables.
         """
         try:
             await self._lease.begin(self._connection)
@@ -149,12 +150,12 @@ class LeaseKeeper:
         return False
 
     async def keep(self) -> None:
-        """Renew the lease until another process has it, which ``lost`` tells then."""
+        """Renew the lease until another process has it; ``lost`` is its error then."""
         await self._taken.wait()
         while self.lost is None:
             await anyio.sleep(RENEW_SECONDS)
-            # What is wrong with the target, the runs tell. Nobody else can take the lease there
-            # while it is away.
+            # The runs report errors of the target. While it is unavailable, nobody else can take
+            # the lease.
             with suppress(DatabaseUnavailableError, MySQLError), anyio.move_on_after(PATIENCE):
                 try:
                     await self._lease.renew(self._connection)
@@ -162,16 +163,16 @@ class LeaseKeeper:
                     self.lost = error
 
     async def release(self) -> None:
-        """Give the lease back, so that another host need not wait for its end."""
+        """Give the lease back, so that another host need not wait until it expires."""
         if self._taken.is_set():
-            # It runs out by itself.
+            # Otherwise it expires.
             with suppress(DatabaseUnavailableError, MySQLError):
                 await self._lease.release(self._connection)
         self._connection.close()
 
 
 def lease_lost(error: LeaseLostError) -> FatalError:
-    """What it means that another process has the lease: this one ends."""
+    """Return the fault that another process has the lease, which ends this one."""
     return FatalError(
         "task.lease-lost",
         f"{error}. This process has written nothing since then, and runs the task no longer",

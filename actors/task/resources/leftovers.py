@@ -1,6 +1,6 @@
-"""What an earlier task has left in the meta tables, where no start may go on from it.
+"""Saved state of an earlier task in the meta tables from which no start may continue.
 
-Each of these would look like a task that runs and has caught up, with rows missing.
+Such a task would seem to run and to be up to date, but with missing rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from replicator.downstream.meta.all_tables import (
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 
 _SHOWN = 11
-"""How many names a message has: all meta tables."""
+"""The number of names in a message."""
 
 _RESTORE = (
     "to go on where the task was: restore all of its meta tables and all of its targets from one"
@@ -38,10 +38,9 @@ _REMEDIES = (f"to start over: {START_OVER}", f"{_RESTORE}, then `replicator resu
 
 
 async def refuse_incomplete(connection: Connection, meta_schema: str, task: str) -> None:
-    """Raise FatalError where some of the meta tables are missing, and others are not empty, or
-    where tables of their names are other ones.
+    """Raise FatalError if the meta tables are incomplete but not empty, or are not the task's.
 
-    To be asked before missing ones are made.
+    Call this before missing tables are created.
     """
     others = await other_tables(connection, meta_schema, task)
     if others:
@@ -64,7 +63,7 @@ async def refuse_incomplete(connection: Connection, meta_schema: str, task: str)
 
 
 async def refuse_leftovers(connection: Connection, task: Task) -> None:
-    """Raise FatalError where the meta tables are not whole, or are those of another task.
+    """Raise FatalError if the meta tables are incomplete, or belong to another task.
 
     Raises DatabaseUnavailableError and the server's error, too.
     """
@@ -79,10 +78,10 @@ async def refuse_leftovers(connection: Connection, task: Task) -> None:
 
 
 async def forget_saved(task: Task) -> None:
-    """Drop what is saved of a task, of which this process has the lease, and start with nothing.
+    """Drop the saved state of a task whose lease this process has, and start from nothing.
 
-    Raises FatalError (also if what is saved is still needed, or rows would be written again),
-    DatabaseUnavailableError.
+    Raises DatabaseUnavailableError, and FatalError, also if the state is still needed, or rows
+    would be written again.
     """
     async with _target_of(task) as target:
         await refuse_needed(target, task)
@@ -92,7 +91,7 @@ async def forget_saved(task: Task) -> None:
 
 
 async def refuse_removed(task: Task) -> None:
-    """Raise FatalError where the meta tables that this process had are gone, all of them."""
+    """Raise FatalError if all meta tables that this process had are gone."""
     async with _target_of(task) as target:
         found = await leftovers(target, task.meta_schema, task.name)
     if not found.gone:
@@ -110,7 +109,7 @@ async def refuse_removed(task: Task) -> None:
 
 
 async def cause_of(error: FatalError, task: Task) -> FatalError:
-    """Return the fault that the meta tables are gone, if another one comes from that."""
+    """Return the fault that the meta tables are gone if it is the cause of another one."""
     if error.recovery is not Recovery.BY_OPERATOR:
         return error
     try:
@@ -134,7 +133,7 @@ async def _target_of(task: Task) -> AsyncIterator[Connection]:
 def source_leftovers(
     meta_schema: str, task: str, sources: Collection[str], saved: SavedSources
 ) -> FatalError | None:
-    """What forbids to start ``sources`` from what is saved of sources; None: nothing."""
+    """Return the fault that forbids starting ``sources`` from the saved state, or None."""
     where = f"the meta-schema {meta_schema} of the target"
     lost = saved.copied - saved.followed
     if lost:

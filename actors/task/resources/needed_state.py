@@ -1,7 +1,7 @@
 """Saved state that a removal must not forget: without it, rows would be lost, deleted or doubled.
 
-It says which rows wait, which keys two shards have, and up to where rows are on the targets. A copy
-into an empty target replaces it.
+It holds the shards whose rows wait, the keys of two shards, and the positions up to which rows are
+on the targets. A copy into an empty target replaces it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from replicator.mysql.names import TableName
 from replicator.watermark import NOTHING_APPLIED, boundary
 
 _SHOWN = 5
-"""How many shards or targets a sentence names."""
+"""The shards or targets that a sentence names."""
 
 
 async def refuse_needed(connection: Connection, task: Task) -> None:
-    """Raise FatalError if what is saved of a task is still needed.
+    """Raise FatalError if the saved state of a task is still needed.
 
     Raises DatabaseUnavailableError and the server's error, too.
     """
@@ -100,7 +100,7 @@ def _task_states(saved: SavedState) -> Iterator[str]:
 
 
 async def _repeated_rows(connection: Connection, task: Task, saved: SavedState) -> list[str]:
-    """By source, that the task file's start is before rows that are on a target."""
+    """Return, by source, that the task file's start is before rows that are on a target."""
     table = WATERMARK_TABLE.qualified(task.meta_schema, task.name)
     positions = {source.source: source.position for source in saved.sources}
     found = []
@@ -123,10 +123,10 @@ async def _repeated_rows(connection: Connection, task: Task, saved: SavedState) 
 
 
 def repeated_targets(start: Meta, applied: SavedWatermarks) -> list[TableName]:
-    """The targets with rows that come again from this start of a source.
+    """Return the targets whose rows are read again from this start of a source.
 
-    A GTID set or a time is not compared: these are all targets then that are ahead of what is saved
-    of the source, as after a kill.
+    A GTID set or a time can't be compared: then these are all targets ahead of the source's saved
+    position, as after a kill.
     """
     if not start.binlog_name:
         low = applied.low

@@ -1,4 +1,4 @@
-"""What the actors of one run of a task share: sessions with the target, what is known of tables."""
+"""The resources shared by the actors of one run: sessions with the target, and known tables."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ from replicator.schema.scratch.scratch_table import ScratchTable
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What the actors of one generation share.
+    """The resources shared by the actors of one generation.
 
-    ``sessions`` execute DDL on the target; the ``tracker`` has its own.
-    ``blocked``: the parts of the task that are not to go on, sources that are away among them, and
-    targets that are copied in the background.
+    Attributes:
+        sessions: execute DDL on the target; the ``tracker`` has its own.
+        blocked: the parts of the task that do not continue, including unavailable sources, and
+            targets that are copied in the background.
     """
 
     task: Task
@@ -47,16 +48,18 @@ class Resources:
 
     @property
     def ddl(self) -> Connection:
-        """The connection to the target for what concerns DDL."""
+        """The connection to the target for DDL."""
         return self.sessions.connection
 
     def goes_on_without(self, targets: Collection[TableName]) -> bool:
-        """Whether there are targets besides these that go on."""
+        """Return whether other targets than these continue."""
         return bool(self.registry.targets_in_use - self.blocked.targets - set(targets))
 
     def has_others(self, targets: Collection[TableName]) -> bool:
-        """Whether there are targets besides these, also such as do not go on now: one that is
-        released begins a new run, for which what is under way is waited for."""
+        """Return whether there are other targets than these, even blocked ones.
+
+        The release of a blocked target begins a new run, which waits for running work.
+        """
         return bool(self.registry.targets_in_use - set(targets))
 
 
@@ -68,9 +71,9 @@ async def resources_of(
     blocked: Parts,
     learned: LearnedStructures,
 ) -> AsyncIterator[Resources]:
-    """The resources of a new generation; closed in the end.
+    """Open the resources of a new generation, and close them in the end.
 
-    ``learned``: by the generations before. Raises DatabaseUnavailableError.
+    ``learned``: structures learned by earlier generations. Raises DatabaseUnavailableError.
     """
     address = address_of(task.target_database)
     meta, sessions = Connection(address), StatementSessions(Connection(address))

@@ -1,6 +1,6 @@
-"""Spark, as a task has it: started when it is first needed, and anew when it was lost.
+"""A task's Spark: started when it is first needed, and restarted when it was lost.
 
-Something slow that is opened in a thread, and that nobody has to wait for in the end.
+Spark starts slowly, so it is opened in a thread for which no ending process waits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Opening(Generic[T]):
-    """Calls ``work`` in a thread of its own; a process that ends does not wait for it."""
+    """Calls ``work`` in its own thread; an ending process does not wait for it."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
@@ -40,15 +40,15 @@ class Opening(Generic[T]):
 
     @property
     def done(self) -> bool:
-        """Whether it is opened, or has failed."""
+        """Whether the work is done, or has failed."""
         return self._future.done()
 
     async def done_unless(self, wished: anyio.Event) -> bool:
-        """Wait until it is done, or ``wished`` is set; whether it is done."""
+        """Wait until the work is done, or ``wished`` is set; return whether it is done."""
         return await done_unless(wished, self._wait) or self.done
 
     def result(self) -> T:
-        """What was opened; blocks until it is done. Raises what ``work`` has raised."""
+        """Return the result; blocks until the work is done. Raises the work's error."""
         return self._future.result()
 
     async def _wait(self) -> None:
@@ -71,18 +71,20 @@ class Opening(Generic[T]):
 
 
 SWITCH_SECONDS = 0.0005
-"""How long a thread that computes may keep others waiting while Spark starts."""
+"""How long a thread that computes may keep others waiting while Spark starts, in seconds."""
 
 _SPARK_FAILED = (PySparkException, Py4JError, OSError)
-"""What is raised where Spark does not start."""
+"""The errors of a start of Spark."""
 
 
 class TaskSpark:
-    """At most one application at a time. One that does not start is a fault of the settings the
-    first time, and something that passes later."""
+    """Has at most one application at a time.
+
+    A failed start is a fault of the settings the first time, and a temporary failure later.
+    """
 
     def __init__(self, task: Task, java: StartedJava | None = None) -> None:
-        """``java`` was started for it, where Spark is one of this host."""
+        """``java``: a JVM started for a Spark of this host."""
         self._task = task
         self._java = java
         self._context: SparkContext | None = None
@@ -91,33 +93,33 @@ class TaskSpark:
         self._opening: Opening[SparkContext] | None = None
 
     def begin(self) -> None:
-        """Start a Spark of this host in a thread, which nobody waits for yet.
+        """Start a Spark of this host in a thread, for which nobody waits yet.
 
-        That of a cluster starts when it is asked for: before, its master is looked for.
+        The Spark of a cluster starts on request, after its master was found.
         """
         if is_local(self._task.spark.master):
             self._begun = Opening(self._open_busy)
 
     async def warm_up(self, wished: anyio.Event) -> bool:
-        """Wait until a Spark of this host has started, or ``wished`` is set; whether it has.
+        """Wait until a Spark of this host has started, or ``wished`` is set; return whether it has.
 
-        An application on a cluster would keep executors that nobody uses: it is left alone.
-        Raises what `context` does.
+        An application on a cluster is not started, because it would keep unused executors. Raises
+        as `context`.
         """
         if not is_local(self._task.spark.master):
             return True
         return await self.context_unless(wished) is not None
 
     async def context(self) -> SparkContext:
-        """The application, started if there is none. Raises FatalError, TransientError."""
+        """Return the application, started if there is none. Raises FatalError, TransientError."""
         context = await self.context_unless(anyio.Event())
         assert context is not None
         return context
 
     async def context_unless(self, wished: anyio.Event) -> SparkContext | None:
-        """The application as `context` gives it, or None as soon as ``wished`` is set.
+        """Return the application as `context` does, or None as soon as ``wished`` is set.
 
-        Starting it goes on then, and is what the next call waits for.
+        The start then continues, and the next call waits for it.
         """
         if self._context is None:
             opening = self._opening = self._opening or Opening(self._open_ready)
@@ -129,7 +131,7 @@ class TaskSpark:
         return self._context
 
     async def close(self) -> None:
-        """End Spark, if it runs; not one that is just starting: it ends with the process."""
+        """End Spark if it runs; a Spark that is just starting ends with the process."""
         context, self._context = self._context, None
         for opening in (self._begun, self._opening):
             if context is None and opening is not None and opening.done:
@@ -145,8 +147,8 @@ class TaskSpark:
         return spark_context(spark.master, spark.conf, self._task.name, java)
 
     def _open_busy(self) -> SparkContext:
-        # Spark is started by hundreds of questions and answers. Meanwhile others load modules: of
-        # the interpreter's lock they let go after this long only, and Java would wait as often.
+        # The start of Spark takes hundreds of requests and answers. Other threads load modules
+        # meanwhile: without this, Java would wait for the interpreter's lock as often.
         usual = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_SECONDS)
         try:

@@ -1,5 +1,4 @@
-"""The sources whose servers do not answer, or are replicas that are behind: a task goes on without
-them until they do, or have caught up."""
+"""Sources without an answer, or with a lagging replica: a task continues without them for now."""
 
 from __future__ import annotations
 
@@ -18,22 +17,25 @@ from replicator.mysql.connection.asyncio_connection import (
 )
 
 LOOK_SECONDS = 2.0
-"""Seconds between two looks whether a source answers again."""
+"""The seconds between two checks whether a source answers again."""
 
 LONGEST_PAUSE = 60.0
-"""Seconds, at most, until a source that did not get through a start is tried again. Each try is a
-start of the task, which the others have to wait for."""
+"""The longest pause in seconds before a source that failed during a start is tried again.
+
+Each attempt is a start of the task, for which the other sources wait.
+"""
 
 Behind = Callable[[], Awaitable[str]]
-"""Tells why a server that answers can't be gone on with yet; empty once it can. Raises
-DatabaseUnavailableError."""
+"""Returns why the task can't yet continue with an answering server, or an empty text.
+
+Raises DatabaseUnavailableError.
+"""
 
 
 class UnavailableSources:
-    """The sources at these addresses that are known to be away, each with the reason.
+    """The sources at these addresses that are known to be unavailable, each with the reason.
 
-    A source that goes away while it is read is not one of them: its reader connects again by
-    itself.
+    A source that becomes unavailable while it is read is not included: its reader reconnects.
     """
 
     def __init__(self, addresses: Mapping[str, DatabaseAddress]) -> None:
@@ -44,10 +46,10 @@ class UnavailableSources:
         self._log = structlog.get_logger()
 
     async def look(self, sources: Iterable[str]) -> set[str]:
-        """Try to log in at sources, all at the same time; those of them that let us in.
+        """Try to log in at sources in parallel; return the sources with a successful login.
 
-        Who does not answer is away from then on, and who does is not, unless it is behind. A login
-        that is refused is an answer.
+        A source becomes unavailable if it does not answer, and available if it answers and does not
+        lag. A refused login is an answer.
         """
         admitted: set[str] = set()
 
@@ -73,14 +75,14 @@ class UnavailableSources:
         return admitted
 
     def wait_for(self, behind: Mapping[str, Behind]) -> None:
-        """Take these sources for away from the next look on, until they are behind no more."""
+        """Treat these sources as unavailable from the next check on, until they have caught up."""
         self._behind |= behind
 
     def leave_out(self, error: DatabaseUnavailableError) -> bool:
-        """Take a source for away that was lost, or not understood, while the task began.
+        """Treat a source as unavailable that was lost, or not understood, while the task began.
 
-        It lets us in, so it is tried again after a pause, which is longer each time. False where
-        the error is not one of a source's server.
+        It accepts the login, so it is tried again after a pause that grows each time. Returns False
+        if the error is not one of a source's server.
         """
         found = [s for s, address in self._addresses.items() if str(address) == error.server]
         for source in found:
@@ -97,7 +99,7 @@ class UnavailableSources:
         self.reasons[source] = reason
 
     async def one_is_back(self) -> None:
-        """Wait until one of them answers."""
+        """Wait until one of the sources answers."""
         while True:
             await anyio.sleep(LOOK_SECONDS)
             before = set(self.reasons)
@@ -106,14 +108,14 @@ class UnavailableSources:
                 return
 
     def forget(self, sources: Iterable[str]) -> None:
-        """It is not known of these whether they are away."""
+        """Forget whether these sources are unavailable."""
         for source in sources:
             self.reasons.pop(source, None)
             self._behind.pop(source, None)
             self._pauses.pop(source, None)
 
     def waited_for(self) -> DatabaseUnavailableError:
-        """The error that nothing can be done without them."""
+        """Return the error that nothing can be done without the sources."""
         return DatabaseUnavailableError("; ".join(self.reasons.values()))
 
 
@@ -122,7 +124,7 @@ async def _paused(until: float, reason: str) -> str:
 
 
 async def lets_in(address: DatabaseAddress) -> bool:
-    """Whether a server takes the login. Raises DatabaseUnavailableError when it is away."""
+    """Return whether a server accepts the login. Raises DatabaseUnavailableError."""
     connection = Connection(address)
     try:
         await connection.fetch("SELECT 1")

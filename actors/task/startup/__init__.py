@@ -1,1 +1,1 @@
-"""The start of a run: checks, the lease, where each source goes on from, what has changed."""
+"""The start of a run: checks, the lease, the position of each source, changes of the task file."""

@@ -1,8 +1,8 @@
 """Tables that existed before the task followed them: they become shards, copied in the background.
 
 The routes or the block-allow-list did not select such a table before, or the account could not see
-it. It is saved as a shard none of whose rows are copied, with the structure that it has: its copy
-is like that of any other deferred shard (`actors.copying.deferred_copies`).
+it. It is saved with its structure as a shard without copied rows, and copied like any other
+deferred shard (`actors.copying.deferred_copies`).
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ async def add_tables(
 ) -> None:
     """Save these tables of a copied source, each with its target, as shards to be copied.
 
-    Leaves out tables whose structure at ``start`` is not certain, tables of targets with an open
-    schema change, and tables whose target has rows that no key could tell from theirs, or rows of
-    theirs: they were followed before.
+    Leaves out tables whose structure at ``start`` is not certain, and tables of targets with an
+    open schema change, with the table's own rows from an earlier time, or with rows that no key
+    could distinguish from the table's.
 
-    Raises TablesAddedError if any were saved; FatalError, TransientError,
-    DatabaseUnavailableError or the server's error.
+    Raises TablesAddedError if any were saved; FatalError, TransientError, DatabaseUnavailableError
+    or the server's error.
     """
     copies = await CopyStore(meta).copies()
     checkpoint = await meta.load(setup.source)
@@ -98,9 +98,9 @@ async def _without_others_rows(
     tables: Mapping[TableName, TableName],
     owners: Mapping[TableName, SavedOwners],
 ) -> dict[TableName, TableName]:
-    """Leave out tables of targets without a key that have rows which the task has not written.
+    """Leave out tables whose target has no key, and has rows that the task has not written.
 
-    Rows that others have written to targets with a key are noted, as at a first copy.
+    For targets with a key, such rows are recorded, as at a first copy.
     """
     filled: set[TableName] = set()
     refused: set[TableName] = set()
@@ -121,13 +121,13 @@ def with_tables(
     targets: Iterable[TableName],
     first: Mapping[TableName, GroupState[TableName]],
 ) -> Checkpoint:
-    """Return the checkpoint with more shards, none of whose rows are copied.
+    """Return the checkpoint with more shards, without copied rows.
 
     Args:
         tables: the shards, each with its target and its structure.
         targets: the targets that can get shards.
-        first: the groups that these shards would form by themselves, by target; empty if groups
-            start without a state.
+        first: the groups that these shards would form alone, by target; empty if groups start
+            without a state.
     """
     states = {name: load_group(text) for name, text in checkpoint.groups}
     allowed, records = set(targets), list(checkpoint.members)

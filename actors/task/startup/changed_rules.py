@@ -1,10 +1,10 @@
-"""Rules of the task file that changed between two runs, and what the operator wants done about it.
+"""Rules of the task file that changed between two runs, and the operator's choice about the rows.
 
-Routes and the block-allow-list decide which target a shard goes to; column-mappings and
-`extract-…` which values its rows have there; expression filters which of its rows are there. What
-is on the target was written by the rules that are saved, and new rules do not change it by
-themselves. So a task does not go on under other rules until the operator has said what becomes of
-those rows. Event filters decide which changes arrive: other ones are only logged.
+Routes and the block-allow-list decide a shard's target; column-mappings and `extract-…` the values
+of its rows there; expression filters which of its rows are there. The rows on the target were
+written by the saved rules, and new rules do not change them. So a task only continues with other
+rules if the operator has decided about those rows. Event filters decide which changes arrive: their
+changes are only logged.
 """
 
 from __future__ import annotations
@@ -33,25 +33,28 @@ from replicator.schema.registry.registry import CopyState
 _SHOWN = 5
 """How many shards a message names."""
 
-# A task that this fault blocks reads its file again, too, without a restart.
+# A task that this fault blocks also reads its file again, without a restart.
 _RESTORE = "restore the former rules in the task file, then `replicator reload TASK.yaml`"
 _KEEP = "`replicator reload TASK.yaml --on-changed-rules keep`"
 _AGAIN = "`replicator reload TASK.yaml --on-changed-rules recopy`"
 
 _NOT_THERE = frozenset({CopyState.LEFT_OUT, CopyState.RECOPY})
-"""The states of shards of which the target has no rows yet, so none by former rules."""
+"""The states of shards without rows on the target, so without rows by former rules."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedRules:
-    """The shards of one source for which rules have changed, each with what they said and say.
+    """The shards of one source for which rules have changed, each with the former and the new rule.
 
-    ``moves`` go to another target, or to none; of the others ``columns``: other values in columns,
-    ``rows``: other rows on the target, ``events``: other changes are left out, ``statements``:
-    others may be. ``targets`` hold rows that the present rules would have elsewhere, otherwise or
-    not at all.
+    Attributes:
+        moves: shards that go to another target, or to none.
+        columns: other shards whose columns get other values.
+        rows: other shards with a changed choice of rows for the target.
+        events: other shards with a changed choice of omitted changes.
+        statements: other shards with a possibly changed choice of statements.
+        targets: targets with rows that the present rules place or fill differently, or omit.
     """
 
     moves: tuple[Move, ...]
@@ -69,11 +72,10 @@ async def accept_rules(
     *,
     copies: bool,
 ) -> None:
-    """Compare the rules of each source with those that are saved, and save them.
+    """Compare the rules of each source with the saved ones, and save them.
 
-    ``copies``: the task copies, and so can copy a target again. Raises FatalError where the rows
-    that are on a target are not those that the present rules would put there, unless ``answer``
-    says what is to become of them.
+    ``copies``: the task copies, and so can copy a target again. Raises FatalError if the present
+    rules would have other rows on a target, unless ``answer`` decides about the present ones.
     """
     store = RuleTextStore(meta)
     saved = await store.load()
@@ -115,14 +117,14 @@ async def accept_rules(
         for source, changed in concerned.items():
             for move in changed.moves:
                 log.info("member.moved", source=source, move=str(move))
-    # Only when nothing is refused: until then, all is compared with what rows were written by.
+    # Only if nothing is refused: until then, rules are compared with the rules of the written rows.
     for source, text in texts.items():
         if saved.get(source) != text:
             await store.put(source, text)
 
 
 async def _leave(changed: ChangedRules, checkpoint: Checkpoint, meta: MetaStore) -> None:
-    """Save that shards leave their targets; after a crash, once more."""
+    """Save that shards leave their targets; repeated after a crash."""
     leaving: dict[TableName, list[Member]] = {}
     for move in changed.moves:
         leaving.setdefault(move.record.target, []).append(move.record.member)
@@ -131,7 +133,7 @@ async def _leave(changed: ChangedRules, checkpoint: Checkpoint, meta: MetaStore)
 
 
 def changed_rules(former: RuleSet, setup: SourceSetup, checkpoint: Checkpoint) -> ChangedRules:
-    """What has changed for the shards of a checkpoint."""
+    """Return the changes for the shards of a checkpoint."""
     moves = moves_of(setup, checkpoint)
     targets = {move.record.target for move in moves}
     targets |= {move.to for move in moves if move.to is not None}
@@ -174,9 +176,9 @@ def _moves_any(setup: SourceSetup, destinations: Mapping[TableName, TableName]) 
 async def _changed_members(
     found: Mapping[str, ChangedRules], meta: MetaStore
 ) -> dict[str, tuple[Checkpoint, Checkpoint]]:
-    """By source, the checkpoint as it is and with its shards where they go now.
+    """Return, by source, the saved checkpoint and the one with the shards' present targets.
 
-    Raises FatalError where what was read under the former rules must be finished under them.
+    Raises FatalError if events read under the former rules must be finished under them.
     """
     decided = await DecisionStore(meta).load()
     changes = {}
@@ -195,7 +197,7 @@ async def _recopy(
     changes: dict[str, tuple[Checkpoint, Checkpoint]],
     meta: MetaStore,
 ) -> None:
-    """Have the shards of the targets concerned, at all sources, copied again; in ``changes``."""
+    """Mark all shards of these targets, at all sources, to be copied again; in ``changes``."""
     sources = await meta.sources()
     await _refuse_unfinished(meta, sources)
     targets = {target for changed in found.values() for target in changed.targets}
@@ -217,7 +219,7 @@ async def _recopy(
 
 
 async def _with_retired_rows(meta: MetaStore, targets: Collection[TableName]) -> list[str]:
-    """Return the names of those of these targets that keep rows of retired shards."""
+    """Return the names of the targets among these that keep rows of retired shards."""
     retired = await read_retirements(meta.connection, meta.schema, meta.task)
     return sorted({str(one.target) for one in retired if one.target in targets})
 
@@ -235,7 +237,7 @@ def _remedies_in_place(found: Mapping[str, ChangedRules], task: str) -> list[str
 
 
 async def _refuse_unfinished(meta: MetaStore, sources: Iterable[str]) -> None:
-    """Raise FatalError where a target can't be copied again, as the first copy is not done."""
+    """Raise FatalError if a target can't be copied again because the first copy is not done."""
     copies = await CopyStore(meta).copies()
     unfinished = [s for s in sources if s not in copies or not copies[s].done]
     if not unfinished:

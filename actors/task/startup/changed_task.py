@@ -1,9 +1,9 @@
-"""A task file that has changed since the checkpoint: what is refused, and how members move.
+"""A task file that has changed since the checkpoint: refusals, and members with other targets.
 
-What was saved was decided under the shard-mode and the routes of that time. Another mode counts the
-versions of a target differently, so it can be taken only where nothing is left to count. Under
-other routes, an open schema change would belong to another target, and rows that were applied once
-could be applied again there.
+The saved state depends on the shard-mode and the routes of that time. Another mode counts the
+versions of a target differently, so it can only be accepted if nothing is left to count. Under
+other routes, an open schema change would belong to another target, and rows applied once could be
+applied again there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A member whose route has changed; ``to`` is None where it is no longer replicated."""
+    """A member whose route has changed; ``to`` is None if it is no longer replicated."""
 
     record: MemberRecord
     to: TableName | None
@@ -46,10 +46,10 @@ class Move:
 
 
 async def take_mode(meta: MetaStore) -> None:
-    """Go on with another shard-mode than what is saved was saved with: versions begin anew.
+    """Continue with another shard-mode than the saved one: versions begin again.
 
-    Raises FatalError where something is open, or will be read again, and where the mode needs equal
-    shards that are not.
+    Raises FatalError if anything is open, or will be read again, or if the mode needs equal shards
+    and they differ.
     """
     found = [await meta.load(source) for source in await meta.sources()]
     checkpoints = [c for c in found if c is not None and c.shard_mode != meta.shard_mode]
@@ -103,11 +103,11 @@ def _other_mode(meta: MetaStore, checkpoint: Checkpoint, reason: str) -> FatalEr
 def refuse_missed(
     source: str, checkpoint: Checkpoint | None, decided: Sequence[DecisionRecord]
 ) -> None:
-    """Raise FatalError where a schema change was decided without the source.
+    """Raise FatalError if a schema change was decided without the source.
 
-    It was not in the task file then. After the change, its older rows would be left out. A group
-    that nothing is saved of starts at the version of its target; it is too early for that where
-    the target's next change is decided and not executed yet.
+    The source was not in the task file then, and its older rows would be omitted after the change.
+    A group without a saved state starts at the version of its target; that is too early if the
+    target's next change is decided and not yet executed.
     """
     groups = dict(checkpoint.groups) if checkpoint is not None else {}
     for name, history in histories(decided).items():
@@ -133,7 +133,7 @@ def refuse_missed(
 
 
 def moves_of(setup: SourceSetup, checkpoint: Checkpoint) -> tuple[Move, ...]:
-    """The members of a checkpoint that the routes of the task file send elsewhere."""
+    """Return the members of a checkpoint whose target the task file's routes have changed."""
     found = []
     for record in checkpoint.members:
         name = record.member.name
@@ -147,8 +147,12 @@ def moves_of(setup: SourceSetup, checkpoint: Checkpoint) -> tuple[Move, ...]:
 def refuse_unfinished(
     checkpoint: Checkpoint, what: str, texts: Sequence[str], decided: Iterable[DecisionRecord]
 ) -> None:
-    """Raise FatalError where ``what`` (routes, filters) of a source has changed while something is
-    open there, or will be read again. ``texts``: each change of a member."""
+    """Raise FatalError if a source has open or unread changes while its routes or filters change.
+
+    Args:
+        what: the changed rules, for the message.
+        texts: the change of each member.
+    """
     reason = _open(checkpoint, _versions(decided)) if texts else ""
     if not reason:
         return
@@ -166,9 +170,10 @@ def refuse_unfinished(
 
 
 def moved(checkpoint: Checkpoint, moves: Sequence[Move]) -> Checkpoint:
-    """The checkpoint as it would be if the members had always gone where they go now.
+    """Return the checkpoint as if the members had always had their present targets.
 
-    Only where nothing is open: then each target has one version, and its new members have it, too.
+    Only valid if nothing is open: then each target has one version, and its new members have it,
+    too.
     """
     gone = {move.record.member.name for move in moves}
     states = {name: load_group(text) for name, text in checkpoint.groups}
@@ -191,7 +196,7 @@ def moved(checkpoint: Checkpoint, moves: Sequence[Move]) -> Checkpoint:
 
 
 def _open(checkpoint: Checkpoint, versions: Mapping[TableName, int]) -> str:
-    """What is not finished in a source, as the subject and verb of a sentence; empty: nothing."""
+    """Return the unfinished part of a source, as subject and verb; empty if there is none."""
     if checkpoint.open_items:
         several = checkpoint.open_items > 1
         changes = "schema changes of its shards are" if several else "schema change of a shard is"
@@ -212,7 +217,7 @@ def _open(checkpoint: Checkpoint, versions: Mapping[TableName, int]) -> str:
 
 
 def _versions(decided: Iterable[DecisionRecord]) -> dict[TableName, int]:
-    """The version of each target, counting what is decided and not executed yet."""
+    """Return the version of each target, including decided and unexecuted changes."""
     found: dict[TableName, int] = {}
     for record in decided:
         found[record.target] = max(record.version, found.get(record.target, 0))

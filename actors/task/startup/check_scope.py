@@ -1,4 +1,4 @@
-"""From a task to what `replicator check` looks at: its servers, routes and starting positions."""
+"""The facts about a task for `replicator check`: its servers, routes and starting positions."""
 
 from __future__ import annotations
 
@@ -21,12 +21,10 @@ from replicator.mysql.connection.asyncio_connection import Connection, DatabaseU
 
 
 async def task_to_check(task: Task, *, writes_nothing: bool = False) -> TaskToCheck:
-    """What is to be checked of a task: from its checkpoints where it has some.
+    """Return the facts about a task to be checked, from its checkpoints if it has any.
 
-    ``writes_nothing``: as in `TargetToCheck`.
-
-    Raises RouteError, ExpressionError. A target that can't be reached has no checkpoints; its check
-    says why.
+    ``writes_nothing``: as in `TargetToCheck`. An unreachable target has no checkpoints; its check
+    reports the reason. Raises RouteError, ExpressionError.
     """
     retired: Sequence[Retirement] = ()
     with contextlib.suppress(DatabaseUnavailableError, FatalError):
@@ -62,7 +60,7 @@ async def _checkpoints(task: Task, setups: tuple[SourceSetup, ...]) -> dict[str,
             if checkpoint is not None:
                 found[setup.source] = checkpoint
     except (DatabaseUnavailableError, pymysql.err.MySQLError):
-        # No such schema or table, no access, or no server: the target's checks tell which.
+        # No such schema or table, no access, or no server: the target's checks report which.
         return {}
     finally:
         connection.close()
@@ -89,7 +87,7 @@ def _source(setup: SourceSetup, checkpoint: Checkpoint | None, task: Task) -> So
 
 
 def _allowed(source: str, task: Task) -> tuple[tuple[str, str], ...]:
-    """What the block-allow-list of a source lets pass, as patterns of schema and table."""
+    """Return the schemas and tables that the block-allow-list of a source allows, as patterns."""
     instance = next(i for i in task.mysql_instances if i.source_id == source)
     lists = task.allow_list_of(instance)
     schemas = [(schema, "*") for schema in lists.do_dbs]

@@ -1,4 +1,4 @@
-"""From the full copy to the binlog: what of it was copied already, and what may have been."""
+"""The transition from the full copy to the binlog: events that are, or may be, already copied."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 
 EVERYTHING = 1 << 62
-"""After every place of a binlog."""
+"""A key after all positions of a binlog."""
 
 UNTIL_COPIED = EVERYTHING - 1
-"""After every place, too: that of sources with shards that are copied later, or with targets that
-must be reconciled first."""
+"""Another key after all positions, for sources with deferred shards or unreconciled targets."""
 
 
 async def hand_over(
@@ -29,13 +28,17 @@ async def hand_over(
     *,
     copies_on: bool,
 ) -> dict[str, int]:
-    """By source, the place up to which its binlog is applied in safe mode.
+    """Return, by source, the position's key up to which its binlog is applied in safe mode.
 
-    A chunk is newer than the position that the binlog is read from: what lies between may be on
-    the target already. Where rows are not told apart by a key, the place that the shard was read
-    at goes into the registry. ``always`` names the sources that are in safe mode for ever,
-    ``blocked`` the targets that nothing is written to; ``copies_on``: what is still to be copied
-    will be. Raises FatalError where it would not.
+    A chunk is newer than the position from which the binlog is read, so the target may already have
+    the events between. If no key distinguishes the rows, the registry gets the shard's read
+    position.
+
+    Args:
+        always: sources that are always in safe mode.
+        blocked: targets to which nothing is written.
+        copies_on: whether the rest of the copy will be done; if it is needed and not done, raises
+            FatalError.
     """
     store = CopyStore(meta)
     found = await store.copies()
@@ -67,6 +70,6 @@ async def hand_over(
         for name, later in (await store.later_copies(source)).items():
             number = registry.number(Member(source, name))
             if number is not None and name not in exact:
-                # Its target has what stands before, or it was read behind that.
+                # The target has the events before it, or the shard was read after it.
                 registry.copied(number, later.place)
     return until

@@ -25,7 +25,7 @@ async def start_by_gtid(
 
     From there on the source is read by file and position. None if the position can't be determined:
     the reader reports the reason. Raises FatalError if the set and the binlog before the position
-    are not the same transactions.
+    have different transactions.
     """
     try:
         executed = start.normalised(mariadb=not server.server_uuid)
@@ -56,7 +56,7 @@ async def start_by_gtid(
 
 
 async def _mysql_later(upstream: Connection, executed: str, there: str) -> str:
-    """The transactions of a set that the server has executed, but not before the position."""
+    """Return a set's transactions that the server has executed, but not before the position."""
     rows = await upstream.fetch(
         "SELECT GTID_SUBTRACT(GTID_SUBTRACT(%s, GTID_SUBTRACT(%s, @@GLOBAL.gtid_executed)), %s)",
         (executed, executed, there),
@@ -67,7 +67,7 @@ async def _mysql_later(upstream: Connection, executed: str, there: str) -> str:
 
 
 async def _mariadb_later(_upstream: Connection, executed: str, there: str) -> str:
-    """The last transactions of the domains of a set in which the position has another one."""
+    """Return the set's last transactions in domains where the position has another one."""
     before, named = MariaDBGtids(there), MariaDBGtids(executed)
     return ",".join(
         str(named.newest(domain))

@@ -1,6 +1,6 @@
-"""Whether shards share values of their target's keys: what `replicator check` adds to the checks.
+"""The check of `replicator check` whether shards share values of their target's keys.
 
-A sample is read by this process; all values are compared by a Spark job.
+This process reads a sample; a Spark job compares all values.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from replicator.schema.structure.inspection import available_collations, read_ta
 from replicator.schema.structure.structure import Table
 
 DEFAULT_SAMPLE = 200_000
-"""Values of all targets together that are looked at, unless the operator says otherwise."""
+"""The number of values read from all targets together, unless the operator gives another one."""
 
 FEWEST_VALUES = 2000
-"""Values of each key, at least."""
+"""The fewest values of each key."""
 
 KEYS_AT_ONCE = 4
-"""Keys that are sampled at the same time: connections to each server, at most."""
+"""The keys sampled at the same time, and so the most connections to each server."""
 
 _SIZES = """
 SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES
@@ -65,14 +65,14 @@ WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
 
 @dataclass(frozen=True, slots=True)
 class KeyLook:
-    """How keys are looked at: all values, or about ``size`` of them in all."""
+    """The scope of the check: all values, or a total of about ``size``."""
 
     exact: bool = False
     size: int = DEFAULT_SAMPLE
 
 
 class KeyCheck:
-    """Looks at the keys of a task once."""
+    """Checks the keys of a task once."""
 
     def __init__(self, task: Task, look: KeyLook) -> None:
         self._task = task
@@ -80,7 +80,7 @@ class KeyCheck:
         self._keys: list[KeyFinding] = []
 
     async def run(self) -> list[CheckResult]:
-        """What was found of each key of each target. Raises RouteError."""
+        """Return the findings about each key of each target. Raises RouteError."""
         if {ALL, KEY_COLLISIONS} & set(self._task.ignore_checking_items):
             return []
         found = await task_to_check(self._task)
@@ -157,7 +157,7 @@ class KeyCheck:
 def _compared(
     shards: Sequence[Shard], filters: Mapping[str, ExpressionFilters], unread: list[str]
 ) -> list[ComparedShard]:
-    """The shards as they are read; ``unread`` takes why some can't be."""
+    """Return the readable shards; ``unread`` gets the reasons for the others."""
     found = []
     for shard in shards:
         try:
@@ -185,7 +185,7 @@ def _add(finding: KeyFinding, shards: Sequence[ComparedShard], sizes: Mapping[Me
 
 
 def _parts(reads: Iterable[KeyRead], connections: Mapping[str, int]) -> Iterable[Sequence[KeyRead]]:
-    """The reads dealt out so that each source is read over so many connections at once."""
+    """Divide the reads into parts, so that each source is read over its number of connections."""
     parts: dict[tuple[str, int], list[KeyRead]] = {}
     counts: dict[str, int] = {}
     for read in reads:
@@ -196,7 +196,7 @@ def _parts(reads: Iterable[KeyRead], connections: Mapping[str, int]) -> Iterable
 
 
 async def _sizes(found: TaskToCheck) -> dict[Member, int]:
-    """About how many rows each table has, by what its server says."""
+    """Return the approximate number of rows of each table, from its server's statistics."""
     sizes: dict[Member, int] = {}
     for source in found.sources:
         with closing(Connection(source.address)) as connection:
@@ -210,10 +210,10 @@ async def _sizes(found: TaskToCheck) -> dict[Member, int]:
 async def _target(
     connection: Connection, name: TableName, shards: Sequence[Shard], found: TaskToCheck
 ) -> tuple[Table, str | None] | None:
-    """Return a target, and if it is missing, the statements that create it; None: unreadable.
+    """Return a target, and if it is missing, statements that create it; None if unreadable.
 
-    A missing target is as it would be created like its first shard. The statements are empty if
-    the task can't create it.
+    A missing target has the structure of its first shard. The statements are empty if the task
+    can't create it.
     """
     try:
         table = await read_target(connection, name)

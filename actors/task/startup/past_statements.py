@@ -27,7 +27,7 @@ async def changes_between(
     start: SourcePosition | GtidStart,
     end: BinlogPosition,
 ) -> list[PastChange]:
-    """What statements from ``start`` to ``end`` may have changed of structures, in their order.
+    """Return the possible changes of structures by statements from ``start`` to ``end``, in order.
 
     Raises FatalError, TransientError.
     """
@@ -40,7 +40,7 @@ async def created_between(
     start: SourcePosition | GtidStart,
     end: BinlogPosition,
 ) -> frozenset[TableName]:
-    """The tables that statements from ``start`` to ``end`` create, or give a name.
+    """Return the tables that statements from ``start`` to ``end`` create, or rename to.
 
     Raises FatalError, TransientError.
     """
@@ -65,7 +65,7 @@ async def _between(
 def _unreadable(
     setup: SourceSetup, start: SourcePosition | GtidStart, error: BinlogError
 ) -> FatalError:
-    """The fault of the look ahead: unlike a reader's, it comes before any row was applied."""
+    """Return the fault of this read, which precedes any applied row, unlike a reader's fault."""
     fault = source_fault(setup.source, start, error, by_gtid=setup.use_gtid)
     if fault.event != "source.unreadable":
         return fault

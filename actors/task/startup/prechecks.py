@@ -22,7 +22,7 @@ log = structlog.get_logger()
 
 
 class PrecheckError(Exception):
-    """The task can't run as things are. ``results`` are those of all checks, passed ones too."""
+    """The task can't run at present. ``results`` are those of all checks, even passed ones."""
 
     def __init__(self, results: list[CheckResult]) -> None:
         self.results = results
@@ -32,13 +32,13 @@ class PrecheckError(Exception):
 
 
 _PASSING = (CONNECTION, READ_ONLY)
-"""Checks that a server fails until it is as it was: a task that has run before waits for it."""
+"""The checks that fail temporarily with a server: a task that has run before waits for it."""
 
 
 class Prechecks:
-    """Makes the checks of a task, those of each source once it can be checked.
+    """Makes the checks of a task, and of each source once it can be checked.
 
-    ``former``: the task as this process has read its sources so far.
+    ``former``: the task with which this process has read its sources so far.
     """
 
     def __init__(self, task: Task, away: UnavailableSources, former: Task | None = None) -> None:
@@ -48,15 +48,15 @@ class Prechecks:
         self._passed: set[str] = set()
 
     async def make(self, blocked: Set[str]) -> None:
-        """Check what is not checked yet, but for ``blocked`` sources and those that are away.
+        """Check everything not checked yet, except ``blocked`` and unavailable sources.
 
-        Raises PrecheckError when a check fails, FatalError where it is one of a source that was
-        followed before; DatabaseUnavailableError or TransientError to try again later.
+        A task with a checkpoint has run before: it continues without an unavailable source, and
+        waits for its target, and for a Spark master. If a new task can't reach a source, the task
+        file is probably wrong, so the check fails. The task always waits for the target, which has
+        the checkpoint.
 
-        A task that has a checkpoint has run before: it goes on without a source that is away, and
-        waits for its target, and for a Spark master. A source that cannot be reached by a new
-        task is more likely a mistake in the task file, and a failed check. The target is waited
-        for in any case, since it has the checkpoint.
+        Raises PrecheckError if a check fails, or FatalError for a source that was followed before;
+        DatabaseUnavailableError or TransientError to retry later.
         """
         every = {instance.source_id for instance in self._task.mysql_instances}
         if self._passed and every <= self._passed | blocked | self._away.reasons.keys():
@@ -75,7 +75,7 @@ class Prechecks:
         self._passed |= {source.source_id for source in sources}
 
     def _as_followed(self, source: SourceToCheck) -> SourceToCheck:
-        """Leave it to the reader of a followed source to find its place in the binlog."""
+        """Leave the position in the binlog to the reader of a followed source."""
         start = None if source.followed else source.start
         return replace(source, start=start, read_here=_reader(source) in self._read_here)
 
@@ -97,7 +97,7 @@ class Prechecks:
 
 
 def _reader(source: SourceSetup | SourceToCheck) -> tuple[str, int, int]:
-    """What a source knows a reader by, with the source's address."""
+    """Return the identity of a reader for a source."""
     reads_as = source.replica.server_id if isinstance(source, SourceSetup) else source.server_id
     return source.address.host, source.address.port, reads_as
 

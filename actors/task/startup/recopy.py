@@ -1,4 +1,4 @@
-"""Targets that are copied anew: emptied at a start, before anything is read, or by the operator."""
+"""Targets that are emptied and copied again, at a start or by the operator."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from replicator.schema.registry.registry import CopyState
 from replicator.schema.structure.inspection import read_target
 
 EMPTYING_PATIENCE = 3600.0
-"""Seconds that a target may take to be emptied: InnoDB drops its file."""
+"""The seconds that emptying a target may take: InnoDB drops its file."""
 
 log = structlog.get_logger()
 
 
 def to_recopy(checkpoint: Checkpoint, targets: Collection[TableName]) -> Checkpoint:
-    """A checkpoint with the shards of these targets in the state RECOPY."""
+    """Return a checkpoint with the shards of these targets in the state RECOPY."""
     members = tuple(
         replace(record, copying=CopyState.RECOPY) if record.target in targets else record
         for record in checkpoint.members
@@ -36,10 +36,10 @@ def to_recopy(checkpoint: Checkpoint, targets: Collection[TableName]) -> Checkpo
 
 
 async def recopy_targets(meta: MetaStore, targets: Collection[TableName]) -> None:
-    """Have `empty_targets` empty these, and all their shards copied anew: the operator asks for it.
+    """Mark targets at the operator's request, to be emptied (`empty_targets`) and copied again.
 
-    The full copy of all sources has finished. Raises DatabaseUnavailableError, the server's error,
-    FencedError.
+    The full copy of all sources must have finished. Raises DatabaseUnavailableError, the server's
+    error, FencedError.
     """
     changes = []
     for source in await meta.sources():
@@ -56,12 +56,12 @@ async def recopy_targets(meta: MetaStore, targets: Collection[TableName]) -> Non
 async def empty_targets(
     meta: MetaStore, target: Connection, blocked: Collection[TableName]
 ) -> None:
-    """Empty the targets of members in the state RECOPY; nothing of them is read until copied.
+    """Empty the targets of members in the state RECOPY; the next copy reads these members.
 
-    Whatever is interrupted is done again at the next start: no row reaches such a target before.
-    ``blocked`` ones are left as they are. Raises FatalError, also where a target has rows that the
-    task has not copied, unless the operator has asked for it; DatabaseUnavailableError,
-    FencedError.
+    An interrupted call is repeated at the next start, because no row is written to such a target
+    before. ``blocked`` targets are left alone. Raises DatabaseUnavailableError, FencedError, and
+    FatalError, also if a target has rows that the task has not copied, unless the operator has
+    requested this.
     """
     member = meta.table(MEMBER_TABLE)
     rows = await meta.connection.fetch(
@@ -99,8 +99,7 @@ async def empty_targets(
 
 
 async def _refuse_other_rows(meta: MetaStore, target: Connection, name: TableName) -> None:
-    """Raise FatalError where a target is to be emptied that has more rows than were copied to it,
-    and no operator has asked for that."""
+    """Raise FatalError if a target has more rows than were copied, without a request to empty it."""
     noted, member, chunk = map(meta.table, (COPY_TARGET_TABLE, MEMBER_TABLE, CHUNK_TABLE))
     of_it = "target_schema = %s AND target_table = %s"
     rows = await meta.connection.fetch(
@@ -129,7 +128,7 @@ async def _refuse_other_rows(meta: MetaStore, target: Connection, name: TableNam
 
 
 async def _forget_rows(meta: MetaStore, transaction: Transaction, name: TableName) -> None:
-    """Note that nothing of what a target has was copied: it has no rows, or they may all go."""
+    """Save that no row of a target was copied: it is empty, or all its rows may be deleted."""
     await transaction.fetch(
         f"UPDATE {meta.table(COPY_TARGET_TABLE)} SET key_lost = %s, forgotten_rows = 0"
         " WHERE target_schema = %s AND target_table = %s",
@@ -140,12 +139,12 @@ async def _forget_rows(meta: MetaStore, transaction: Transaction, name: TableNam
 async def copy_emptied(
     meta: MetaStore, target: Connection, blocked: Collection[TableName], *, follow: bool
 ) -> None:
-    """Have all shards of a target copied anew that the operator has emptied during its copy.
+    """Copy all shards of a target again if the operator has emptied it during its copy.
 
-    Rows were copied to it, it has none any more, and some of its shards are still to be copied.
-    The copy would go on with these alone. ``follow``: the binlogs are followed afterwards; if not,
-    a source that was copied is begun once more. ``blocked`` targets are left as they are. Raises
-    FatalError, DatabaseUnavailableError, FencedError.
+    Rows were copied to it, it is empty now, and some of its shards are still to be copied.
+    Otherwise the copy would continue with these only. ``follow``: the binlogs are followed
+    afterwards; if not, a source that was copied is begun again. ``blocked`` targets are left alone.
+    Raises FatalError, DatabaseUnavailableError, FencedError.
     """
     for name in await _half_copied(meta):
         if name in blocked:
@@ -183,9 +182,9 @@ async def copy_emptied(
 
 
 async def _half_copied(meta: MetaStore) -> list[TableName]:
-    """The targets that have, or had, rows of some shards, and miss those of others.
+    """Return the targets that have, or had, rows of some shards, and lack rows of other shards.
 
-    A deferred shard may have had rows there, though none of its chunks are noted any more.
+    A deferred shard may have had rows there, although it has no recorded chunks any more.
     """
     member, chunk = meta.table(MEMBER_TABLE), meta.table(CHUNK_TABLE)
     rows = await meta.connection.fetch(

@@ -1,4 +1,4 @@
-"""Retiring shards between two runs of the actors: their rows stay, and nobody waits for them.
+"""Retiring shards between two runs of the actors: their rows stay, and nothing waits for them.
 
 At that moment nothing is read, and everything read is saved. So it is certain which rows of a shard
 are on the target.
@@ -34,7 +34,7 @@ from replicator.schema.registry.registry import CopyState
 from replicator.sharding.items import GroupState
 
 _KEPT = (DDL_TABLE, MOVED_SHARD_TABLE, ROW_OWNER_TABLE, RETIRED_TABLE)
-"""The meta tables that keep what they have of a retired source: the target still needs it."""
+"""The meta tables that keep a retired source's data, because the target still needs it."""
 
 log = structlog.get_logger()
 
@@ -63,7 +63,7 @@ async def retire_shards(meta: MetaStore, retiring: RetiringShards) -> bool:
 
 
 def unfinished(checkpoint: Checkpoint, going: Iterable[TableName]) -> str:
-    """Why it is not certain that all read rows of these shards are applied; empty if it is."""
+    """Return why it is not certain that all read rows of these shards are applied, if so."""
     low, high = dict(checkpoint.low_watermarks), dict(checkpoint.high_watermarks)
     records = {record.member.name: record for record in checkpoint.members}
     for name in going:
@@ -76,14 +76,14 @@ def unfinished(checkpoint: Checkpoint, going: Iterable[TableName]) -> str:
 
 
 def retired_from(checkpoint: Checkpoint, target: TableName) -> int:
-    """The key of a position: the rows of earlier transactions of a source are on a target."""
+    """Return a position's key: a source's rows of earlier transactions are on the target."""
     watermark = dict(checkpoint.low_watermarks).get(target)
     saved = BinlogPosition(checkpoint.file, checkpoint.offset).key if checkpoint.file else 0
     return max(saved, watermark.transaction + 1 if watermark else 0)
 
 
 def without_members(checkpoint: Checkpoint, gone: Iterable[TableName]) -> Checkpoint:
-    """Return a checkpoint that some members have left."""
+    """Return a checkpoint without these members."""
     names = set(gone)
     members = tuple(r for r in checkpoint.members if r.member.name not in names)
     groups = []
@@ -108,7 +108,7 @@ async def _retire(
         retired.append(Retirement(Member(source, EVERY_SHARD), EVERY_SHARD, place, at))
     mode = SHARD_MODES[meta.shard_mode]
     if mode.lets_shards_leave:
-        # Before the rest: a member that is still there at the next start joins again.
+        # First of all, because a remaining member joins again at the next start.
         for target in sorted({record.target for record in records}):
             await mode.leave(meta, target, [r.member for r in records if r.target == target])
     reach(Failpoint.SHARDS_LEFT)
@@ -128,7 +128,7 @@ async def _retire(
 
 
 async def _forget(meta: MetaStore, transaction: Transaction, source: str) -> None:
-    """Forget how far a source was read, and what is saved of its shards."""
+    """Forget the position of a source and the saved data of its shards."""
     for table in META_TABLES:
         if "source" in table.columns and table not in _KEPT:
             await transaction.fetch(f"DELETE FROM {meta.table(table)} WHERE source = %s", (source,))

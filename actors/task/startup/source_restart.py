@@ -57,7 +57,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class PresentShards:
-    """The shards of a source, as they are at a position of its binlog and were not changed since.
+    """The shards of a source at a position of its binlog, unchanged since.
 
     Attributes:
         tables: the shards with their structures.
@@ -78,7 +78,7 @@ class PresentShards:
 
 
 async def restart_sources(resources: Resources) -> None:
-    """Begin the sources that the operator has asked for at their present positions.
+    """Begin the sources requested by the operator at their present positions.
 
     Raises FatalError if that can't be exact, TransientError and DatabaseUnavailableError.
     """
@@ -92,7 +92,7 @@ async def restart_sources(resources: Resources) -> None:
             try:
                 await _begin_again(setup, meta, checkpoint, upstream)
             except FatalError:
-                # The operator has to ask again.
+                # The operator must request it again.
                 await meta.ask_to_begin_again(source, asked=False)
                 raise
             except MySQLError as error:
@@ -263,14 +263,14 @@ async def _present_shards(
 
 
 def _snapshot_end(address: DatabaseAddress) -> BinlogEnd | None:
-    """A position before which all transactions are visible; None if the server knows none."""
+    """Return a position before which all transactions are visible, if the server knows one."""
     with closing(SourceStream(address)) as stream:
         place = stream.begin_snapshot()
     return BinlogEnd(place.file, place.offset) if place is not None and place.exact else None
 
 
 def _await_writers(address: DatabaseAddress, tables: Iterable[TableName]) -> None:
-    """Wait until other sessions see what the binlog has of these tables."""
+    """Wait until other sessions see all changes of these tables that the binlog has."""
     with closing(SourceStream(address)) as stream:
         for name in tables:
             try:
@@ -282,7 +282,7 @@ def _await_writers(address: DatabaseAddress, tables: Iterable[TableName]) -> Non
 
 
 def not_begun_again(source: str, reason: str, *ways: str) -> FatalError:
-    """The fault that a source can't be begun at its present position."""
+    """Return the fault that a source can't be begun at its present position."""
     return FatalError(
         "source.not-begun-again",
         f"source {source} can't be begun again at its present position: {reason}",

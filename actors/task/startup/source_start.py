@@ -1,4 +1,4 @@
-"""Where a source goes on from: its checkpoint, or the start that the task file names."""
+"""The start position of a source: its checkpoint, or the start in the task file."""
 
 from __future__ import annotations
 
@@ -51,11 +51,13 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class SourceStart:
-    """The state that a source starts from.
+    """The state from which a source starts.
 
-    ``resume`` is the boundary to save until the source has moved on; None where a GTID set is all
-    that is known. ``groups``, ``low_watermarks`` and ``high_watermarks`` (the highest watermark
-    of any bucket): by target. ``first``: nothing is saved of the source, it was never read.
+    Attributes:
+        resume: boundary to save until the source advances; None if only a GTID set is known.
+        groups: by target; so are the watermarks.
+        high_watermarks: the highest watermark of any bucket.
+        first: nothing is saved of the source, it was never read.
     """
 
     read_from: SourcePosition | GtidStart
@@ -70,13 +72,11 @@ class SourceStart:
 async def load_start(
     setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore, blocked: Set[TableName]
 ) -> SourceStart:
-    """The state to start from; members and structures go into the registry.
+    """Return the state to start from, and register members and structures.
 
-    Nothing is written to ``blocked`` targets.
-
-    Raises FatalError where there is none, or where it does not fit the server or the task file: a
-    fault of the whole task before anything is saved of the source, since what its shards share
-    with others is not known then.
+    Nothing is written to ``blocked`` targets. Raises FatalError if there is no start, or it does
+    not fit the server or the task file. If nothing is saved of the source, this is a fault of the
+    whole task, because the targets that its shards share with others are unknown.
     """
     checkpoint = await meta.load(setup.source)
     try:
@@ -129,7 +129,7 @@ async def _load(
 async def _tell(
     setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore, checkpoint: Checkpoint | None
 ) -> None:
-    """Add the operator's declarations; those that the checkpoint already has are forgotten."""
+    """Register the operator's declarations; forget the ones that the checkpoint already has."""
     store = DeclaredStructureStore(meta)
     saved = (
         BinlogPosition(checkpoint.file, checkpoint.offset).key
@@ -138,7 +138,7 @@ async def _tell(
     )
     members = {record.member for record in checkpoint.members} if checkpoint else set()
     for declared in await store.load(setup.source):
-        # Of a table that was not copied it says that it may be followed, until it is a member.
+        # A declaration for a table without a copy allows following it, until it is a member.
         if is_needed(declared, checkpoint, saved) or declared.member not in members:
             registry.declare(declared.member, declared.since, declared.structure)
         else:
@@ -148,9 +148,10 @@ async def _tell(
 async def load_stopped(
     source: str, registry: SchemaRegistry, meta: MetaStore
 ) -> BinlogPosition | None:
-    """The saved position of a source that is not read now; None where nothing is saved. Its saved
-    members go into the registry, since the effect of other sources' statements on a target depends
-    on them. The server is not queried.
+    """Return the saved position of a source that is not read now; None if nothing is saved.
+
+    Its saved members are registered, because the effects of other sources' statements on a target
+    depend on them. The server is not queried.
     """
     checkpoint = await meta.load(source)
     if checkpoint is None:
@@ -160,7 +161,7 @@ async def load_stopped(
 
 
 def _join_members(registry: SchemaRegistry, checkpoint: Checkpoint) -> dict[int, dict[int, int]]:
-    """Put the members of a checkpoint into the registry; their versions, by target."""
+    """Register the members of a checkpoint; return their versions by target."""
     members: dict[int, dict[int, int]] = {}
     for record in checkpoint.members:
         number = registry.join(record.member, record.target)
@@ -190,8 +191,8 @@ def _from_checkpoint(
     states = {registry.target(name): load_group(text) for name, text in checkpoint.groups}
     position = saved_position(checkpoint)
     return SourceStart(
-        # By file and position also with `enable-gtid`: the binlog may have transactions without a
-        # GTID after it, or with a lower one, which a start by GTID would leave out.
+        # By file and position even with `enable-gtid`: the binlog may have later transactions
+        # without a GTID, or with a lower one, which a start by GTID would omit.
         read_from=position,
         resume=position,
         server=server,
@@ -217,7 +218,7 @@ async def _settle(
     checkpoint: Checkpoint,
     start: SourceStart,
 ) -> None:
-    """Ask the server for the structures that the checkpoint holds guesses of."""
+    """Ask the server for structures that the checkpoint only guesses."""
     names = [r.member.name for r in checkpoint.members if not r.held.known]
     if names:
         found = await tables_at_end(setup, upstream, start.server, start.read_from)
@@ -268,7 +269,7 @@ def _first_groups(
     mode: ShardMode,
     decided: Sequence[DecisionRecord],
 ) -> dict[int, GroupSaved]:
-    """The groups of a source that nothing was saved of."""
+    """Return the groups of a source without saved state."""
     members = (
         (registry.member(member).name, registry.target_name(target))
         for target, saved in start.groups.items()
@@ -288,8 +289,9 @@ async def _gtids(
     position: BinlogPosition,
     known: str,
 ) -> str:
-    """Return the GTIDs executed at a position, if they are not ``known``; empty if they can't be
-    determined. Raises DatabaseUnavailableError or the server's error.
+    """Return the GTIDs executed at a position, if they are not ``known``; empty if undetermined.
+
+    Raises DatabaseUnavailableError or the server's error.
     """
     if known:
         return known
@@ -353,12 +355,12 @@ async def refuse_uncopied(
     tables: Iterable[TableName],
     blocked: Set[TableName],
 ) -> None:
-    """Raise FatalError where one of the source's ``tables`` is no member and should be.
+    """Raise FatalError if one of the source's ``tables`` is no member but should be.
 
-    Those of ``blocked`` targets are not looked at, since nothing is written there. Members are in
-    ``registry`` by now. A table that a statement after ``read_from`` creates will become one.
-    Raises TablesAddedError if some could be made members; TransientError,
-    DatabaseUnavailableError, the server's error, too.
+    Tables of ``blocked`` targets are ignored, because nothing is written there. The members are
+    already in ``registry``. A table created by a statement after ``read_from`` will become one.
+    Raises TablesAddedError if some could be made members; also TransientError,
+    DatabaseUnavailableError, the server's error.
     """
     copied = setup.source in await CopyStore(meta).copies()
     members = {registry.member(number).name for number in registry.members_in(setup.source)}
@@ -378,7 +380,7 @@ async def refuse_uncopied(
         except MySQLError as error:
             if error_code(error) not in NO_SUCH_TABLE:
                 raise
-            # It was dropped or renamed since the tables were listed.
+            # The table was dropped or renamed since the tables were listed.
             del strangers[name]
     end = await binlog_end(upstream) if strangers else None
     if end is None:
@@ -401,10 +403,10 @@ async def refuse_uncopied(
 async def position_at(
     setup: SourceSetup, upstream: Connection, server: ServerIdentity, moment: datetime
 ) -> BinlogPosition:
-    """Where the first transaction begins that was written at ``moment`` or later; else the end.
+    """Return the begin of the first transaction written at ``moment`` or later; otherwise the end.
 
-    By the clock of the source, which counts whole seconds. Raises FatalError where the binlog does
-    not reach back to then, or does not tell; BinlogError, DatabaseUnavailableError, the server's
+    By the clock of the source, which counts whole seconds. Raises FatalError if the binlog does not
+    reach back so far, or has no such times; BinlogError, DatabaseUnavailableError, the server's
     error.
     """
     wanted = int(moment.timestamp())
@@ -427,7 +429,7 @@ async def position_at(
 async def _file_before(
     setup: SourceSetup, server: ServerIdentity, files: list[str], moment: datetime
 ) -> str:
-    """The newest file that was begun before a time; its transactions may be older, never newer."""
+    """Return the newest file begun before a time; its transactions may be older, never newer."""
     wanted = int(moment.timestamp())
     begun = await _begun(setup, server, files[0], moment) if files else 0
     if not files or begun >= wanted:

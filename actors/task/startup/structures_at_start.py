@@ -1,7 +1,7 @@
-"""The structures that rows behind a start are read by: what the server tells, and how far back.
+"""The structures of the rows after a start: the present ones, and how far back they are valid.
 
-A server tells the structures of now. They hold back to the last statement that may have changed
-them; before it they are a guess (`replicator.schema.registry.registry`).
+A server only reports present structures. They are valid back to the last statement that may have
+changed them; before it they are a guess (`replicator.schema.registry.registry`).
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class TablesAtEnd:
-    """The routed tables of a source as they are at a place of its binlog behind ``start``.
+    """The routed tables of a source at a position of its binlog after ``start``.
 
-    ``changes``: what may have changed them since ``start``, in its order. ``trash``: the tables of
-    now that online schema changes have put aside.
+    Attributes:
+        changes: statements that may have changed the tables since ``start``, in order.
+        trash: present tables that online schema changes have put aside.
     """
 
     tables: Mapping[TableName, Table]
@@ -42,13 +43,13 @@ class TablesAtEnd:
     trash: Mapping[TableName, Table] = field(default_factory=dict)
 
     def of(self, name: TableName) -> tuple[PastChange, ...]:
-        """What may have changed a table."""
+        """Return the possible changes of a table."""
         return tuple(change for change in self.changes if change.concerns(name))
 
     def former(self, name: TableName) -> Table | None:
-        """What was a table until its only change, an online schema change that put it aside.
+        """Return a table's structure before its only change, an online schema change.
 
-        None for any other, and where what was put aside may have been changed since.
+        None for other tables, and if the table put aside may have been changed since.
         """
         changes = self.of(name)
         if len(changes) != 1 or changes[0].new_name is None:
@@ -64,7 +65,7 @@ async def tables_at_end(
     server: ServerIdentity,
     start: SourcePosition | GtidStart,
 ) -> TablesAtEnd:
-    """Read the structures at a place that no change of them stands beside, and all since ``start``.
+    """Read the structures at a position without concurrent changes, and all since ``start``.
 
     Raises FatalError, TransientError, DatabaseUnavailableError or the server's error.
     """
@@ -95,9 +96,9 @@ def _routed(setup: SourceSetup, change: PastChange) -> bool:
 
 
 def names_at_start(found: TablesAtEnd, routed: Iterable[TableName]) -> set[TableName]:
-    """The tables that were there at the start, as far as it is certain or likely.
+    """Return the tables that existed at the start, certainly or probably.
 
-    ``routed`` are those that statements name and that are replicated.
+    ``routed``: replicated tables that statements name.
     """
     names = set()
     for name in {*found.tables, *routed}:
@@ -112,7 +113,7 @@ def names_at_start(found: TablesAtEnd, routed: Iterable[TableName]) -> set[Table
 def note_structures(
     source: str, registry: SchemaRegistry, found: TablesAtEnd, names: Iterable[TableName], at: int
 ) -> None:
-    """Note for members what is known of their structures from the place ``at`` on."""
+    """Record the known structures of members from the position `at` (its key) on."""
     doubtful = []
     for name in names:
         number = registry.number(Member(source, name))
@@ -136,7 +137,7 @@ def note_structures(
 
 
 def _without_added(table: Table | None, changes: Iterable[PastChange]) -> Table | None:
-    """What a table was like where the changes since have done nothing to columns but add some."""
+    """Return a table's former structure if the changes since have only added columns."""
     added: set[str] = set()
     for change in changes:
         if change.added is None:
