@@ -152,7 +152,7 @@ def run(
     saves its batch first."""
     if dry_run:
         raise typer.Exit(_dry_run(task_file, start_time, remove_meta=remove_meta))
-    # Looking through modules for garbage while they are loaded takes a fifth of the time.
+    # Garbage collection while modules are loaded would take a fifth of the time.
     gc.disable()
     import structlog
 
@@ -190,8 +190,7 @@ def run(
 
 
 def _outlive_rotations() -> None:
-    """Ignore SIGHUP where no terminal can go away: what rotates logs sends it there, and the log
-    file needs none."""
+    """Ignore SIGHUP without a terminal: log rotation sends it, and the log file needs none."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:
@@ -225,7 +224,7 @@ def check(
     size = _sample_size(keys)
     task = load_task(task_file)
     _keep_from_children(task)
-    # The standard output is for the results alone.
+    # Only the results go to the standard output.
     logs.configure("warning", task=task.name)
     set_largest_event(task.limits.largest_event)
     results, targets = anyio.run(_check, task, keys, size)
@@ -244,7 +243,7 @@ def check(
 
 
 def _dry_run(task_file: Path, start_time: str, *, remove_meta: bool) -> int:
-    """Show what a run would do; the exit code."""
+    """Show what a run would do; return the exit code."""
     from config import load_task
     from replicator import logs
     from replicator.memory import set_largest_event
@@ -271,8 +270,7 @@ def _dry_run(task_file: Path, start_time: str, *, remove_meta: bool) -> int:
 
 
 async def _look(task: Task) -> tuple[list[CheckResult], list[TargetPreview] | None, bool]:
-    """The checks; what a copy would do, None where that is unknown; whether the run would
-    continue."""
+    """Return the checks, the preview of a copy (None if unknown), and whether the run continues."""
     from actors.copying.dry_run import preview_copy
     from actors.task.startup.check_scope import task_to_check
     from replicator.checks.check_items import CONNECTION
@@ -335,7 +333,7 @@ def _log_size(given: str) -> int:
 
 
 def _with_metrics(task: Task, address: str) -> Task:
-    """The task with its metrics at another address. Raises BadParameter."""
+    """Return the task with its metrics at another address. Raises BadParameter."""
     from config.processing import Metrics, host_and_port
 
     try:
@@ -346,7 +344,7 @@ def _with_metrics(task: Task, address: str) -> Task:
 
 
 def _with_start_time(task: Task, given: str) -> Task:
-    """The task with each of its sources beginning at a time. Raises BadParameter."""
+    """Return the task with each of its sources beginning at a time. Raises BadParameter."""
     from config.models import Meta
     from config.values import parse_moment
 
@@ -408,13 +406,13 @@ def _keep_from_children(task: Task) -> dict[str, str]:
 
 
 def _run(task: Task, task_file: Path, options: RunOptions) -> int:
-    """The exit code. What goes wrong goes into the log, and on a terminal a failed check, too."""
+    """Return the exit code. Errors are logged; on a terminal, a failed check is shown, too."""
     import structlog
 
     log = structlog.get_logger()
     try:
         java = _begin_java(task)
-        # While Java starts: all this takes as long.
+        # This takes as long as the start of Java, which runs at the same time.
         from replicator.kernels.compiled import are_kept
 
         if not are_kept():
@@ -423,12 +421,13 @@ def _run(task: Task, task_file: Path, options: RunOptions) -> int:
 
         spark = TaskSpark(task, java)
         if java is not None and sys.platform == "linux":
-            # What is loaded before the fork is there once, so all that workers need as well.
+            # Modules loaded before the fork are in memory once, so this loads all modules of the
+            # workers.
             import replicator.pipeline.apply.batch  # noqa: F401
             from replicator.pipeline import worker_daemon
             from replicator.pipeline.spark.worker_fork import start_worker_fork
 
-            # Without the fork, workers load all of it themselves.
+            # Without the fork, each worker loads all modules.
             with suppress(OSError):
                 start_worker_fork(java.folder, worker_daemon.load, worker_daemon.manage)
         # Before Spark's thread changes the environment, which modules read when they are loaded.
@@ -542,7 +541,7 @@ def _print_structures(structures: list[dict[str, Any]]) -> None:
 
 
 def _sample_size(keys: str) -> int | None:
-    """The number in ``sample:N``; None where there is none. Raises BadParameter."""
+    """Return the number in ``sample:N``; None if there is none. Raises BadParameter."""
     kind, _, size = keys.partition(":")
     if keys in ("sample", "exact", "none"):
         return None
@@ -565,7 +564,7 @@ async def _check(
     results = await run_checks(found, frozenset(task.ignore_checking_items))
     estimates = [] if ALL in task.ignore_checking_items else await estimate_targets(found)
     away = any(r.name == CONNECTION and r.state == "failed" for r in results)
-    # A task that has run before would know of the values that its shards share.
+    # A task that has run before would have reported the values that its shards share.
     if away or keys == "none" or (keys == "sample" and found.resuming):
         return results, estimates
     from actors.task.startup.key_check import KeyCheck, KeyLook

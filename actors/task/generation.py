@@ -551,6 +551,5 @@ async def copy_due(
 def _applied(
     running: RunningTask, source: str, targets: Set[TableName], place: int
 ) -> dict[TableName, int]:
-    """Return the targets that have everything of a source up to a position, with their keys."""
     reached = {target: running.applied_to(target, source) for target in targets}
     return {target: key for target, key in reached.items() if key >= place and key}

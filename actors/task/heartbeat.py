@@ -87,7 +87,6 @@ def _statement(lock: LockStatus) -> tuple[str, str, str]:
 
 
 def _copied(copy: CopyStatus | None) -> str:
-    """Return the progress of a running full copy; empty if there is none."""
     if copy is None or copy.state != "copying":
         return ""
     rows = f"{copy.rows} of about {copy.rows_expected}" if copy.rows_expected else f"{copy.rows}"

@@ -67,19 +67,18 @@ from replicator.schema.scratch.learned_structures import LearnedStructures
 from replicator.status import TaskState, TaskStatus, now
 
 RESTART_WAIT = (0.5, 30.0)
-"""Seconds before the first and, at most, before any later restart after a transient failure."""
+"""The seconds before the first and, at most, before any later restart after a transient failure."""
 
 RELEASE_SECONDS = 5.0
-"""Seconds that giving the lease back may take at the end of the process."""
+"""The seconds that giving the lease back may take at the end of the process."""
 
 
 class TaskSupervisor:
-    """Starts generations of the task's actors, restarts and pauses them, executes the operator's
-    commands.
+    """Starts generations of the task's actors, restarts and pauses them, and executes commands.
 
     A transient failure (an unavailable server, a failure of Spark) starts a new generation from the
-    saved state, with growing pauses. A fatal one blocks what it concerns, and the rest goes on in a
-    new generation, or pauses the task, or ends the process, as the ``options`` say.
+    saved state, with growing pauses. A fatal one blocks its scope, and the rest continues in a new
+    generation; or it pauses the task, or ends the process, depending on the ``options``.
     """
 
     def __init__(
@@ -145,7 +144,7 @@ class TaskSupervisor:
         self._log = structlog.get_logger().bind(task=task.name)
 
     def status(self) -> TaskStatus:
-        """What the task is doing now."""
+        """Return the present status of the task."""
         status = task_status(
             self._task.name,
             self._phase.state,
@@ -161,16 +160,16 @@ class TaskSupervisor:
 
     @property
     def stands_by_again(self) -> bool:
-        """Whether the task has ended here because another process took it over, and may come back.
+        """Whether the task has ended here because another process took it over, and may return.
 
-        What this object has learned and counted is worth nothing then: another one is to stand by.
+        The knowledge and counters of this object are useless then: a new one must replace it.
         """
         fault, goes_on = self._phase.fault, self._wish != "stop"
         lost = fault is not None and fault.event == "task.lease-lost"
         return self._options.standby and lost and goes_on
 
     def request(self, command: str) -> None:
-        """Pause, resume or stop the whole task; returns at once. ValueError for anything else."""
+        """Pause, resume or stop the whole task; return at once. ValueError for anything else."""
         if command not in ("pause", "resume", "stop"):
             raise ValueError(f"no such command: {command}")
         wish = "run" if command == "resume" else command
@@ -185,12 +184,12 @@ class TaskSupervisor:
         self._start_again()
 
     def _leave(self) -> None:
-        """When a run ends for a restart, it must not count as the new one."""
+        """Leave the state of a run that ends for a restart: it must not count as the new run."""
         if self._wish == "run" and self._phase.state == "running":
             self._enter("starting")
 
     def request_parts(self, command: str, arguments: Mapping[str, Any]) -> None:
-        """Pause or resume parts of the task, as `BlockedParts.steer` takes them; returns at once.
+        """Pause or resume parts of the task, as `BlockedParts.steer` accepts them; return at once.
 
         Raises ValueError.
         """
@@ -202,14 +201,14 @@ class TaskSupervisor:
         self._start_again()
 
     def request_recopy(self, arguments: Mapping[str, Any]) -> None:
-        """Empty targets and copy them again; returns at once. Raises ValueError."""
+        """Empty targets and copy them again; return at once. Raises ValueError."""
         known = sources_by_target(self._running, self._targets)
         targets = recopy_wanted(self.status(), self._task.task_mode, arguments, known)
         self._recopy |= targets
         self._go_on_with(Parts(targets))
 
     async def _reload_file(self, arguments: Mapping[str, Any]) -> Reply:
-        """Try a changed task file; the answer says whether the task runs by it."""
+        """Try a changed task file; the answer says whether the task uses it."""
         state, former = self._phase.state, self._task
         try:
             if self._reload is not None:
@@ -244,7 +243,7 @@ class TaskSupervisor:
         self._wished.set()
 
     async def run(self) -> int:
-        """Live until stopped; the exit code: 0 when stopped in order, 1 after a fatal error.
+        """Run until stopped; return the exit code: 0 when stopped in order, 1 after a fatal error.
 
         Raises actors.control.server.AlreadyRunningError or
         replicator.downstream.meta.lease.LeaseHeldError when another process runs the task,
@@ -304,7 +303,7 @@ class TaskSupervisor:
         return code
 
     async def _wanted(self) -> bool:
-        """Whether the task is to run; waits for as long as it is to pause."""
+        """Return whether the task should run; wait while it is paused."""
         while self._wish == "pause":
             self._wished = anyio.Event()
             self._enter("paused")
@@ -312,13 +311,13 @@ class TaskSupervisor:
                 tasks.start_soon(self._take_up, self._set_aside.one_is_due)
                 await self._wished.wait()
                 tasks.cancel_scope.cancel()
-            # What is being saved for the next start is there by then.
+            # A state that is being saved for the next start must be complete.
             async with self._still:
                 pass
         return self._wish == "run"
 
     async def _run_once(self) -> Outcome:
-        """One generation, with its prerequisites."""
+        """Run one generation, with its prerequisites."""
         self._wished = anyio.Event()
         self._enter("starting")
         started = anyio.Event()
@@ -342,8 +341,10 @@ class TaskSupervisor:
         return Stop() if finished or self._wish == "stop" else Pause()
 
     async def _prepare(self) -> bool:
-        """Once per process: check everything, take the lease, and then forget the former state
-        where that is asked. False where the operator wants something else before that is done."""
+        """Check everything, take the lease, and forget the former state if requested (once).
+
+        Returns False if the operator requests something else before.
+        """
         if self._prepared:
             await refuse_removed(self._task)
             await self._prechecks.make(self._parts.blocked.sources)
@@ -370,8 +371,8 @@ class TaskSupervisor:
         return True
 
     async def _take_over(self) -> bool:
-        """Take the lease when it is free; False where the operator wants something else."""
-        # What can't be started must be known before it is needed.
+        """Take the lease when it is free; return False if the operator requests something else."""
+        # A failure of Spark's start must be known before Spark is needed.
         if not await self._spark.warm_up(self._wished):
             return False
         if not await self._keeper.stand_by(self._wished, self._stand_by):
@@ -390,7 +391,7 @@ class TaskSupervisor:
             )
 
     def _tried(self, outcome: Outcome) -> Outcome:
-        """Return the outcome of a run; after a refused task file, that the former one goes on."""
+        """Return the outcome of a run; after a refused task file, that the former one continues."""
         tried = self._reload
         if tried is None or not tried.refused(outcome):
             return outcome
@@ -404,7 +405,7 @@ class TaskSupervisor:
         self._reload, self._on_changed_rules = None, OnChangedRules.STOP
 
     def _use(self, task: Task) -> None:
-        """Let the next generation run by another task file."""
+        """Use another task file for the next generation."""
         self._reload = None
         former, self._task, self._away = self._task, task, sources_of(task)
         self._sources = [instance.source_id for instance in task.mysql_instances]
@@ -415,7 +416,7 @@ class TaskSupervisor:
             user.use(address)
 
     async def _run_generation(self, started: anyio.Event) -> bool:
-        """Whether all is done. Of several errors of its actors the weightiest is raised."""
+        """Run a generation; return whether all is done. Raises the most important error."""
         generation = self._generation = Generation(
             self._switch.next_task,
             self._spark.context_unless,
@@ -465,22 +466,20 @@ class TaskSupervisor:
     async def _take_up(
         self, is_there: Callable[[], Awaitable[None]], started: anyio.Event | None = None
     ) -> None:
-        """Start again when a part that was left out can go on, and the task runs, or waits for
-        one."""
+        """Start again when an omitted part can continue, once the task runs or is paused."""
         if started is not None:
             await started.wait()
         await is_there()
         self._go_on_with(Parts())
 
     def _go_on_if_possible(self) -> None:
-        """Pause no longer where that was for want of parts that go on."""
+        """End a pause that was only due to a lack of unblocked parts."""
         if self._wish == "pause" and self._nothing_left and self._something_left:
             self._forget_fault()
             self._wish, self._nothing_left = "run", False
 
     async def _keep_lease(self) -> None:
-        """Renew the lease. If it is lost, the run ends; a pause ends, too, so that a run reports
-        it."""
+        """Renew the lease. If it is lost, end the run, or the pause, so that a run reports it."""
         await self._keeper.keep()
         self._lease_lost.set()
         if self._wish == "pause":
@@ -521,11 +520,10 @@ class TaskSupervisor:
 
     @property
     def _running(self) -> RunningTask | None:
-        """What follows the sources, or did until the task paused."""
+        """The part that follows the sources, or did until the task paused."""
         return self._generation.running if self._generation else None
 
     def _is_altering(self) -> bool:
-        """Whether a statement runs that changes a target, which may take hours."""
         return self._running is not None and bool(self._running.writer.ddl.under_way)
 
     def _lag(self) -> float | None:
@@ -537,8 +535,9 @@ class TaskSupervisor:
         self._phase = replace(self._phase, fault=restart_fault(self._phase.fault, error, wait))
 
     def _fail(self, error: FatalError) -> None:
-        """Report a fault and block its scope. If this is the whole task, or no other part is left,
-        the task pauses, or ends.
+        """Report a fault and block its scope.
+
+        If this is the whole task, or no other part is left, the task pauses or ends.
         """
         block = block_of(self._task.name, self._task.file, error)
         fault = block.fault
@@ -550,7 +549,7 @@ class TaskSupervisor:
             self._log.warning(error.event, **record)
         else:
             self._log.error(error.event, **record)
-        # A part that is blocked has no faults: if it has, blocking it does not help.
+        # A blocked part has no faults; if it has one, blocking it does not help.
         added = error.scope is not None and self._parts.add(error.scope, block)
         if added and passes and error.scope is not None:
             self._set_aside.begin(error.scope)
@@ -567,26 +566,24 @@ class TaskSupervisor:
 
     @property
     def _blocks(self) -> Iterator[Block]:
-        """What blocks the task or parts of it."""
         yield from self._parts.blocks
         if self._whole is not None:
             yield self._whole
 
     @property
     def _targets(self) -> frozenset[TableName]:
-        """The targets that are known, at a start those of the run before."""
+        """The known targets, at a start the targets of the previous run."""
         found = self._generation.targets if self._generation else frozenset()
         self._known_targets = found or self._known_targets
         return self._known_targets
 
     @property
     def _something_left(self) -> bool:
-        """Whether there are targets and sources that are not blocked."""
         return self._parts.leaves(self._targets, self._sources)
 
     @property
     def _reason(self) -> str:
-        """Why the task pauses; empty while it does not."""
+        """The reason why the task pauses; empty if it does not."""
         if self._phase.state not in ("pausing", "paused"):
             return ""
         left = self._nothing_left

@@ -86,7 +86,6 @@ class EndOfTask:
         )
 
     def _is_retired(self, source: str) -> bool:
-        """Return whether the task no longer reads a source."""
         return any(one.member == Member(source, EVERY_SHARD) for one in self._counts.retiring.done)
 
     def _has_passed(self, running: RunningTask, source: str, moment: float) -> bool:

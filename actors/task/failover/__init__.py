@@ -1,1 +1,1 @@
-"""Going on with another server behind a source's address."""
+"""Following another server at a source's address."""

@@ -1,1 +1,1 @@
-"""What the operator asks of a task: commands, overrides, structures, answers to faults."""
+"""The operator's requests to a task: commands, overrides, structures, answers to faults."""

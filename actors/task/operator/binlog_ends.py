@@ -17,7 +17,7 @@ from replicator.mysql.connection.asyncio_connection import Connection, DatabaseU
 from replicator.mysql.server.binlog_end import binlog_end
 
 ENDS_SECONDS = 10.0
-"""Seconds that all sources have for their answers."""
+"""The seconds that all sources have for their answers."""
 
 
 async def ends_reply(task: Task, retired: Sequence[Retirement]) -> Reply:

@@ -1,6 +1,6 @@
-"""The parts of a task that do not go on while the rest does: why, since when, and the remedies.
+"""The parts of a task that are blocked while the rest continues: reasons, times and remedies.
 
-They are known to this process only. One that starts meets a fault again where it still is.
+Only this process knows them. A new process finds a remaining fault again.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from replicator.mysql.names import TableName
 from replicator.status import BlockedPart, Fault, HeldAtSource, PartKind, TaskStatus, now
 
 _LISTED = 5
-"""Blocked parts that the reason of a pause names."""
+"""The blocked parts that the reason of a pause names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Why a part is blocked: by a fault, or (None) since the operator has paused it.
+    """The reason why a part is blocked: a fault, or (None) a pause by the operator.
 
-    The fault is ``about`` a statement that can be overridden, or rows that another structure may
-    help. ``passing``: it is tried again by itself.
+    Attributes:
+        about: a statement that can be overridden, or rows that another structure may make readable.
+        passing: the task tries it again.
     """
 
     since: datetime
@@ -41,7 +42,7 @@ class Block:
 
 
 class BlockedParts:
-    """What is blocked of a task."""
+    """The blocked parts of a task."""
 
     def __init__(self) -> None:
         self.targets: dict[TableName, Block] = {}
@@ -50,23 +51,23 @@ class BlockedParts:
 
     @property
     def blocked(self) -> Parts:
-        """All of them."""
+        """All blocked parts."""
         return Parts(frozenset(self.targets), frozenset(self.sources))
 
     @property
     def blocks(self) -> Iterator[Block]:
-        """Why they are blocked."""
+        """The reasons of the blocks."""
         yield from self.targets.values()
         yield from self.sources.values()
 
     @property
     def failed(self) -> bool:
-        """Whether a fault blocks one of them that the operator must mend."""
+        """Whether a fault blocks a part until the operator acts."""
         return any(block.fault is not None and not block.passing for block in self.blocks)
 
     @property
     def faulty(self) -> Parts:
-        """Those that a fault blocks."""
+        """The parts that a fault blocks."""
         return Parts(
             frozenset(target for target, block in self.targets.items() if block.fault),
             frozenset(source for source, block in self.sources.items() if block.fault),
@@ -80,7 +81,7 @@ class BlockedParts:
         return f"{block.fault.event}: {block.fault.message}" if block.fault else PAUSED
 
     def add(self, parts: Parts, block: Block) -> bool:
-        """Block parts; False where all of them are blocked already."""
+        """Block parts; return False if all of them are blocked already."""
         new = Parts(parts.targets - self.targets.keys(), parts.sources - self.sources.keys())
         event = block.fault.event if block.fault else ""
         for target in sorted(new.targets):
@@ -102,7 +103,7 @@ class BlockedParts:
     ) -> None:
         """Pause or resume the parts that the operator names, of all ``targets`` and ``sources``.
 
-        ``begun``: something is saved of every source. Raises ValueError.
+        ``begun``: every source has a saved state. Raises ValueError.
         """
         parts = named_parts(arguments, {*self.targets, *targets}, sources)
         if command == "resume":
@@ -112,14 +113,14 @@ class BlockedParts:
         elif not begun:
             raise ValueError("the task has not begun with all sources yet: pause it as a whole")
         else:
-            # What is only set aside is not to go on by itself any more.
+            # A part that was only set aside must not resume by itself any more.
             for target in parts.targets & self.targets.keys():
                 if self.targets[target].passing:
                     self.targets[target] = Block(now())
             self.add(parts, Block(now()))
 
     def _blocked_ones(self, parts: Parts) -> Parts:
-        """The same parts. Raises ValueError where one of them is not blocked."""
+        """Return the parts. Raises ValueError if one of them is not blocked."""
         going = [*map(shown, parts.targets - self.targets.keys())]
         going += parts.sources - self.sources.keys()
         if going:
@@ -131,7 +132,7 @@ class BlockedParts:
         return parts
 
     def release(self, parts: Parts) -> None:
-        """Block these no longer."""
+        """Unblock these parts."""
         for target in sorted(parts.targets & self.targets.keys()):
             del self.targets[target]
             self._log.info("target.resumed", target=shown(target))
@@ -140,7 +141,7 @@ class BlockedParts:
             self._log.info("source.resumed", source=source)
 
     def leaves(self, targets: Collection[TableName], sources: Collection[str]) -> bool:
-        """Whether something is left that goes on, of all targets and sources of the task."""
+        """Return whether any of the task's targets and sources continues."""
         blocked = self.blocked
         return not (
             set(sources) <= blocked.sources or (targets and set(targets) <= blocked.targets)
@@ -155,14 +156,14 @@ def pause_reason(
     *,
     nothing_left: bool,
 ) -> str:
-    """Why a task pauses.
+    """Return why a task pauses.
 
     Args:
         parts: its blocked parts.
-        whole: the fault that ended the last run, if it was ended by one.
+        whole: the fault that ended the last run, if any.
         targets: all targets of the task.
         sources: all sources of the task.
-        nothing_left: it pauses because no part is left that is not blocked.
+        nothing_left: it pauses because all parts are blocked.
     """
     if nothing_left and not parts.leaves(targets, sources):
         blocked = parts.blocked
@@ -182,14 +183,14 @@ def pause_reason(
 
 
 def shown(target: TableName) -> str:
-    """The name of a target, or of a database of targets, as the operator sees and types it."""
+    """Return the name of a target, or of a database of targets, as the operator types it."""
     return str(target) if target.table else target.schema
 
 
 def named_parts(
     arguments: Mapping[str, Any], targets: Iterable[TableName], sources: Iterable[str]
 ) -> Parts:
-    """The parts that an operator names, of those that can be meant. Raises ValueError.
+    """Return the parts that an operator names, among the possible ones. Raises ValueError.
 
     ``arguments``: ``targets`` and ``sources``. Names are compared as they are shown, as a whole.
     """
@@ -206,7 +207,7 @@ def named_parts(
 
 
 def resume_command(task: str, parts: Parts | None) -> str:
-    """What the operator types to let parts of a task go on; None: the whole."""
+    """Return the command that resumes parts of a task; None: the whole task."""
     words = ["replicator", "resume", task]
     if parts is not None:
         words += [w for target in sorted(parts.targets) for w in ("--target", shown(target))]
@@ -246,9 +247,9 @@ def block_of(task: str, file: str, error: FatalError) -> Block:
 def blocked_statuses(
     task: str, parts: BlockedParts, running: RunningTask | None
 ) -> tuple[BlockedPart, ...]:
-    """All blocked parts, and what waits for a blocked target, or for one that is being copied.
+    """Return all blocked parts, and the targets that wait for a blocked or copied one.
 
-    ``running``: what goes on.
+    ``running``: the part of the task that continues.
     """
     return tuple(_blocked(task, parts, running))
 
@@ -277,7 +278,7 @@ def _part(
 
 
 def _waiting(running: RunningTask, parts: BlockedParts) -> Iterator[BlockedPart]:
-    """The targets that are held since a statement has tied them to a blocked one."""
+    """Yield the targets that are held because a statement connects them with a blocked one."""
     waits: dict[TableName, TableName] = {}
     for unit in running.units.values():
         held = unit.reader.held
@@ -320,11 +321,11 @@ def recopy_wanted(
     known: Mapping[TableName, Collection[str]],
     begun_again: Collection[str] = (),
 ) -> frozenset[TableName]:
-    """The targets named in ``arguments``, and those with shards of a source that is named there.
+    """Return the targets named in ``arguments``, and targets with shards of sources named there.
 
     ``known``: all targets, each with the sources of its shards. ``begun_again``: blocked sources
-    that go on from their present positions. Raises ValueError where the targets can't be copied
-    again as the task is now.
+    that continue from their present positions. Raises ValueError if the targets can't be copied
+    again in the task's present state.
     """
     if task_mode != "all":
         raise ValueError(
@@ -365,7 +366,7 @@ def recopy_wanted(
 def sources_by_target(
     running: RunningTask | None, targets: Iterable[TableName]
 ) -> dict[TableName, set[str]]:
-    """Return the sources of the shards of these targets, as far as they are known."""
+    """Return the known sources of the shards of these targets."""
     known: dict[TableName, set[str]] = {target: set() for target in targets}
     if running is not None:
         registry = running.registry

@@ -1,5 +1,4 @@
-"""The operator's requests that a running task saves: overrides for statements, structures for rows,
-targets to reconcile."""
+"""The operator's requests that a running task saves: overrides, structures, reconciliations."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from replicator.downstream.meta.lease import Lease, LeaseLostError
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.status import TaskState, TaskStatus
 
-# A request waits for a task that is starting: how often it looks, at intervals of how many seconds.
+# A request waits for a starting task: the number of checks, and the seconds between two.
 START_LOOKS = 400
 LOOK_SECONDS = 0.05
 
@@ -37,15 +36,16 @@ TAKEN = frozenset(
     {"binlog", "ends", "reconcile", "relay", "retire", "schema", "shards"}
     | {"unlock-ddl-lock", "validation"}
 )
-"""Commands that a task takes beside its life."""
+"""The commands that a task accepts without a change of its state."""
 
 
 @define(eq=False)
 class FaultAnswers:
-    """Takes the requests; ``running``: what follows the sources, or did until the task paused.
+    """Accepts the requests.
 
-    ``still`` is held while something is saved that the next run must find, ``state`` gives the
-    state of the task, ``blocks`` what blocks it or parts of it.
+    ``running`` returns the part that follows the sources, or did until the task paused; ``state``
+    the state of the task; ``blocks`` the blocks of the task and its parts. ``still`` is held while
+    a change for the next run is saved.
     """
 
     task: Task
@@ -85,9 +85,9 @@ class FaultAnswers:
     ) -> Reply:
         """Answer `replicator recopy` without --truncate.
 
-        ``now``: returns what the task does now, ``go_on_with`` releases parts.
+        ``now`` returns the present status, ``go_on_with`` releases parts.
         """
-        # A fault that prints this command is also seen while the task starts.
+        # The operator may see a fault with this command while the task starts again.
         for _ in range(START_LOOKS):
             if now().state != "starting":
                 break
@@ -166,9 +166,10 @@ class FaultAnswers:
 
 
 def unread_rows(blocks: Collection[Block], arguments: Mapping[str, Any]) -> UnreadRows | None:
-    """The rows that something is blocked by, of the shard that is named, if one is.
+    """Return the unreadable rows that block something, of the named shard if there is one.
 
-    ``arguments``: ``source`` and ``table``, empty for any. None where there are rows of several.
+    ``arguments``: ``source`` and ``table``, empty for any. None if there are rows of several
+    shards.
     """
     source, table = str(arguments.get("source") or ""), str(arguments.get("table") or "")
     # The rows that block the only target block the task as well.

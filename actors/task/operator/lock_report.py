@@ -1,4 +1,4 @@
-"""The open locks of a task as its status tells them, each with the commands that get it going."""
+"""The open locks of a task in its status, each with the commands that resolve it."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from replicator.status import (
 from replicator.terminal.figures import some_by_source, some_of
 
 MOST_SHARDS = 5
-"""Shards that a remedy names: the status and show-ddl-locks --all have all of them."""
+"""The shards that a remedy names; the status and show-ddl-locks --all have all of them."""
 
 _LATEST = 1 << 62
 """A key after every position of a binlog."""
 
 _SHOWN = 500
-"""Characters of a statement among the remedies."""
+"""The characters of a statement among the remedies."""
 
 
 def lock_statuses(task: str, running: RunningTask) -> tuple[LockStatus, ...]:
-    """All open locks."""
+    """Return all open locks."""
     return tuple(_lock(task, running, lock) for lock in running.open_locks())
 
 
 def differing_targets(running: RunningTask) -> tuple[DifferingTarget, ...]:
-    """The targets whose shards differ, and in what; only where that is no fault."""
+    """Return the targets whose shards differ without a fault, with the differences."""
     return tuple(
         DifferingTarget(
             str(target),
@@ -57,7 +57,7 @@ def differing_targets(running: RunningTask) -> tuple[DifferingTarget, ...]:
 
 
 def binlog_distance(running: RunningTask, source: str) -> BinlogDistance | None:
-    """How far the position that a restart begins at is from both ends of the binlog."""
+    """Return the distance of a restart's first position from both ends of the binlog."""
     found: Distance | None = running.watch.distances.get(source)
     if found is None:
         return None
@@ -131,7 +131,7 @@ def _claim(claim: Claim[TableName, ShardStatement]) -> LockClaim:
 
 
 def choices_of(task: str, lock: OpenLock) -> Iterator[str]:
-    """Yield the statements of shards for one item, each with the command that takes it."""
+    """Yield the statements of shards for one item, each with the command that accepts it."""
     unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
     if lock.ways:
         yield from (_way(task, unlock, way) for way in lock.ways)
@@ -193,7 +193,6 @@ def _alike(
 
 
 def _parts(table: Table) -> tuple[object, ...]:
-    """Return what a structure has, except for its options."""
     whole = table.definition
     return whole.columns, whole.keys, whole.checks, whole.foreign_keys, whole.partitioning
 

@@ -1,5 +1,4 @@
-"""What the operator asks of a running task beside its life: forcing locks, overrides for
-statements."""
+"""The operator's requests that do not change a task's state: forced locks, overrides."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ _DDL = {
 }
 
 UNLOCK_SECONDS = 20.0
-"""Seconds in which it must be decided."""
+"""The seconds within which the lock must be decided."""
 
 
 async def unlock(
@@ -52,12 +51,14 @@ async def unlock(
 ) -> Reply:
     """Force a lock of the running task (None: it does not run).
 
-    ``renames``: the locks of targets that wait for their shards to be renamed.
+    The reply comes when the decision is saved, but not yet executed. If the choice of a statement
+    is missing, nothing is done, and the body has ``remedies``.
 
-    ``arguments``: ``lock`` (its id), ``owner`` (a source, or empty), ``shard`` (one of its shards,
-    or empty), ``skip``. ``task``: its name, for the commands to paste. The reply comes when it is
-    decided and saved, not yet executed. Where it has to be said whose statement counts, nothing is
-    done, and the body has ``remedies``.
+    Args:
+        arguments: ``lock`` (its id), ``owner`` (a source, or empty), ``shard`` (one of its shards,
+            or empty), ``skip``.
+        task: its name, for commands to paste.
+        renames: the locks of targets that wait for their shards to be renamed.
     """
     lock, owner, skip = (arguments.get(name) for name in ("lock", "owner", "skip"))
     shard = arguments.get("shard", "")
@@ -93,7 +94,7 @@ async def unlock(
 
 
 def remedies_of(task: str, event: DdlEvent) -> tuple[str, ...]:
-    """The overrides that help against a fault, as commands to type."""
+    """Return the overrides that help against a fault, as commands to type."""
     name = shlex.quote(task)
     meanings = {
         OverrideAction.SKIP: "nothing of it is executed on the target: do there by hand what is"
@@ -134,11 +135,11 @@ async def give_override(
     overrides: Callable[[], DdlOverrides | None],
     arguments: Mapping[str, Any],
 ) -> Reply:
-    """Save an override for a statement; ``overrides`` gives those of the running task.
+    """Save an override for a statement; ``overrides`` returns the overrides of the running task.
 
-    ``arguments``: ``action``, ``statements``, ``source`` and ``position``, empty for those of
-    the one of ``events``, the statements that the task or parts of it wait for. With a position
-    alone, every source gets the override.
+    ``arguments``: ``action``, ``statements``, ``source`` and ``position``. Without the last two,
+    the override applies to the single one of ``events``, the statements for which the task or its
+    parts wait. A position alone applies to every source.
     """
     try:
         made = _overrides(task, events, arguments)
@@ -147,7 +148,7 @@ async def give_override(
     async with _override_store(task, lease) as store:
         for override in made:
             await store.put(override)
-            # A task that starts meanwhile either has loaded it, or is there now.
+            # A task that starts meanwhile has either loaded the override, or is here now.
             if (running := overrides()) is not None:
                 running.add(override)
     for override in made:
@@ -162,8 +163,7 @@ async def give_override(
 
 
 async def list_overrides(task: Task, lease: Lease) -> Reply:
-    """All overrides that may still be needed: those behind the saved positions go at the next
-    start."""
+    """Return all overrides; the next start removes those before the saved positions."""
     async with _override_store(task, lease) as store:
         return Reply(
             ok=True, body={"overrides": [_as_dict(override) for override in await store.load()]}
@@ -188,7 +188,7 @@ def _as_dict(override: DdlOverride) -> dict[str, object]:
 def _overrides(
     task: Task, events: Collection[DdlEvent], arguments: Mapping[str, Any]
 ) -> tuple[DdlOverride, ...]:
-    """The overrides that are asked for. Raises ValueError with what is wrong with them."""
+    """Return the requested overrides. Raises ValueError with the reason for a refusal."""
     action = OverrideAction(str(arguments.get("action")))
     statements = tuple(map(str, arguments.get("statements") or ()))
     source, text = str(arguments.get("source") or ""), str(arguments.get("position") or "")
@@ -222,7 +222,7 @@ def _overrides(
 
 
 def _meant(events: Collection[DdlEvent], source: str) -> DdlEvent:
-    """The one statement that is waited for, of a source or of any. Raises ValueError."""
+    """Return the one statement that a source, or any, waits for. Raises ValueError."""
     found = [event for event in events if source in ("", event.source)]
     if not found:
         raise ValueError(

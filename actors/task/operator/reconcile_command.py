@@ -1,4 +1,4 @@
-"""The operator's request to reconcile targets, or to end that."""
+"""The operator's request to reconcile targets, or to cancel that."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def reconcile(
 
 
 def _wanted(registry: SchemaRegistry, arguments: Mapping[str, Any]) -> list[TableName]:
-    """The named targets, and those with shards of a named source. Raises ValueError."""
+    """Return the named targets, and targets with shards of a named source. Raises ValueError."""
     known = {
         target: {registry.member(member).source for member in registry.members_of(number)}
         for number, target in registry.targets()
@@ -80,7 +80,7 @@ def _wanted(registry: SchemaRegistry, arguments: Mapping[str, Any]) -> list[Tabl
 
 
 async def _refused(connection: Connection, targets: list[TableName], where: str) -> str:
-    """Why a condition does not fit the targets; empty if it does."""
+    """Return why a condition does not fit the targets; empty if it does."""
     for target in targets:
         try:
             await connection.fetch(f"SELECT 1 FROM {target.quoted} WHERE ({where}) LIMIT 0")

@@ -1,7 +1,7 @@
 """The operator's request to copy targets again while readers see all their rows.
 
-The targets are reconciled. A source that is blocked by a fault is begun at its present position
-first (`actors.task.startup.source_restart`).
+The targets are reconciled. A source that is blocked by a fault is first begun at its present
+position (`actors.task.startup.source_restart`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from replicator.status import TaskStatus
 
 @dataclass(frozen=True, slots=True)
 class Recopied:
-    """The answer to a request, and the parts that are not blocked any more."""
+    """The answer to a request, and the parts that are no longer blocked."""
 
     reply: Reply
     released: Parts = field(default_factory=Parts)
@@ -50,9 +50,9 @@ class Recopied:
 
 @define(eq=False)
 class RecopyCommand:
-    """A request to copy targets again without emptying them; ``arguments`` as for `recopy_wanted`.
+    """A request to copy targets again without emptying them.
 
-    ``now``: returns what the task does now.
+    ``now`` returns the task's present status; ``arguments``: as for `recopy_wanted`.
     """
 
     _task: Task
@@ -91,21 +91,21 @@ class RecopyCommand:
             others = [t for t in sorted(targets) if not known[t] & begun]
             safe = {target: known[target] for target in faulty}
             await ReconciliationStore(meta).queue(others, safe_sources=safe)
-        # Another source may have met rows of these meanwhile that this one has deleted.
+        # Meanwhile, another source may have found rows of these targets that this one has deleted.
         faulty |= _faulty((t for t in targets if known[t] & begun), self._now())
         reach(Failpoint.RECOPY_ASKED)
         body = {"targets": [shown(target) for target in sorted(targets)]}
         return Recopied(Reply(ok=True, body=body), Parts(frozenset(faulty), frozenset(begun)))
 
     async def _refused(self, targets: Collection[TableName], begun: Collection[str]) -> str:
-        """Why a reconciliation can't make all rows of the targets those of the shards; or empty."""
+        """Return why a reconciliation can't make the rows of the targets exact; empty if it can."""
         progress = TaskProgress(self._task, self._now)
         try:
             found = await task_to_check(self._task)
             shards = await shards_of_targets(found, progress, begun)
         except RouteError as error:
             return str(error)
-        # Also those that the source has new shards of.
+        # Also the targets of new shards of the source.
         wanted = {
             name
             for name, members in shards.items()
@@ -119,7 +119,6 @@ class RecopyCommand:
 
 
 def _faulty(targets: Iterable[TableName], status: TaskStatus) -> set[TableName]:
-    """Those that a fault blocks."""
     blocked = {part.name for part in status.blocked if part.kind == "target" and part.error}
     return {target for target in targets if shown(target) in blocked}
 
@@ -164,7 +163,6 @@ async def _inexact(found: TaskToCheck, name: TableName, members: TargetShards, p
 
 
 async def _shards_by_source(meta: MetaStore) -> dict[TableName, set[str]]:
-    """The sources of the shards of each target."""
     known: dict[TableName, set[str]] = {}
     for source in await meta.sources():
         for target in (await meta.destinations(source)).values():

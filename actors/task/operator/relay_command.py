@@ -10,10 +10,10 @@ from actors.task.wiring.wiring import RunningTask
 
 
 async def purge_relays(running: RunningTask | None, arguments: Mapping[str, Any]) -> Reply:
-    """Delete all files that nothing needs; the reply has ``purged``, the files by source.
+    """Delete all relay files that nothing needs; the reply has ``purged``, the files by source.
 
-    ``running``: None if the task does not follow its sources.
-    ``arguments``: ``sources``; empty for all.
+    ``running``: None if the task does not follow its sources. ``arguments``: ``sources``; empty for
+    all.
     """
     wanted = arguments.get("sources")
     if not isinstance(wanted, list):

@@ -1,7 +1,7 @@
-"""Removing a task: its meta tables go, its targets and their rows stay.
+"""The removal of a task: it drops the meta tables and keeps the targets with their rows.
 
-The lease of the task is taken before anything is dropped, and goes last. So nothing is removed
-while a process runs the task, on whatever host, and a `run` that is started meanwhile waits.
+The lease of the task is taken before anything is dropped, and dropped last. So nothing is removed
+while a process runs the task on any host, and a `run` that is started meanwhile waits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName
 
 LOCK_SECONDS = 10
-"""How long a table may be locked by transactions of an earlier run."""
+"""How long transactions of an earlier run may lock a table, in seconds."""
 
 _TARGETS = (MEMBER_TABLE, WATERMARK_TABLE, DDL_TABLE)
 """The meta tables that name targets."""
@@ -39,8 +39,13 @@ _TARGETS = (MEMBER_TABLE, WATERMARK_TABLE, DDL_TABLE)
 
 @dataclass(frozen=True, slots=True)
 class TaskRemains:
-    """What there is of a task: its meta tables, the targets that it has written to, and by source
-    the saved position, as ``file:offset``."""
+    """The remains of a task.
+
+    Attributes:
+        tables: its meta tables.
+        targets: the targets that it has written to.
+        positions: by source, the saved position as ``file:offset``.
+    """
 
     tables: tuple[TableName, ...]
     targets: tuple[TableName, ...]
@@ -48,7 +53,7 @@ class TaskRemains:
 
 
 async def remains_of(task: Task) -> TaskRemains:
-    """Look at what there is. Raises FatalError, DatabaseUnavailableError."""
+    """Return the remains of a task. Raises FatalError, DatabaseUnavailableError."""
     target = Connection(address_of(task.target_database))
     try:
         return TaskRemains(
@@ -63,11 +68,11 @@ async def remains_of(task: Task) -> TaskRemains:
 
 
 async def remove_task(task: Task) -> None:
-    """Drop the meta tables of a task that nobody runs.
+    """Drop the meta tables of a task that no process runs.
 
     Raises actors.control.server.AlreadyRunningError and
-    replicator.downstream.meta.lease.LeaseHeldError where a process does, FatalError (also if what
-    is saved is still needed), DatabaseUnavailableError.
+    replicator.downstream.meta.lease.LeaseHeldError if a process does, FatalError (also if the saved
+    state is still needed), DatabaseUnavailableError.
     """
     async with anyio.create_task_group() as tasks:
         await tasks.start(ControlServer(task.name, _answer).run)
@@ -140,7 +145,7 @@ async def _positions(target: Connection, task: Task) -> tuple[tuple[str, str], .
 async def _rows(
     target: Connection, columns: str, table: MetaTable, task: Task
 ) -> list[tuple[str, ...]]:
-    """No rows where the table was removed before."""
+    """Return the rows of a table, none if it was removed before."""
     try:
         name = table.qualified(task.meta_schema, task.name)
         return await target.fetch(f"SELECT {columns} FROM {name}")

@@ -24,7 +24,7 @@ Shards = Mapping[str, frozenset[TableName] | None]
 
 @define(eq=False)
 class RetireCommand:
-    """Shards to retire, and what must hold before."""
+    """Shards to retire, and the conditions for that."""
 
     _running: RunningTask | None
     _counts: TaskCounts
@@ -32,10 +32,12 @@ class RetireCommand:
     def reply(self, arguments: Mapping[str, Any]) -> Reply:
         """Answer one request.
 
-        ``arguments``: ``sources`` and ``shards`` (source, schema, table) to retire; ``ends``: by
-        source, the position up to which its rows must be applied. The body has ``done``, or what
-        the task waits for: ``reasons``, which only the operator can change if ``final``. Then
-        ``targets`` are those whose rows wait.
+        Args:
+            arguments: ``sources`` and ``shards`` (source, schema, table) to retire; ``ends``: by
+                source, the position up to which its rows must be applied.
+
+        The body has ``done``, or ``reasons`` to wait, which only the operator can change if
+        ``final``; then ``targets`` are the targets whose rows wait.
         """
         shards = asked_shards(arguments)
         left = self._not_retired(shards)
@@ -75,7 +77,7 @@ class RetireCommand:
         return found
 
     def _members(self, shards: Shards) -> list[tuple[int, Member]]:
-        """The members with their numbers. Raises ValueError if the task does not follow one."""
+        """Return the members with numbers. Raises ValueError if the task does not follow one."""
         assert self._running is not None
         registry = self._running.registry
         sources = {*self._running.units, *self._running.stopped}
@@ -103,7 +105,7 @@ class RetireCommand:
         return self._running.registry.target_name(self._running.registry.target_of(number))
 
     def _unread(self, members: list[tuple[int, Member]]) -> Iterator[str]:
-        """Yield the sources whose rows do not come before the operator acts."""
+        """Yield the sources that are not read until the operator acts."""
         assert self._running is not None
         stopped = self._running.stopped
         for source in sorted({member.source for _, member in members} & stopped.keys()):
@@ -138,7 +140,7 @@ class RetireCommand:
     def _passing(
         self, members: list[tuple[int, Member]], ends: Mapping[str, BinlogPosition]
     ) -> Iterator[str]:
-        """Yield what the shards wait for, which passes."""
+        """Yield the temporary reasons why shards wait."""
         running = self._running
         assert running is not None
         registry = running.registry
@@ -160,7 +162,7 @@ class RetireCommand:
 
 
 def asked_shards(arguments: Mapping[str, Any]) -> Shards:
-    """The shards that a request names."""
+    """Return the shards that a request names."""
     found: dict[str, frozenset[TableName] | None] = {}
     for source, schema, table in arguments.get("shards") or ():
         found[source] = (found.get(source) or frozenset()) | {TableName(schema, table)}

@@ -14,14 +14,17 @@ from replicator.status_values import plain
 
 
 def shards_reply(running: RunningTask | None, counts: TaskCounts) -> Reply:
-    """Answer with all shards; ``running``: what follows the sources, or did until a pause."""
+    """Answer with all shards.
+
+    ``running``: the part that follows the sources, or did until a pause.
+    """
     if running is None:
         return Reply(ok=False, error="the task does not follow its sources yet")
     return Reply(ok=True, body={"shards": plain(shard_statuses(running, counts))})
 
 
 def shard_statuses(running: RunningTask, counts: TaskCounts) -> tuple[ShardStatus, ...]:
-    """All shards by target, source and name."""
+    """Return all shards by target, source and name."""
     registry = running.registry
     lacking = _lacking(running)
     found = []
@@ -49,7 +52,7 @@ def shard_statuses(running: RunningTask, counts: TaskCounts) -> tuple[ShardStatu
 
 
 def _lacking(running: RunningTask) -> Mapping[Member, list[str]]:
-    """By shard, the statements that it has not made, and in what it differs from its target."""
+    """Return, by shard, its missing statements and its differences from its target."""
     found: dict[Member, list[str]] = {}
     for lock in running.open_locks():
         if lock.view.resolving:

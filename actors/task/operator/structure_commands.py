@@ -1,4 +1,4 @@
-"""The structures that shards' rows are read by: shown to the operator, and told by them."""
+"""The structures by which rows of shards are read: shown to the operator, and declared by them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from replicator.schema.structure.structure import Table
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    """What is known of the members, and where each source is saved (None: nowhere yet)."""
+    """The known members, and the saved position of each source (None: not saved yet)."""
 
     registry: SchemaRegistry
     positions: Mapping[str, BinlogPosition | None]
@@ -57,7 +57,7 @@ class _Saved:
 
 
 def remedies_of(task: str, unread: UnreadRows) -> tuple[str, ...]:
-    """How the operator tells the structure of rows that can't be read, as commands to type."""
+    """Return the commands by which the operator declares the structure of unreadable rows."""
     name = shlex.quote(task)
     table = f"--source {shlex.quote(unread.member.source)} --table {_typed(unread.member.name)}"
     resume = f"then `replicator resume {name}`"
@@ -81,10 +81,12 @@ async def list_structures(
     unread: UnreadRows | None,
     arguments: Mapping[str, Any],
 ) -> Reply:
-    """The structures that are held for members, from the saved positions on.
+    """Return the structures of members, from the saved positions on.
 
-    ``registry`` is that of the task since it follows its sources, ``unread`` what pauses it.
-    ``arguments``: ``source`` and ``table``, empty for all.
+    Args:
+        registry: the task's registry, since it follows its sources.
+        unread: the rows that pause the task.
+        arguments: ``source`` and ``table``, empty for all.
     """
     async with _meta(task, lease) as meta:
         saved = await _saved(task, registry, meta)
@@ -103,11 +105,14 @@ async def declare_structure(
     unread: UnreadRows | None,
     arguments: Mapping[str, Any],
 ) -> Reply:
-    """Save a structure for a member of a task that is paused; taken over at its next start.
+    """Save a structure for a member of a paused task; the next start uses it.
 
-    It holds from the rows that pause the task, where they are the member's, else from the saved
-    position. ``arguments``: ``source``, ``table`` and ``given``: ``sql``, ``source`` or
-    ``target``; with ``sql`` the text of a CREATE TABLE. Raises the errors of the servers.
+    It is valid from the member's rows that pause the task, otherwise from the saved position.
+    Raises the errors of the servers.
+
+    Args:
+        arguments: ``source``, ``table`` and ``given``: ``sql``, ``source`` or ``target``; with
+            ``sql`` the text of a CREATE TABLE.
     """
     async with _meta(task, lease) as meta:
         saved = await _saved(task, registry, meta)
@@ -146,7 +151,7 @@ async def _meta(task: Task, lease: Lease) -> AsyncIterator[MetaStore]:
 
 
 async def _saved(task: Task, registry: SchemaRegistry | None, meta: MetaStore) -> _Saved:
-    """What the task knows; before it has followed its sources, what is saved."""
+    """Return the task's knowledge; before it has followed its sources, the saved state."""
     known = registry or SchemaRegistry()
     positions: dict[str, BinlogPosition | None] = {}
     for instance in task.mysql_instances:
@@ -167,7 +172,7 @@ async def _saved(task: Task, registry: SchemaRegistry | None, meta: MetaStore) -
 def _members(
     registry: SchemaRegistry, unread: UnreadRows | None, arguments: Mapping[str, Any]
 ) -> list[Member]:
-    """The members that are meant. Raises ValueError where there is none."""
+    """Return the members that the request means. Raises ValueError if there is none."""
     source, table = str(arguments.get("source") or ""), str(arguments.get("table") or "")
     known = {registry.member(n) for s in registry.sources() for n in registry.members_in(s)}
     if unread is not None:
@@ -185,7 +190,7 @@ def _members(
 async def _uncopied(
     task: Task, registry: SchemaRegistry, arguments: Mapping[str, Any]
 ) -> Member | None:
-    """The table of a source that is meant, if it is routed and no member: it was not copied.
+    """Return the requested table of a source if it is routed and no member: it was not copied.
 
     It gets a number in the registry. Raises the errors of the server.
     """
@@ -213,11 +218,11 @@ def _one(members: list[Member]) -> Member:
 
 
 def _entries(saved: _Saved, member: Member) -> Iterator[dict[str, object]]:
-    """What is held at the saved position and behind it, as far as that was read."""
+    """Yield the structures at the saved position, and at later ones that were read."""
     registry, key = saved.registry, saved.key(member.source)
     number = registry.number(member)
     assert number is not None
-    # As a checkpoint has it: a boundary belongs to what comes behind it.
+    # As in a checkpoint: a boundary belongs to the event after it.
     first = registry.since(number, key - 1)
     places = [since for since in registry.places(number) if since == first or since >= key]
     for since in places or [key]:
@@ -235,7 +240,7 @@ def _entry(saved: _Saved, member: Member, since: int) -> dict[str, object]:
         "target": str(registry.target_name(registry.target_of(number))),
         "provenance": held.provenance.value,
         "doubt": held.doubt,
-        # Of a server that another one took over from, places are below zero.
+        # Positions of a former server, which another one has replaced, are below zero.
         "since": str(position.with_key(since)) if position and since > 0 else "",
         "create": held.structure.create_sql if held.structure else None,
     }
@@ -248,7 +253,7 @@ async def _structure(
     member: Member,
     arguments: Mapping[str, Any],
 ) -> Table:
-    """The structure that the operator means. Raises ValueError, and the errors of the servers."""
+    """Return the structure that the operator means. Raises ValueError, and the servers' errors."""
     setup = next(s for s in source_setups(task) if s.source == member.source)
     given = arguments.get("given")
     if given == "sql":
@@ -267,15 +272,14 @@ async def _structure(
 
 
 async def _refuse_changed(task: Task, meta: MetaStore, member: Member, since: int) -> None:
-    """Raise ValueError if a statement after the place ``since`` may have changed a table that was
-    just read: its rows from there on may have had another structure.
+    """Raise ValueError if a statement after ``since`` may have changed a table that was just read.
 
-    Raises the errors of the servers.
+    Its rows since that position may have had another structure. Raises the errors of the servers.
     """
     checkpoint = await meta.load(member.source)
     if checkpoint is None or not checkpoint.file:
         return
-    # The task may follow the source meanwhile: only a target is blocked.
+    # The task may follow the source at the same time, if only a target is blocked.
     setup = beside({s.source: s for s in source_setups(task)})[member.source]
     with closing(Connection(setup.address)) as upstream:
         server, end = await server_identity(upstream), await binlog_end(upstream)
@@ -305,7 +309,7 @@ def _changes(statement: Statement, parsed: ParsedStatement) -> tuple[PastChange,
 
 
 async def _from_sql(task: Task, setup: SourceSetup, name: TableName, sql: str) -> Table:
-    """What a CREATE TABLE makes, tried out on an empty scratch table on the target's server."""
+    """Return the result of a CREATE TABLE, tried on an empty table on the target's server."""
     statement = classify(sql, default_schema=name.schema)
     if statement.kind is not StatementKind.CREATE_TABLE or not _plain(statement):
         detail = f" ({statement.detail})" if statement.kind is StatementKind.UNKNOWN else ""
@@ -315,7 +319,7 @@ async def _from_sql(task: Task, setup: SourceSetup, name: TableName, sql: str) -
         )
     defaults = await anyio.to_thread.run_sync(_defaults_of, setup.address)
     address = address_of(task.target_database)
-    # The session is set up for the statement, so it is one of its own.
+    # The statement has its own session, which is set up for it.
     with closing(Connection(address)) as connection:
         try:
             collations = DefaultCollations(await available_collations(connection))
@@ -339,6 +343,6 @@ def _plain(statement: ParsedStatement) -> bool:
 
 
 def _defaults_of(address: DatabaseAddress) -> SessionDefaults:
-    """What a table that names no charset has at the source. Blocks; for a thread."""
+    """Return the source's defaults for tables without a charset. Blocks; call it in a thread."""
     with closing(connect(address, timeout=CONNECT_TIMEOUT)) as connection:
         return session_defaults(connection)

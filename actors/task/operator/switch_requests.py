@@ -46,13 +46,13 @@ _AT_ONCE = {
 
 @define(eq=False)
 class SwitchRequests:
-    """Takes the requests of `replicator switch`.
+    """Accepts the requests of `replicator switch`.
 
     Attributes:
-        task: the task as its file has it.
-        status: returns what the task does now.
+        task: the task in its file.
+        status: returns the present status.
         start_again: starts a new run, which uses `next_task`.
-        request: takes `stop`, which ends the process in order.
+        request: accepts `stop`, which ends the process in order.
         still: is held while something is saved.
     """
 
@@ -66,7 +66,7 @@ class SwitchRequests:
 
     @property
     def next_task(self) -> Task:
-        """The task as the next run has it."""
+        """The task for the next run."""
         return validating(self.task) if self._validates else self.task
 
     async def take(self, arguments: Mapping[str, Any]) -> Reply:
@@ -134,7 +134,7 @@ class SwitchRequests:
 
 
 def unapplied(certificate: SwitchCertificate, status: TaskStatus) -> str:
-    """Return why the task has not applied everything up to a certificate's ends; or nothing."""
+    """Return why the task has not applied everything up to a certificate's ends, if so."""
     known = {source.source: source for source in status.sources}
     if {source.source for source in certificate.sources} != set(known):
         return "the certificate has other sources than the task"
@@ -147,7 +147,7 @@ def unapplied(certificate: SwitchCertificate, status: TaskStatus) -> str:
 
 
 def validating(task: Task) -> Task:
-    """Return the task with all rows that it applies being validated, without delay."""
+    """Return the task with validation of all rows that it applies, without delay."""
     validator = Validator(mode="full").model_copy(update=_AT_ONCE)
     instances = tuple(
         instance.model_copy(update={"validator_config_name": _VALIDATOR})

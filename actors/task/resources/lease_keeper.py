@@ -165,7 +165,7 @@ class LeaseKeeper:
     async def release(self) -> None:
         """Give the lease back, so that another host need not wait until it expires."""
         if self._taken.is_set():
-            # Otherwise it expires.
+            # If this fails, the lease expires.
             with suppress(DatabaseUnavailableError, MySQLError):
                 await self._lease.release(self._connection)
         self._connection.close()

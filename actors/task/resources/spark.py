@@ -147,8 +147,8 @@ class TaskSpark:
         return spark_context(spark.master, spark.conf, self._task.name, java)
 
     def _open_busy(self) -> SparkContext:
-        # The start of Spark takes hundreds of requests and answers. Other threads load modules
-        # meanwhile: without this, Java would wait for the interpreter's lock as often.
+        # The start of Spark takes hundreds of requests to Java. Other threads load modules
+        # meanwhile, and keep the interpreter's lock for this time at each of them.
         usual = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_SECONDS)
         try:

@@ -87,7 +87,6 @@ def _source(setup: SourceSetup, checkpoint: Checkpoint | None, task: Task) -> So
 
 
 def _allowed(source: str, task: Task) -> tuple[tuple[str, str], ...]:
-    """Return the schemas and tables that the block-allow-list of a source allows, as patterns."""
     instance = next(i for i in task.mysql_instances if i.source_id == source)
     lists = task.allow_list_of(instance)
     schemas = [(schema, "*") for schema in lists.do_dbs]

@@ -22,7 +22,7 @@ log = structlog.get_logger()
 
 
 class PrecheckError(Exception):
-    """The task can't run at present. ``results`` are those of all checks, even passed ones."""
+    """The task can't run at present. ``results`` has the results of all checks, passed ones too."""
 
     def __init__(self, results: list[CheckResult]) -> None:
         self.results = results

@@ -99,7 +99,7 @@ async def empty_targets(
 
 
 async def _refuse_other_rows(meta: MetaStore, target: Connection, name: TableName) -> None:
-    """Raise FatalError if a target has more rows than were copied, without a request to empty it."""
+    """Raise FatalError if a target has more rows than were copied, and no request to empty it."""
     noted, member, chunk = map(meta.table, (COPY_TARGET_TABLE, MEMBER_TABLE, CHUNK_TABLE))
     of_it = "target_schema = %s AND target_table = %s"
     rows = await meta.connection.fetch(

@@ -1,4 +1,4 @@
-"""Whose rows wait: for comparisons, in the status and saved with each checkpoint."""
+"""The shards whose rows wait: for comparisons, in the status and saved with each checkpoint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ReasonOf = Callable[[TableName], str]
 
 
 def save_held_shards(running: RunningTask, reason_of: ReasonOf) -> None:
-    """Let each checkpoint save whose rows wait."""
+    """Let each checkpoint save the shards whose rows wait."""
 
     def held() -> dict[TableName, HeldShards]:
         found = held_shards(running, reason_of)
@@ -25,7 +25,7 @@ def save_held_shards(running: RunningTask, reason_of: ReasonOf) -> None:
 
 
 def held_statuses(running: RunningTask, reason_of: ReasonOf) -> tuple[HeldTarget, ...]:
-    """The same for the status."""
+    """Return the shards whose rows wait, for the status."""
     return tuple(
         HeldTarget(str(target), held.all_of, tuple(sorted(held.shards)), held.reason, held.events)
         for target, held in sorted(held_shards(running, reason_of).items())
@@ -33,7 +33,7 @@ def held_statuses(running: RunningTask, reason_of: ReasonOf) -> tuple[HeldTarget
 
 
 def held_shards(running: RunningTask, reason_of: ReasonOf) -> dict[TableName, HeldShards]:
-    """Return the shards whose rows wait for schema changes, or all where the target is blocked."""
+    """Return the shards whose rows wait for schema changes, or all if the target is blocked."""
     found = running.coordination.held().items()
     held = {target: shards for target, shards in found if shards.some}
     held |= dict.fromkeys(running.mover.targets, ALL_HELD)

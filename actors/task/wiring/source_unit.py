@@ -26,9 +26,9 @@ from replicator.watermark import Watermark
 class SourceUnit:
     """Starts a source's actors and, on request, restarts them from its saved position.
 
-    A restart is how a source reads again what it could not keep in memory: the reader stops between
-    two segments, the groups hand over what they have, the writer applies and saves it, and a new
-    reader with new groups starts from what is saved. ``coordination`` makes the groups of a run,
+    A restart reads again events that could not be kept in memory: the reader stops between two
+    segments, the groups hand over their events, the writer applies and saves them, and a new reader
+    with new groups starts from the saved state. ``coordination`` makes the groups of a run,
     ``make_reader`` its reader.
     """
 
@@ -56,7 +56,7 @@ class SourceUnit:
         self._log = structlog.get_logger().bind(source=source)
 
     async def run(self) -> None:
-        """Live until cancelled, or until an actor of the source fails."""
+        """Run until cancelled, or until an actor of the source fails."""
         while True:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
@@ -68,7 +68,7 @@ class SourceUnit:
                     await self._finish()
                     tasks.cancel_scope.cancel()
                 finally:
-                    # Others may still ask for a release while a fault ends the unit.
+                    # Others may still request a release while a fault ends the unit.
                     self._tasks = None
             await self._renew()
             reach(Failpoint.SOURCE_RESTARTED)
@@ -78,8 +78,10 @@ class SourceUnit:
         self._restart.set()
 
     def release(self, target: int, size: int) -> None:
-        """Send the group of a target an empty segment, to fill with ``size`` bytes of held rows;
-        returns at once. A restart may come before it, which makes it needless."""
+        """Send the group of a target an empty segment, to fill with ``size`` bytes of held rows.
+
+        Returns at once. If a restart comes first, the segment is not needed.
+        """
         if self._tasks is not None:
             self._tasks.start_soon(self.reader.release, target, size)
 
@@ -90,36 +92,39 @@ class SourceUnit:
 
     @property
     def restarting(self) -> bool:
-        """Whether a restart was asked for and is not done."""
+        """Whether a restart was requested and is not done."""
         return self._restart.is_set()
 
     @property
     def last_segment(self) -> int:
-        """The number of the segment that the reader has sent last; -1 before the first."""
+        """The number of the last segment sent by the reader; -1 before the first."""
         return self.reader.last_segment
 
     def holds(self, target: TableName) -> bool:
-        """Whether the reader leaves out what comes for a target."""
+        """Return whether the reader omits events of a target."""
         return self.reader.held.holds(target)
 
     @property
     def up_to_date(self) -> bool:
-        """Whether the reader has read all that its source has written."""
+        """Whether the reader has read everything that its source has written."""
         return self.running and not self.reader.progress.behind
 
     @property
     def reports(self) -> int:
-        """How often the source has told the reader of this run that there is no more to read."""
+        """How often the source has reported to this run's reader that there is no more to read."""
         return self.reader.progress.reports
 
     def has_read(self, end: int, reports: int) -> bool:
-        """Whether the reader has come to a position (key), or to the end of the binlog since it
-        had so many reports of that. The last events may belong to no segment."""
+        """Return whether the reader has reached a position (key), or the end of the binlog.
+
+        It has reached the end if it has had more than ``reports`` reports of that. The last events
+        may belong to no segment.
+        """
         position = self.reader.progress.position
         return self.reports > reports or (position is not None and position.binlog.key >= end)
 
     def group(self, target: int) -> GroupActor:
-        """The group of a target, started when first asked for."""
+        """Return the group of a target, started when it is first needed."""
         group = self.groups.get(target)
         if group is None:
             assert self._tasks is not None
@@ -143,9 +148,9 @@ class SourceUnit:
             raise
 
     async def _apply_before(self, error: FatalError, segment: int) -> None:
-        """Let everything up to a segment be applied and saved before a fault ends the source.
+        """Apply and save everything up to a segment before a fault ends the source.
 
-        The remedies of a fault may say to start after the event that it names, so everything before
+        The remedies of a fault may be to start after the event that it names, so everything before
         that must be on the target.
         """
         self._log.info("source.finishing", reason=error.message[:500])

@@ -1,8 +1,8 @@
 """Renames a target when all of its shards have been renamed (`actors.sharding.moved_shards`).
 
-It waits until all of them have been read, and what was read before is applied. Then the sources
-stop, the target is renamed, and everything starts from what is saved, before the statements. If
-there is a target of the new name, with other shards, the rows move to it instead.
+It waits until all of these statements are read, and all earlier events applied. Then the sources
+stop, the target is renamed, and everything starts from the saved state, before the statements. If a
+target with other shards has the new name, the rows move to it instead.
 """
 
 from __future__ import annotations
@@ -35,45 +35,45 @@ from replicator.sharding.open_locks import LockView
 from replicator.watermark import Place
 
 LOOK_SECONDS = 0.2
-"""Seconds between two checks whether all shards of a target have left it."""
+"""The seconds between two checks whether all shards of a target have left it."""
 
 STEPS = 16
-"""The changes that one statement may stand for, each with a place of its own; no less than any."""
+"""The number of changes by one statement, at least; each has its own position."""
 
 _Groups = dict[TableName, list[WaitingShard]]
 
 
 class MovingUnit(Unit, Protocol):
-    """What renaming a target needs to know about a source of the task."""
+    """The facts about a source that renaming a target needs."""
 
     @property
     def last_segment(self) -> int:
-        """The number of the segment that its reader has sent last; -1 before the first."""
+        """The number of the last segment sent by its reader; -1 before the first."""
 
     def holds(self, target: TableName) -> bool:
-        """Whether its reader leaves out what comes for a target."""
+        """Return whether its reader omits events of a target."""
 
     @property
     def up_to_date(self) -> bool:
-        """Whether its reader has read all that the source has written."""
+        """Whether its reader has read everything that the source has written."""
 
     @property
     def reports(self) -> int:
-        """How often the source has told the reader of this run that there is no more to read."""
+        """How often the source has reported to this run's reader that there is no more to read."""
 
     def has_read(self, end: int, reports: int) -> bool:
-        """Whether the reader has come to a position, or has had more reports since."""
+        """Return whether the reader has reached a position, or has had more reports since."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Aim:
-    """How far all sources are to be read before targets get their new names.
+    """The positions that all sources must reach before targets get their new names.
 
     Attributes:
         ready: the shards of these targets.
-        epochs: the runs of the sources then.
-        ends: of the binlogs, by source.
-        reports: of the sources until then.
+        epochs: the runs of the sources at that time.
+        ends: the ends of the binlogs, by source.
+        reports: the sources' reports until then.
     """
 
     ready: _Groups
@@ -86,8 +86,8 @@ class _Aim:
 class TargetMover:
     """Renames targets between two generations.
 
-    ``_stopped``: the sources that are not read. No target is renamed before they are. ``_ends``
-    returns the present ends of all binlogs (keys), or None while a source can't tell its own.
+    ``_stopped``: the sources that are not read; no target is renamed until they are. ``_ends``
+    returns the present ends of all binlogs (keys), or None while one is unknown.
     """
 
     _shards: MovedShards
@@ -115,7 +115,7 @@ class TargetMover:
                     self._joining = joining
                     return
             if await self._occupied():
-                # Groups may be behind their readers.
+                # Groups may lag their readers.
                 await self._applied()
                 if occupied := await self._occupied():
                     to = occupied.move.target
@@ -131,11 +131,9 @@ class TargetMover:
             await anyio.sleep(LOOK_SECONDS)
 
     async def move(self) -> None:
-        """Rename the targets that are ready; nothing may be read or written meanwhile.
+        """Rename the targets that are ready, or let shards join others.
 
-        Or let shards join others.
-
-        Raises FatalError, DatabaseUnavailableError.
+        Nothing may be read or written meanwhile. Raises FatalError, DatabaseUnavailableError.
         """
         if self._joining:
             if self._may_join() == self._joining and self._is_level(_new_targets(self._joining)):
@@ -171,7 +169,7 @@ class TargetMover:
             raise _occupied(shards, f"the target refused the statement: {error}") from error
 
     def open_locks(self) -> list[OpenLock]:
-        """The targets that wait to be renamed."""
+        """Return the targets that wait to be renamed."""
         waiting = self._waiting()
         locks = [
             replace(
@@ -188,7 +186,7 @@ class TargetMover:
 
     @property
     def targets(self) -> Set[TableName]:
-        """The targets that shards wait to leave, or to come to."""
+        """The targets that shards wait to leave, or to join."""
         return self._shards.targets
 
     def _waiting(self) -> _Groups:
@@ -204,10 +202,10 @@ class TargetMover:
         )
 
     async def _is_read(self, ready: _Groups) -> bool:
-        """Whether all is read that the sources had when the last of the shards was renamed.
+        """Return whether the sources are read up to their ends when the last shard was renamed.
 
-        A source that is read more slowly may have shards of the same target that are renamed
-        later, which are not known yet: because they are new, or because the task reads them again.
+        A slower source may have shards of the same target that are renamed later, and are not known
+        yet: because they are new, or because the task reads them again.
         """
         if not self._all_run():
             return False
@@ -227,9 +225,9 @@ class TargetMover:
         return all(unit.running and not unit.restarting for unit in self._units.values())
 
     async def _occupied(self) -> WaitingShard | None:
-        """A shard that waits for a name that a table without shards has and keeps, if there is one.
+        """Return a shard that waits for a name that a table without shards keeps, if there is one.
 
-        The shards of that table may be about to leave it, on a source that is read more slowly.
+        The shards of that table may be about to leave it, on a slower source.
         """
         if not all(unit.up_to_date for unit in self._units.values()):
             return None
@@ -242,7 +240,7 @@ class TargetMover:
         return None
 
     def _has_dropped(self, shards: Sequence[WaitingShard]) -> bool:
-        """Whether shards have dropped the table that had their new name before."""
+        """Return whether shards have dropped the table that had their new name before."""
         return any(
             self._coordination.gives_way(
                 shard.move.target, Member(shard.move.member.source, shard.name)
@@ -251,19 +249,22 @@ class TargetMover:
         )
 
     def _dropping(self, shard: WaitingShard) -> Sequence[int]:
-        """The shards of a target that goes with them, if a shard waits for its name.
+        """Return the shards of a target that is dropped with them, if a shard waits for its name.
 
         That shard has dropped the table that had its new name before.
         """
         return self._members(shard.move.target) if self._has_dropped([shard]) else ()
 
     def _joins(self, ready: _Groups) -> bool:
-        """Whether the rows of the only target that is ready move to another one."""
+        """Return whether the rows of the only ready target move to another one."""
         to = next(iter(ready.values()))[0].move.target
         return to not in ready and bool(self._members(to))
 
     async def _matched_columns(self, ready: _Groups) -> ColumnPairs:
-        """Return by which columns rows come to another target; raises FatalError if they can't."""
+        """Return the pairs of columns for rows that move to another target.
+
+        Raises FatalError if the columns do not match.
+        """
         if not self._joins(ready):
             return ()
         [(former, shards)] = ready.items()
@@ -287,8 +288,10 @@ class TargetMover:
             raise _occupied(shards, str(error)) from error
 
     async def _widen(self, ready: _Groups) -> None:
-        """Let a target take the rows that come to it. When its new members are read, their answers
-        find it so. Raises RenameRefusedError."""
+        """Alter a target for the rows that move to it, before its new members are read.
+
+        Raises RenameRefusedError.
+        """
         [(former, shards)] = ready.items()
         own, there = (
             await self._renames.table(former),
@@ -316,26 +319,26 @@ class TargetMover:
                     )
 
     def _last_structure(self, shard: WaitingShard) -> Table | None:
-        """The structure that a shard had when it was renamed; None if it is not certain."""
+        """Return the certain structure of a shard when it was renamed; None if uncertain."""
         registry = self._writer.registry
         number = registry.number(shard.move.member)
         if number is None:
             return None
-        # The statement may have changed it, too, before it was gone.
+        # The statement may also have changed the shard, before renaming it.
         end = shard.move.place + STEPS
         places = [place for place in registry.places(number) if place < end]
         held = (registry.held(number, place) for place in reversed(places))
         return next((known.certain for known in held if known.structure is not None), None)
 
     async def _all_ready(self) -> _Groups:
-        """The targets that can be renamed now, together."""
+        """Return the targets that can be renamed now, together."""
         found = {
             name: shards
             for name, shards in self._waiting().items()
             if not self._stopped and self._all_left(name, shards)
         }
         if found:
-            # A key that is to be looked up would be looked up in the shards of the former target.
+            # A tracked key would be searched for in the shards of the former target.
             tracked = await tracked_targets(
                 self._meta.connection, self._meta.table(TRACKED_KEY_TABLE)
             )
@@ -360,7 +363,7 @@ class TargetMover:
         return kept or self._one_that_joins(joining)
 
     async def _gets_free(self, target: TableName, shards: Sequence[WaitingShard]) -> bool:
-        """Whether there is no target of a name, or one that gives way to the target of shards."""
+        """Return whether a name is free, or its target gives way to the target of shards."""
         if self._members(target):
             return False
         if self._has_dropped(shards):
@@ -372,7 +375,7 @@ class TargetMover:
         return not await self._renames.exists(target)
 
     def _one_that_joins(self, found: _Groups) -> _Groups:
-        """A target whose rows can move now to the one that has the new name of its shards."""
+        """Return a target whose rows can now move to the target with its shards' new name."""
         for name, shards in sorted(found.items()):
             to = shards[0].move.target
             stays = self._members(to) and not self._shards.is_left(to)
@@ -381,7 +384,7 @@ class TargetMover:
         return {}
 
     def _all_left(self, target: TableName, shards: Sequence[WaitingShard]) -> bool:
-        """Whether no shard is left, and no schema change of the target is open."""
+        """Return whether no shard is left, and no schema change of the target is open."""
         if self._members(target):
             return False
         for shard in shards:
@@ -397,7 +400,6 @@ class TargetMover:
         return not self._is_open(target)
 
     def _is_open(self, target: TableName) -> bool:
-        """Whether a schema change of a target is open."""
         number = self._writer.registry.target(target)
         opened = any(number in self._coordination.open_targets(source) for source in self._units)
         locks = self._coordination.open_locks()
@@ -408,7 +410,6 @@ class TargetMover:
         return registry.members_of(registry.target(target))
 
     def _may_join(self) -> Sequence[WaitingShard]:
-        """The shards that can join their new targets now."""
         return [shard for shard in self._shards.joining if self._is_free(shard)]
 
     def _is_free(self, shard: WaitingShard) -> bool:
@@ -418,8 +419,7 @@ class TargetMover:
         return not any(unit.holds(to) for unit in self._units.values())
 
     def _is_level(self, names: Set[TableName]) -> bool:
-        """Whether each target, and each touched one, has all rows of whole transactions, and none
-        of others."""
+        """Return whether each target, and each touched one, has whole transactions only."""
         registry = self._writer.registry
         names = names | self._shards.touched
         for source in self._units:
@@ -434,7 +434,7 @@ class TargetMover:
         return True
 
     def _until(self, moves: Sequence[MovedShard]) -> list[AppliedUntil]:
-        """Up to where targets have the rows of each source."""
+        """Return the positions up to which targets have the rows of each source."""
         registry = self._writer.registry
         found: dict[tuple[str, TableName], tuple[int, int]] = {}
         renamed = [move for move in moves if move.version != JOINS]
@@ -464,7 +464,7 @@ class TargetMover:
         ]
 
     def _version(self, target: TableName, source: str = "") -> int:
-        """The version of a target, if given as the group of a source knows it."""
+        """Return the version of a target, or the version known to the group of a source."""
         number = self._writer.registry.target(target)
         units = (unit for name, unit in self._units.items() if source in ("", name))
         groups = [unit.groups[number] for unit in units if number in unit.groups]
@@ -474,11 +474,7 @@ class TargetMover:
 def _lock(
     writer: BatchedWriter, shards: Sequence[WaitingShard], dropping: Sequence[int]
 ) -> OpenLock:
-    """The lock of a target whose shards wait.
-
-    Args:
-        dropping: the shards that have to be dropped first.
-    """
+    """Return the lock of a target whose shards wait; ``dropping``: shards to be dropped first."""
     registry, move = writer.registry, shards[0].move
     missing: dict[str, tuple[TableName, ...]] = {}
     for number in (*registry.members_of(registry.target(move.former)), *dropping):
@@ -529,7 +525,7 @@ def _lock(
 
 
 def _in_circle(lock: OpenLock) -> OpenLock:
-    """The lock of a target whose renaming waits for itself, by way of others."""
+    """Return the lock of a target whose renaming waits for itself, by way of others."""
     return replace(
         lock,
         reason=f"{lock.reason}. The shards that lack it are read no further, since foreign keys"
@@ -545,7 +541,7 @@ def _new_targets(shards: Iterable[WaitingShard]) -> Set[TableName]:
 
 
 def _occupied(shards: Sequence[WaitingShard], reason: str) -> FatalError:
-    """The fault of shards whose target can't get the new name."""
+    """Return the fault of shards whose target can't get the new name."""
     move, statement = shards[0].move, shards[0].statement
     return FatalError(
         "ddl.move-in",

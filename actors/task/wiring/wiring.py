@@ -87,8 +87,10 @@ from replicator.status import now
 from replicator.watermark import Place
 
 TARGET_PATIENCE = 10.0
-"""Seconds for which executors try to reach the target before `status` shows it and a stop takes
-effect."""
+"""The seconds in which executors try to reach the target, before `status` reports it.
+
+A stop only takes effect afterwards.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +103,13 @@ class StoppedSource:
 
 @dataclass(frozen=True, slots=True)
 class RunningTask:
-    """The actors of a task that follows its sources, all of them there from the first moment.
+    """The actors of a task that follows its sources, all of them present from the start.
 
-    ``units`` by source; ``stopped`` are the sources that are not read. ``overrides`` are those that
-    the readers look up. ``since``: when they were built.
+    Attributes:
+        units: by source.
+        stopped: the sources that are not read.
+        overrides: the overrides that the readers use.
+        since: time of their construction.
     """
 
     writer: BatchedWriter
@@ -123,12 +128,14 @@ class RunningTask:
         return self.writer.registry
 
     def open_locks(self) -> list[OpenLock]:
-        """Everything that waits for shards, for the operator, or to be executed."""
+        """Return everything that waits for shards, for the operator, or to be executed."""
         return [*self.coordination.open_locks(), *self.mover.open_locks()]
 
     def applied_to(self, target: TableName, source: str) -> int:
-        """The position (key) up to which a target has everything of a source; 0 where rows of it
-        are held, or where it is unknown."""
+        """Return the position (key) up to which a target has everything of a source.
+
+        0 if rows of the target are held, or the position is unknown.
+        """
         unit = self.units.get(source)
         if unit is None or not unit.running or unit.restarting or unit.reader.held.holds(target):
             return 0
@@ -140,7 +147,7 @@ class RunningTask:
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What the readers of all sources share."""
+    """The objects shared by the readers of all sources."""
 
     collations: Set[str]
     moved: MovedShards
@@ -156,10 +163,12 @@ async def wire(
     load_data: bool,
     tracks_keys: bool,
 ) -> RunningTask:
-    """Build the actors from the state that the sources start from; none runs yet.
+    """Build the actors from the state in which the sources start; none runs yet.
 
-    ``safe_until`` as in `ApplySettings`; statements add sources. ``load_data``: LOAD DATA runs in
-    transactions of the target. ``tracks_keys``: keys deleted from shared targets are tracked.
+    Args:
+        safe_until: as in `ApplySettings`; statements add sources.
+        load_data: LOAD DATA runs in transactions of the target.
+        tracks_keys: keys deleted from shared targets are tracked.
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
     mode = SHARD_MODES[task.shard_mode]
@@ -173,7 +182,7 @@ async def wire(
     moved = MovedShards(await renames.load(), counts.awaited, counts.joined)
 
     def open_items(source: str) -> Collection[Place]:
-        # The writer and the coordination need each other: it is asked when both are there.
+        # The writer and the coordination need each other, so this is called when both exist.
         held = units[source].reader.held.places
         return (*coordination.open_items(source), *held, *moved.places(source))
 
@@ -192,7 +201,7 @@ async def wire(
     units: dict[str, SourceUnit] = {}
     coordination = await mode.coordination(_tools(resources, writer, units, moved))
     jobs.held_by = partial(_held_by, coordination)
-    # Last: the operator's later overrides are added to these.
+    # Last, because the operator's later overrides are added to these.
     await _forget_late(meta, starts)
     overrides = await _load_overrides(meta, starts)
     copies = await CopyStore(meta).copies()
@@ -228,7 +237,7 @@ def _watch(
 def _relays(
     resources: Resources, writer: BatchedWriter, starts: Mapping[str, SourceStart]
 ) -> dict[str, SourceRelay]:
-    """The relays of the sources that have one; those that are wanted begin."""
+    """Return the relays of the sources that have one, and begin the required ones."""
     found = {}
     for source, start in starts.items():
         setup = resources.setups[source]
@@ -336,7 +345,7 @@ def _apply_settings(
 
 
 async def _forget_late(meta: MetaStore, starts: Mapping[str, SourceStart]) -> None:
-    """Forget what foreign keys left to be done before the positions that are read from."""
+    """Forget late effects of foreign keys before the first positions read."""
     sql = forget_late_sql(meta.table(LATE_CASCADE_TABLE))
     for source, start in starts.items():
         if start.resume is not None:
@@ -346,7 +355,7 @@ async def _forget_late(meta: MetaStore, starts: Mapping[str, SourceStart]) -> No
 async def _update_joined(
     joined: set[tuple[Member, int]], meta: MetaStore, starts: Mapping[str, SourceStart]
 ) -> None:
-    """Forget the tables that are not read again, and add those whose statements have a record."""
+    """Forget the tables that are not read again, and add tables whose statements have a record."""
     store = DecisionStore(meta)
     for source, start in starts.items():
         place = start.resume.binlog.key if start.resume else 0
@@ -436,7 +445,7 @@ async def _row_filters(
     setups = {source: resources.setups[source] for source in starts}
     return RowFilters(
         {source: setup.expression_filters for source, setup in setups.items()},
-        # No MariaDB has a server_uuid, and every MySQL has one.
+        # MariaDB has no server_uuid, and every MySQL has one.
         {source for source, start in starts.items() if not start.server.server_uuid},
         await filter_collations(setups.values(), available),
     )
@@ -461,7 +470,7 @@ def _reader_maker(
     *,
     copied: bool,
 ) -> Callable[[SourceUnit, SourcePosition | GtidStart], SourceReader]:
-    """What makes the reader of each incarnation of a source."""
+    """Return the function that makes the reader of each restart of a source."""
     registry = resources.registry
     drops_targets = SHARD_MODES[resources.task.shard_mode].drops_targets
     statement_gtids = StatementGtidStore(resources.meta)
