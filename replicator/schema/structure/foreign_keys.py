@@ -100,7 +100,7 @@ def declared_keys(statement: ParsedStatement) -> Keys:
 def hidden_parents(statement: ParsedStatement) -> bool:
     """Whether a statement names a parent in another way than by FOREIGN KEY … REFERENCES.
 
-    Only some versions of the servers make a foreign key of REFERENCES after a column.
+    Of those after a column, `replicator.ddl.rewrite.column_references` leaves only few.
     """
     return len(statement.named(TableRole.REFERENCED)) > len(declared_keys(statement))
 
