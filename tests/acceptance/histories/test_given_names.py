@@ -134,5 +134,4 @@ async def test_a_column_comes_with_a_second_key_without_a_name(
             estate.ddl(shard, f"ADD q INT, ADD {key.format('q')}", "DROP FOREIGN KEY t1_ibfk_2")
         await estate.settled()
     shown = str(estate.target.execute(f"SHOW CREATE TABLE {estate.db}.t")[0][1])
-    assert "t_ibfk_1" in shown
     assert shown.count("FOREIGN KEY") == 1
