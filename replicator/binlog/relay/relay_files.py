@@ -76,8 +76,7 @@ def cut_torn_end(folder: Path) -> FileEnd | None:
         path = folder / name
         found = _whole_end(path)
         if found is not None:
-            if found.end < path.stat().st_size:
-                os.truncate(path, found.end)
+            os.truncate(path, found.end)
             return found
         path.unlink()
     return None
@@ -92,9 +91,8 @@ def _whole_end(path: Path) -> FileEnd | None:
         checks = has_checksums(description)
         cursor = RelayCursor(at=FILE_HEADER, end=len(data), offset=FILE_HEADER, checks=checks)
         pass_whole(data, record_of(cursor), TABLES)
-        if cursor.at == FILE_HEADER:
-            return None
-        return FileEnd(path.name, cursor.offset, cursor.last)
+        found = FileEnd(path.name, cursor.offset, cursor.last)
+        return found if cursor.at > FILE_HEADER else None
 
 
 class FileWriter:
@@ -117,8 +115,7 @@ class FileWriter:
         try:
             while written < len(data):
                 self._dirty = True
-                at = self.offset + written
-                written += os.pwrite(self._descriptor, data[written:], at)
+                written += os.pwrite(self._descriptor, data[written:], self.offset + written)
         except OSError:
             os.ftruncate(self._descriptor, self.offset)
             raise

@@ -40,7 +40,6 @@ NO_ROOM = 2
 _FORMAT, _ROTATE = int(EventType.FORMAT_DESCRIPTION), int(EventType.ROTATE)
 _HEARTBEAT, _HEARTBEAT_V2 = int(EventType.HEARTBEAT), int(EventType.HEARTBEAT_V2)
 _ENCRYPTION = int(EventType.MARIADB_START_ENCRYPTION)
-_MASK = 0xFFFFFFFF
 _HEAD = PACKET_HEADER + 1
 """Bytes before an event in its packet: the packet's header, and a zero byte."""
 
@@ -77,7 +76,7 @@ def _follows(data: Bytes, at: int, size: int, offset: int, checks: int, crcs: Ch
     """Whether a whole event is the next one of its file, and undamaged. MariaDB leaves the end
     position out inside of transactions (0)."""
     end = _u32(data, at + 13)
-    if end != 0 and end != (offset + size) & _MASK:
+    if end != 0 and end != (offset + size) & 0xFFFFFFFF:
         return False
     return checks == 0 or crc32(data, at, at + size, crcs) == CRC_RESIDUE
 

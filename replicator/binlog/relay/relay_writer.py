@@ -129,7 +129,10 @@ class RelayWriter:
                 "The source encrypts its binlog files (encrypt_binlog): a relay can't copy them."
             )
         if kind in _HEARTBEATS:
-            self._take_heartbeat(kind, end, event)
+            missing = (end - self._offset) % (1 << 32)
+            if kind == EventType.HEARTBEAT and end and 0 < missing < 1 << 31:
+                raise BinlogError(f"The source left out events before {self._file}:{end}.")
+            self._relay.heartbeat(event)
         elif artificial and kind == EventType.ROTATE:
             body = event[HEADER_SIZE : -CHECKSUM_SIZE if self._checks else None]
             self._rotate(*read_rotate(body))
@@ -141,12 +144,6 @@ class RelayWriter:
         else:
             refuse_gap(self._file, self._offset, event)
             self._write(memoryview(event), self._offset)
-
-    def _take_heartbeat(self, kind: int, end: int, event: bytes) -> None:
-        missing = (end - self._offset) % (1 << 32)
-        if kind == EventType.HEARTBEAT and end and 0 < missing < 1 << 31:
-            raise BinlogError(f"The source left out events before {self._file}:{end}.")
-        self._relay.heartbeat(event)
 
     def _rotate(self, file: str, offset: int) -> None:
         """Another file follows; the first event of its kind only names the file."""

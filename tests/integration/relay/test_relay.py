@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -122,8 +123,16 @@ async def test_the_files_are_those_of_the_server(
         size = relay.size()
     assert size is not None
     assert size.files == 3
+    if isinstance(source, MariaDBServer) and (program := shutil.which("mariadb-binlog")):
+        shown = read_with(program, files_in(tmp_path))
+        assert shown.count("INSERT INTO t") == 53
     source.execute("FLUSH BINARY LOGS")
     assert_equal(tmp_path, source)
+
+
+def read_with(program: str, files: list[Path]) -> str:
+    command = [program, "--verify-binlog-checksum", *map(str, files)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 async def test_a_relay_continues_where_it_ended(
@@ -201,9 +210,11 @@ async def test_a_source_is_read_where_the_relay_is_damaged(
         data[-60] ^= 1
         first.write_bytes(data)
         start = SourcePosition(BinlogPosition(begin.file, 4))
-        with pytest.raises(StreamLostError, match="damaged"):
+        with pytest.raises(StreamLostError, match="damaged"), capture_logs() as logged:
             read_up(there, start)
         assert not relay.has(start.binlog)
+        assert "damaged" in error_of(relay)
+        assert [entry["event"] for entry in logged] == ["relay.failed"]
         assert read_up(there, start) == end_of(source)
 
 

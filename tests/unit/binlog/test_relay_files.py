@@ -215,7 +215,7 @@ def test_an_event_that_comes_just_before_the_next_file_is_read(
 ) -> None:
     """The writer may append it, and begin the next file, between any two steps of a reader."""
     relay = RelayLog(RelaySettings("a", tmp_path))
-    relay.open(tmp_path / "server")
+    relay.open("server")
     first, *events, late = whole_file()
     begin = append(relay, FILE, 0, [first, *events])
     packets = RelayPackets(relay, BinlogPosition(FILE, FILE_HEADER), checks=True)
