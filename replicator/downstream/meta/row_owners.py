@@ -211,6 +211,14 @@ async def owned_by(meta: MetaStore, target: TableName, members: Collection[Membe
     return all(not ended and (nobody or m in members) for m, nobody, ended in owners)
 
 
+async def had_shards(meta: MetaStore, target: TableName) -> bool:
+    """Whether a target may have rows of shards, of dropped ones, too.
+
+    Raises DatabaseUnavailableError and the server's error.
+    """
+    return any(not nobody for _, nobody, _ in await _owners(meta, target))
+
+
 async def all_owned_by(meta: MetaStore, target: TableName, members: Collection[Member]) -> bool:
     """Whether all rows of a target are known to be those of these shards, so that rows that only
     the target has may be deleted: it had none before, or the task has copied the shards.
