@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 import anyio
 import anyio.abc
@@ -22,6 +23,7 @@ from actors.copying.workers import ChunkWorkers, RateLimit
 from actors.counts import CopyCounts
 from actors.faults import FatalError, Parts
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
+from actors.reading.source_relay import SourceRelay
 from actors.sharding.modes import SHARD_MODES
 from actors.task_setup import SourceSetup, address_of, beside, columns_of
 from config.models import Task
@@ -171,7 +173,7 @@ class FullCopy:
         workers = ChunkWorkers(jobs, self._slots, self._limit, stop)
         async with anyio.create_task_group() as background:
             if self._follow:
-                background.start_soon(self._watch(positions).run)
+                background.start_soon(self._watch(positions, servers).run)
             copies = {
                 s: await self._sources.opened(s, starts[s], m, targets, again=s in again)
                 for s, m in members.items()
@@ -363,7 +365,9 @@ class FullCopy:
             return every.keys() != members.keys()
         return any(s not in members or len(members[s]) < len(found) for s, found in every.items())
 
-    def _watch(self, positions: Mapping[str, BinlogPosition]) -> PurgeWatch:
+    def _watch(
+        self, positions: Mapping[str, BinlogPosition], servers: Mapping[str, ServerIdentity]
+    ) -> PurgeWatch:
         needs = {
             source: BinlogNeed(
                 position,
@@ -372,7 +376,14 @@ class FullCopy:
             )
             for source, position in positions.items()
         }
-        return PurgeWatch({s: self._setups[s].address for s in needs}, needs.get)
+        relays = {
+            source: SourceRelay(setup, setup.relay, servers[source], partial(tuple, [position]))
+            for source, position in positions.items()
+            if (setup := self._setups[source]).relay is not None
+            and source not in self._blocked.sources
+        }
+        addresses = {source: self._setups[source].address for source in needs}
+        return PurgeWatch(addresses, needs.get, relays=relays)
 
     async def _copy_source(self, source: str, copy: SourceCopy, workers: ChunkWorkers) -> None:
         try:

@@ -1,1 +1,1 @@
-"""Table structures: what they are, how a server tells them, which types take which."""
+"""Table structures: their model, how they are read from a server, and which types convert."""

@@ -1,7 +1,7 @@
-"""Whether a shard and its target can do what the task file makes of columns: mapped, extracted.
+"""Checks of mapped and extracted columns against the structures of a shard and its target. Pure.
 
-Pure. An extracted column is one of the target alone, with one text for all rows of a shard; a
-mapped column is an integer of the shard whose upper bits are set, and so a BIGINT of the target.
+An extracted column exists only in the target and has one text for all rows of a shard. A mapped
+column is an integer of the shard whose upper bits are set, and therefore a BIGINT in the target.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.structure.structure import Column, Table, numbers_of
 
 EXTRACTED_TYPE = "VARCHAR(64)"
-"""Takes the name of any schema or table, and the id of any source."""
+"""A type with room for the name of any schema or table and for the id of any source."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleMisfit:
-    """Why a rule about a column can't be followed, and what to do."""
+    """Why a rule about a column can't be followed, and the remedy."""
 
     text: str
     way_out: str
 
 
 def extracted_misfit(member: Table, target: Table, name: str, value: str) -> RuleMisfit | None:
-    """Why a shard's rows can't have ``value`` in the column ``name`` of the target."""
+    """Return why a shard's rows can't have `value` in the target's column `name`, or None."""
     column, qualified = quote(name), TableName(target.schema, target.name).quoted
     if member.column(name) is not None:
         return RuleMisfit(
@@ -57,7 +57,7 @@ def extracted_misfit(member: Table, target: Table, name: str, value: str) -> Rul
 
 
 def mapped_misfit(member: Table, target: Table, name: str) -> RuleMisfit | None:
-    """Why a shard's values of the column ``name`` can't be mapped into the target's."""
+    """Return why a shard's column `name` can't be mapped into the target's, or None."""
     column, qualified = quote(name), TableName(target.schema, target.name).quoted
     own, its = member.column(name), target.column(name)
     if own is None:
@@ -83,7 +83,7 @@ def mapped_misfit(member: Table, target: Table, name: str) -> RuleMisfit | None:
 
 
 def wide_enough(create_sql: str, name: str) -> str:
-    """A table's SHOW CREATE TABLE with the column ``name`` as wide as mapped values: a BIGINT."""
+    """Return a table's SHOW CREATE TABLE with the column `name` as a BIGINT, for mapped values."""
     integers = "|".join(sorted(sizes("integer").keys() - {"bigint"}))
     narrow = re.compile(
         rf"^(\s*{re.escape(quote(name))} )(?:{integers})\b(?:\(\d+\))?(?: unsigned)?(?: zerofill)?",
@@ -93,16 +93,16 @@ def wide_enough(create_sql: str, name: str) -> str:
 
 
 def as_mapped(column: Column, target: Column) -> Column:
-    """A mapped column of a shard as its values are when they come to the target."""
+    """Return a mapped column of a shard with the type that its mapped values have."""
     return replace(column, type=target.type)
 
 
 def as_shards_have_it(
     target: Table, extracted: Set[str], mapped: str | None, member: Table | None = None
 ) -> Table:
-    """A target without its extracted columns, to be compared with its shards.
+    """Return a target without its extracted columns, to compare it with its shards.
 
-    A mapped column has the type that it has in ``member``.
+    A mapped column gets the type that it has in `member`.
     """
     names = set(map(folded, extracted))
     own = member.column(mapped) if member is not None and mapped is not None else None

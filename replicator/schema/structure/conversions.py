@@ -1,15 +1,17 @@
-"""Which column types may take the values of which other ones: all that is not here is refused.
+"""Which column types may take the values of other types; any pair that is not listed is refused.
 
-A server changes many values without a word on their way into another type: a DOUBLE for an INT is
-rounded, a DATETIME for a DATE loses its time, a text for an ENUM finds the label that its collation
-takes for equal. So a pair is here only where every value either arrives as it is or is refused by
-the server with an error or a warning, which is proved on real servers
-(``tests/integration/rows/test_conversions.py``). "As it is" means what a client reads from the
-shard, but for what the target's type shows of its own: zeros behind a DECIMAL's point or in a
-fraction of a second, the digits of ZEROFILL, midnight behind a DATE that became a DATETIME, of a
-FLOAT in a DOUBLE all digits that it has, and the sign of a zero, which MariaDB does not keep.
+A server changes many values without a warning when it converts them: a DOUBLE is rounded for an
+INT, a DATETIME loses its time for a DATE, a text for an ENUM becomes the label that the collation
+considers equal. A pair is therefore listed only if each value either arrives unchanged or is
+refused by the server with an error or a warning, as proved on real servers
+(``tests/integration/rows/test_conversions.py``).
 
-Widths are those of the MySQL manual, "Data Type Storage Requirements" and "Numeric Data Types".
+"Unchanged" means the value that a client reads from the shard, except for the way the target's type
+shows it: trailing zeros of a DECIMAL or of a fraction of a second, the digits of ZEROFILL, the
+midnight of a DATE that became a DATETIME, all digits of a FLOAT in a DOUBLE, and the sign of a
+zero, which MariaDB drops.
+
+Source of the widths: the MySQL manual, "Data Type Storage Requirements" and "Numeric Data Types".
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from replicator.schema.structure.structure import Column, fraction_digits, label
 
 
 class Fit(Enum):
-    """What becomes of the values of one type in another one."""
+    """How many values of one type another type can take."""
 
     ALL = "every value arrives"
     SOME = "a value arrives, or the server refuses it"
@@ -34,7 +36,7 @@ class Fit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """Whether values may be converted, and, unless all of them fit, why they do not."""
+    """Whether values may be converted, and why not all of them fit."""
 
     fit: Fit
     why: str = ""
@@ -51,13 +53,13 @@ _CHARSET_BYTES = {
 _ALL_OF_UNICODE = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"})
 _BASIC_UNICODE = frozenset({"utf8", "utf8mb3", "ucs2"})
 _WITHOUT_ACCENTS = ("_general_ci", "_unicode_ci", "_unicode_520_ci", "_ai_ci")
-"""Ends of the names of collations to which an accent makes no difference."""
+"""Suffixes of collations that ignore accents."""
 _ASCII_LIKE = frozenset({"", "utf8mb4", "utf8mb3", "utf8", "latin1", "ascii"})
-"""Charsets in which digits and letters are the bytes of ASCII: not all that are so."""
+"""Charsets whose digits and letters have the bytes of ASCII; the list is not complete."""
 
 
 def conversion(column: Column, target: Column) -> Conversion:
-    """What becomes of the values of ``column`` in ``target``, but for NULL."""
+    """Return how the values of `column` other than NULL fit into `target`."""
     ours, theirs = column.sql_type.family, target.sql_type.family
     rule = _RULES.get((ours, theirs))
     if rule is not None:
@@ -70,10 +72,10 @@ def conversion(column: Column, target: Column) -> Conversion:
 
 
 def null_misfit(column: Column, target: Column) -> Conversion:
-    """What becomes of the NULLs of ``column`` in ``target``.
+    """Return how the NULLs of `column` fit into `target`.
 
-    A TIMESTAMP or an AUTO_INCREMENT column that is NOT NULL takes the time or the next number for
-    NULL, without a word; others refuse it.
+    A TIMESTAMP NOT NULL stores the current time for NULL, and an AUTO_INCREMENT column stores the
+    next number, both without a warning. Other NOT NULL columns refuse NULL.
     """
     if not column.nullable or target.nullable:
         return _ALL
@@ -83,10 +85,10 @@ def null_misfit(column: Column, target: Column) -> Conversion:
 
 
 def affixes(column: Column, target: Column) -> tuple[bytes, bytes]:
-    """What goes before and behind the text of a value, so that it is as the target would show it.
+    """Return a prefix and a suffix that make a value's text the one that the target would show.
 
-    Equal values of several shards are then equal bytes, by which rows are told apart, although
-    the types of the shards differ. For types that `conversion` takes.
+    Rows are identified by bytes, so equal values of several shards must have equal bytes although
+    the shards' types differ. Only for types that `conversion` accepts.
     """
     ours, theirs = column.base_type, target.base_type
     if theirs == "decimal":
@@ -102,10 +104,10 @@ def affixes(column: Column, target: Column) -> tuple[bytes, bytes]:
 
 
 def charset_conversion(column: Column, target: Column) -> Conversion:
-    """What becomes of the column's text in the target's charset.
+    """Return how the column's text fits into the target's charset.
 
-    A character that it lacks is refused, by the codec or by the server, but for UCS2: that takes
-    the halves of a character beyond its range for two.
+    The codec or the server refuses a character that the charset lacks. UCS2 is the exception: it
+    stores a character beyond its range as two characters, one for each half.
     """
     mine, its = column.charset.lower(), target.charset.lower()
     if mine == its or not mine or not its:
@@ -121,7 +123,7 @@ def charset_conversion(column: Column, target: Column) -> Conversion:
 
 
 def _growth(charset: str, other: str) -> int:
-    """How many bytes of another charset one byte may become, at most."""
+    """Return the largest number of bytes that one byte may become in another charset."""
     if charset == "ascii" or {charset, other} <= {"utf8", "utf8mb3", "utf8mb4"}:
         return 1
     return _CHARSET_BYTES.get(other, 1)
@@ -134,7 +136,7 @@ def _zeros(given: int, wanted: int) -> bytes:
 
 
 def _plain(column: Column) -> str:
-    """The type without what changes no value: comments, widths of display, ZEROFILL."""
+    """Return the type without display width, ZEROFILL and comments, which change no value."""
     kind = re.sub(r"/\*.*?\*/", "", column.type.lower()).replace("zerofill", "").strip()
     kind = re.sub(r"^year\(\d+\)", "year", kind)
     return re.sub(r"\s+", " ", kind)
@@ -184,7 +186,7 @@ def _integer_to_decimal(column: Column, target: Column) -> Conversion:
 
 
 def _integer_to_double(column: Column, target: Column) -> Conversion:
-    # A double has 53 bits for the digits (IEEE 754); with (M,D) it is rounded.
+    # A double has 53 bits for the digits (IEEE 754); with (M,D) the server rounds.
     if column.base_type == "bigint" or numbers_of(target):
         return Conversion(Fit.NONE, f"{target.type} rounds values of {column.type}")
     return _negative(column, target) or _ALL
@@ -197,7 +199,7 @@ def _integer_to_text(column: Column, target: Column) -> Conversion:
 
 
 def _short_text(column: Column, target: Column, longest: int) -> Conversion:
-    """For texts of ASCII, of at most so many characters, without spaces at the end."""
+    """Convert to text a type of at most `longest` ASCII characters, without trailing spaces."""
     if target.charset.lower() not in _ASCII_LIKE:
         return Conversion(Fit.NONE, f"{column.type} can't be written in {target.charset}")
     if longest > _TEXT_BYTES.get(target.base_type, _length(target)):
@@ -208,15 +210,14 @@ def _short_text(column: Column, target: Column, longest: int) -> Conversion:
 def _decimals(column: Column, target: Column) -> Conversion:
     digits, scale = _precision(column)
     its_digits, its_scale = _precision(target)
-    # What has more digits behind the point is rounded with a note, also in strict mode.
+    # The server rounds further decimals with a note only, even in strict mode.
     if scale > its_scale or digits - scale > its_digits - its_scale:
         return _narrower(column, target)
     return _negative(column, target) or _ALL
 
 
 def _floats(column: Column, target: Column) -> Conversion:
-    """FLOAT to FLOAT or DOUBLE, DOUBLE to DOUBLE."""
-    # The server rounds to D digits behind the point.
+    # The server rounds to D decimals.
     if numbers_of(target) and _plain(column) != _plain(target):
         return Conversion(Fit.NONE, f"{target.type} rounds values of {column.type}")
     return _negative(column, target) or _ALL
@@ -250,9 +251,11 @@ def _texts(column: Column, target: Column) -> Conversion:
 
 
 def _chars(column: Column, target: Column, unpadded: bool, longest: int) -> Conversion:
-    """Into a CHAR, which drops spaces at the end, and tabs and line ends that it has no room for.
+    """Convert to CHAR, which drops trailing spaces, and also tabs and line ends if it has no room.
 
-    ``unpadded``: the column's values have no spaces at their ends.
+    Args:
+        unpadded: whether the column's values never end in spaces.
+        longest: characters of the longest value.
     """
     if not unpadded:
         return Conversion(Fit.NONE, f"{target.type} drops the spaces at the end of a {column.type}")
@@ -273,8 +276,8 @@ def _bytes(column: Column, target: Column) -> Conversion:
 
 
 def _vector_to_bytes(column: Column, target: Column) -> Conversion:
-    # A client gets them as they are kept, four bytes for each number (MySQL's and MariaDB's
-    # manuals, "The VECTOR Type" and "VECTOR").
+    # A client reads a vector as it is stored, with four bytes for each number (MySQL's and
+    # MariaDB's manuals, "The VECTOR Type" and "VECTOR").
     return _bytes(replace(column, type=f"binary({4 * _length(column)})"), target)
 
 
@@ -283,7 +286,7 @@ def _enums(column: Column, target: Column) -> Conversion:
 
 
 def _sets(column: Column, target: Column) -> Conversion:
-    """A SET is shown in the order of its labels, which must be the same one."""
+    """Convert a SET, which is shown in the order of its labels: both must have the same order."""
     known = labels_of(column)
     if "" in known:
         return Conversion(Fit.NONE, f"{column.type} has the label '', which looks like no label")
@@ -295,9 +298,9 @@ def _sets(column: Column, target: Column) -> Conversion:
 
 
 def _equal_labels(target: Column) -> Conversion | None:
-    """Labels that the collation takes for one, as a server lets them be outside strict mode.
+    """Refuse labels that are equal in the collation, which servers allow outside strict mode.
 
-    A text finds the first of them.
+    The server stores the first of them for each text.
     """
     labels = labels_of(target)
     if len({_as_collated(label, target.collation.lower()) for label in labels}) == len(labels):
@@ -317,7 +320,7 @@ def _as_collated(label: str, collation: str) -> str:
 
 
 def _missing_labels(column: Column, target: Column) -> Conversion | None:
-    # The server looks a label up by the collation, so that one may pass for another.
+    # The server finds a label by the collation, so one label may be stored as another.
     missing = [label for label in labels_of(column) if label not in labels_of(target)]
     if missing:
         text = f"the target's {target.base_type} lacks the labels {', '.join(missing)}"

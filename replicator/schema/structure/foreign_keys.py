@@ -1,8 +1,8 @@
 """The foreign keys of a table after a statement, and in the text that defines the table. Pure.
 
-A scratch table can't show them: its parents are not those of the shard, and servers give other
-names to constraints without one. The grammar of foreign keys is small, so they follow from the
-statement itself.
+A scratch table can't show them: its parents are not the shard's, and servers name unnamed
+constraints differently there. The grammar of foreign keys is small, so the keys are derived from
+the statement itself.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ def declared_keys(statement: ParsedStatement) -> Keys:
 
 
 def hidden_parents(statement: ParsedStatement) -> bool:
-    """Whether a statement names a parent in another way than by FOREIGN KEY … REFERENCES.
+    """Return whether a statement names a parent other than by FOREIGN KEY … REFERENCES.
 
-    Only some versions of the servers make a foreign key of REFERENCES after a column.
+    Only some server versions create a foreign key for REFERENCES after a column.
     """
     return len(statement.named(TableRole.REFERENCED)) > len(declared_keys(statement))
 
@@ -108,8 +108,10 @@ def hidden_parents(statement: ParsedStatement) -> bool:
 def _named(
     added: Sequence[ForeignKeyDefinition], keys: Sequence[ForeignKeyDefinition], table: str
 ) -> Keys:
-    """The keys with the names that InnoDB gives to those without one (MySQL's manual, "FOREIGN KEY
-    Constraints")."""
+    """Return the keys, with InnoDB's names for new ones without a name.
+
+    Source: MySQL's manual, "FOREIGN KEY Constraints".
+    """
     found = list(keys)
     pattern = re.compile(re.escape(folded(table)) + r"_ibfk_(\d+)")
     for key in added:
@@ -121,7 +123,7 @@ def _named(
 
 
 def _has_name(key: ForeignKeyDefinition, name: str, table: str) -> bool:
-    """Whether a key has this name; one that the server gave follows the name of the table."""
+    """Return whether a key has this name; a name given by the server follows the table's name."""
     own = f"{folded(table)}_ibfk_"
     given = folded(name).startswith(own) and re.search(r"_ibfk_\d+$", folded(key.name))
     if given:
@@ -143,7 +145,7 @@ def _names(columns: Iterable[str], renamed: Mapping[str, str]) -> tuple[str, ...
 
 @dataclass(frozen=True, slots=True)
 class ParentChange:
-    """Other names that a statement gives a table and its columns.
+    """New names that a statement gives a table and its columns.
 
     Attributes:
         parent: the table's name before the statement.
@@ -157,9 +159,10 @@ class ParentChange:
 
 
 def with_parents_changed(table: Table, changes: Mapping[TableName, ParentChange]) -> Table:
-    """Return a child as its server shows it after parents, by their former names, have got others.
+    """Return a child as its server shows it after a statement renames its parents or their columns.
 
-    All of them change at one moment: some may take the names of others.
+    `changes` has the parents by their former names. All of them change at once, because some may
+    take the names of others.
     """
     keys = []
     for key in table.definition.foreign_keys:

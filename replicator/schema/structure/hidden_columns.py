@@ -1,11 +1,11 @@
-"""Columns that a server hides, though its row events have them; and the time of a versioned row.
+"""Columns that a server hides but includes in its row events, and the period of a versioned row.
 
-MariaDB adds columns that neither information_schema nor SHOW CREATE TABLE tells: ``row_start`` and
-``row_end`` where a table WITH SYSTEM VERSIONING names no period of its own, and a hash for each
-unique key that is too long for an index (``TABLE_SHARE::init_from_binary_frm_image`` and
-``add_hash_field`` in its table.cc and sql_table.cc; its page "System-Versioned Tables"). Behind the
-other columns stand first the times, then the hashes, also after columns or keys were added. MySQL
-keeps what it hides for a functional key out of its events.
+Neither information_schema nor SHOW CREATE TABLE shows these columns of MariaDB: ``row_start`` and
+``row_end`` of a table WITH SYSTEM VERSIONING that declares no period of its own, and a hash for
+each unique key that is too long for an index. They follow all other columns, first the times, then
+the hashes, even if columns or keys were added later. Sources:
+``TABLE_SHARE::init_from_binary_frm_image`` in table.cc, ``add_hash_field`` in sql_table.cc, and the
+page "System-Versioned Tables". MySQL does not log the columns that it hides for functional keys.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from replicator.mysql.names import folded
 from replicator.schema.structure.structure import Column, Table
 
 _HASHING = frozenset({"MEMORY", "HEAP"})
-"""Engines that have indexes which are hashes: they need no column for them."""
+"""Engines with hash indexes, which need no hidden column."""
 
 _SYSTEM_TIME = folded("SYSTEM_TIME")
 _TIME = "timestamp(6)"
@@ -26,17 +26,14 @@ _TIME = "timestamp(6)"
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The columns with the times from which and until which a row was the present one."""
+    """The columns that hold the times from which and until which a row was current."""
 
     start: str
     end: str
 
 
 def system_period(create_sql: str) -> Period | None:
-    """The period of a table that keeps its former rows (WITH SYSTEM VERSIONING), else None.
-
-    From the text of SHOW CREATE TABLE.
-    """
+    """Return the period of a table WITH SYSTEM VERSIONING from its SHOW CREATE TABLE, or None."""
     definition = table_definition(create_sql)
     if not definition.versioned:
         return None
@@ -47,10 +44,10 @@ def system_period(create_sql: str) -> Period | None:
 
 
 def hidden_columns(table: Table) -> tuple[Column, ...]:
-    """What a MariaDB's row events have behind the columns of this table.
+    """Return the hidden columns that follow this table's columns in MariaDB's row events.
 
-    Another server's events have none of it, nor do those from before a key or the versioning was
-    added: the number of columns in the events tells.
+    Events of another server do not have them, nor do events from before the key or the versioning
+    was added; `with_hidden` decides by the number of columns in the events.
     """
     found = []
     period = system_period(table.create_sql)
@@ -70,7 +67,7 @@ def hidden_columns(table: Table) -> tuple[Column, ...]:
 
 
 def with_hidden(table: Table, columns: int) -> Table:
-    """The table with the columns that are hidden, where events of ``columns`` have them."""
+    """Return the table with its hidden columns if events of `columns` columns include them."""
     hidden = hidden_columns(table)
     if columns != len(table.columns) + len(hidden):
         return table
@@ -78,9 +75,9 @@ def with_hidden(table: Table, columns: int) -> Table:
 
 
 def without_period(table: Table) -> Table:
-    """The table with the keys that tell its present rows apart.
+    """Return the table with the keys that identify its current rows.
 
-    The server adds the end of the period to each unique key, since former rows have equal keys.
+    The server adds the end of the period to each unique key, because former rows have equal keys.
     """
     period = system_period(table.create_sql)
     if period is None:

@@ -44,18 +44,19 @@ SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME
 OR (@@lower_case_table_names = 2 AND LOWER(SCHEMA_NAME) = LOWER(%s))
 """
 _COLUMN_LINE = re.compile(r"^  `", re.MULTILINE)
-"""The begin of a column's line in the text of SHOW CREATE TABLE."""
+"""The beginning of a column's line in the text of SHOW CREATE TABLE."""
 
 TABLES_AT_ONCE = 50
-"""So many tables are asked for in one query: each by its name, which servers look up, while they go
-through all tables for a list of names."""
+"""Number of tables in one query.
+
+Each table has a condition of its own, because servers scan all tables for a list of names.
+"""
 
 _SHOWN = "shows generated keys"
-"""Noted of a session that has been asked, and told, about primary keys that its MySQL gave tables
-itself."""
+"""Note on a session that MySQL's generated primary keys are shown in it."""
 
 _READ = "read"
-"""The kind of what `read_again` keeps with a session."""
+"""The first part of the keys under which `read_again` keeps tables with a session."""
 
 _TABLES = """
 SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
@@ -79,8 +80,10 @@ class TableSize:
 async def table_sizes(
     connection: Connection, tables: Iterable[TableName]
 ) -> dict[TableName, TableSize]:
-    """The server's estimates for these tables and others of their databases, by the names that
-    `list_tables` gives. Raises the server's error."""
+    """Return the server's estimates for all tables of the databases of these tables.
+
+    The names are the ones that `list_tables` returns. Raises the server's error.
+    """
     found: dict[TableName, TableSize] = {}
     folds = await folds_names(connection)
     for schema in sorted({table.schema for table in tables}):
@@ -91,16 +94,16 @@ async def table_sizes(
 
 
 async def list_tables(connection: Connection) -> list[TableName]:
-    """All base tables of a server but those of its system schemas, as the task knows them.
+    """Return all base tables of a server except those in its system schemas.
 
-    That is by their `folded` names where the server takes them without their case.
+    Names are folded if the server ignores their case.
     """
     found = [TableName(*row) for row in await connection.fetch(_TABLES, SYSTEM_SCHEMAS)]
     return [name.folded for name in found] if await folds_names(connection) else found
 
 
 async def read_table(connection: Connection, name: TableName) -> Table | None:
-    """The structure of a table; None when it does not exist."""
+    """Return the structure of a table, or None if it does not exist."""
     await show_generated_keys(connection)
     found = await listed(connection, name)
     if found is None or found.view:
@@ -110,16 +113,17 @@ async def read_table(connection: Connection, name: TableName) -> Table | None:
 
 
 async def read_again(connection: Connection, name: TableName) -> Table | None:
-    """`read_table` of a table that is read often: by one short query if it has not changed.
+    """Return `read_table` of a table that is read often, with one short query if it has not
+    changed.
 
-    A session keeps what it has read by the text of SHOW CREATE TABLE.
+    A session keeps the structures that it has read, with the text of SHOW CREATE TABLE.
     """
     await show_generated_keys(connection)
     async with connection.keeping:
         try:
             shown = await _shown(connection, name)
         except pymysql.err.MySQLError:
-            # A missing table may be shown to nobody who has no rights at it.
+            # Without rights on a missing table, an account gets another error.
             shown = None
         kept = connection.kept.get((_READ, *name))
         if shown is not None and kept is not None and kept[0] == shown:
@@ -127,26 +131,26 @@ async def read_again(connection: Connection, name: TableName) -> Table | None:
             assert isinstance(table, Table)
             return table
         table = await read_table(connection, name)
-        # Another text would mean that columns and text may be of different moments.
+        # If the text differs, the columns and the text may be from different moments.
         if table is not None and table.create_sql == shown and _SHOWN in connection.notes:
             connection.kept[_READ, *name] = shown, table
         return table
 
 
 async def _shown(connection: Connection, name: TableName) -> str | None:
-    """The text of a table's SHOW CREATE TABLE; None if it does not exist, or is a view."""
+    """Return a table's SHOW CREATE TABLE, or None if it does not exist or is a view."""
     try:
         shown = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
     except pymysql.err.MySQLError as error:
         if error_code(error) in NO_SUCH_TABLE:
             return None
         raise
-    # A view is shown with its charset and collation.
+    # For a view the server also returns its charset and collation.
     return None if len(shown[0]) != len(("Table", "Create Table")) else str(shown[0][1])
 
 
 async def read_fingerprint(connection: Connection, name: TableName) -> str | None:
-    """`Table.fingerprint` of a table; None when it does not exist."""
+    """Return `Table.fingerprint` of a table, or None if it does not exist."""
     await show_generated_keys(connection)
     shown = await _shown(connection, name)
     return None if shown is None else fingerprint_of(shown)
@@ -158,15 +162,19 @@ async def _completed(
     place: tuple[str, str],
     columns: Sequence[Sequence[Any]],
 ) -> Table | None:
-    """The structure of a table whose columns are read; ``place`` is its name as it is listed.
+    """Return the structure of a table whose columns have been read.
 
-    None if it has been dropped or renamed meanwhile.
+    Args:
+        place: schema and name of the table as the server lists it.
+
+    Returns:
+        None if the table has been dropped or renamed in the meantime.
     """
     keys = await connection.fetch(_KEYS, place)
     try:
         create = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
         if len(_COLUMN_LINE.findall(str(create[0][1]))) != len(columns):
-            # An account with rights at single columns is shown these alone: then this is refused.
+            # An account with rights on some columns sees only these; this query is then refused.
             await connection.fetch(f"SELECT * FROM {name.quoted} LIMIT 0")
     except pymysql.err.MySQLError as error:
         if error_code(error) in NO_SUCH_TABLE and await listed(connection, name) is None:
@@ -184,9 +192,9 @@ async def _completed(
 
 
 async def read_tables(connection: Connection, names: Sequence[TableName]) -> dict[TableName, Table]:
-    """Return the structures of many tables, by fewer queries than `read_table`; those that exist.
+    """Return the structures of the tables that exist, with fewer queries than `read_table`.
 
-    A table that is altered meanwhile may have columns of one moment and a text of another.
+    A table that is altered in the meantime may have columns and text of different moments.
     """
     found: dict[TableName, Table] = {}
     while True:
@@ -215,13 +223,13 @@ async def read_tables(connection: Connection, names: Sequence[TableName]) -> dic
                     found[name] = table
         if _SHOWN in connection.notes:
             return found
-        # It is a new session since: what was read in this one is not known.
+        # The session is new, so the settings of the reads are unknown: read all again.
 
 
 async def _fetch_each(
     connection: Connection, query: str, places: Sequence[tuple[str, str]]
 ) -> list[tuple[Any, ...]]:
-    """The rows of a query for each of these places, behind the number of the place."""
+    """Return the rows of a query for each place, each row preceded by the number of its place."""
     if not places:
         return []
     numbered = query.strip().replace("SELECT", "SELECT %s,", 1)
@@ -238,10 +246,10 @@ class Listed:
 
 
 async def listed(connection: Connection, name: TableName) -> Listed | None:
-    """How a server lists what it takes a name for; None where there is nothing of that name.
+    """Return how a server lists the object of a name, or None if there is none.
 
-    TiDB keeps a name as it was given, and compares it without case; but not in the columns of its
-    information_schema, which are to be asked for by the name that is listed.
+    TiDB keeps a name as it was given and compares names without case, except in the columns of its
+    information_schema: these need the name as it is listed.
     """
     for query in (_LISTED, _LISTED_OTHERWISE):
         for schema, table, kind in await connection.fetch(query, (name.schema, name.table)):
@@ -250,13 +258,13 @@ async def listed(connection: Connection, name: TableName) -> Listed | None:
 
 
 async def database_collation(connection: Connection, schema: str) -> str | None:
-    """The default collation of a database; None where there is none of that name."""
+    """Return the default collation of a database, or None if it does not exist."""
     rows = await connection.fetch(_DATABASE, (schema, schema))
     return str(rows[0][0]) if rows else None
 
 
 async def show_generated_keys(connection: Connection) -> None:
-    """Let a session see the primary keys that its MySQL gave tables itself."""
+    """Make a session show the primary keys that MySQL generated for tables."""
     if _SHOWN not in connection.notes:
         if [value for _, value in await connection.fetch(GENERATED_KEYS)] == ["OFF"]:
             await connection.execute(SHOW_GENERATED_KEYS)
@@ -264,10 +272,10 @@ async def show_generated_keys(connection: Connection) -> None:
 
 
 async def read_target(connection: Connection, name: TableName) -> Table | None:
-    """The structure of a table as rows are written to it; None when it does not exist.
+    """Return the structure of a table for writing rows to it, or None if it does not exist.
 
-    TiDB holds the text of latin1 columns in UTF-8, and takes other bytes without a word ("Character
-    Set and Collation" of its manual): there such a column counts as utf8mb4.
+    TiDB stores the text of latin1 columns in UTF-8 and accepts other bytes without a warning
+    ("Character Set and Collation" of its manual), so such a column counts as utf8mb4.
     """
     table = await read_table(connection, name)
     return None if table is None else (await _as_written(connection, {name: table}))[name]
@@ -276,7 +284,7 @@ async def read_target(connection: Connection, name: TableName) -> Table | None:
 async def read_targets(
     connection: Connection, names: Sequence[TableName]
 ) -> dict[TableName, Table]:
-    """What `read_target` gives for each of many tables, by fewer queries; those that exist."""
+    """Return `read_target` of each of the tables that exist, with fewer queries."""
     if len(names) == 1:
         table = await read_again(connection, names[0])
         if _SHOWN in connection.notes:
@@ -305,7 +313,7 @@ async def _as_written(
 
 
 def columns_of(rows: Iterable[Sequence[Any]]) -> tuple[Column, ...]:
-    """Columns from rows of name, type, charset, collation, YES / NO, extra."""
+    """Return columns from rows of name, type, charset, collation, YES or NO, and EXTRA."""
     return tuple(
         Column(
             name=name,
@@ -321,7 +329,7 @@ def columns_of(rows: Iterable[Sequence[Any]]) -> tuple[Column, ...]:
 
 
 def keys_of(rows: Iterable[Sequence[Any]]) -> tuple[UniqueKey, ...]:
-    """Unique keys from rows of index name, column name, nullable, prefix length, in key order.
+    """Return unique keys from rows of index, column, nullable and prefix length, in key order.
 
     A key part without a column name is an expression (MySQL 8).
     """
@@ -350,7 +358,7 @@ _NUMBERS = "SELECT ID, COLLATION_NAME FROM information_schema.COLLATIONS WHERE I
 
 
 async def default_collations(connection: Connection) -> dict[str, str]:
-    """The default collation of each charset, names in lower case.
+    """Return the default collation of each charset, with names in lower case.
 
     Raises DatabaseUnavailableError or the server's own error.
     """
@@ -359,13 +367,13 @@ async def default_collations(connection: Connection) -> dict[str, str]:
 
 
 async def available_collations(connection: Connection) -> frozenset[str]:
-    """The names of all collations, in lower case, each beginning with its charset's.
+    """Return the names of all collations in lower case, each beginning with its charset's name.
 
     Raises DatabaseUnavailableError or the server's own error.
     """
     rows = await connection.fetch_once(_ALL)
     pairs = [(str(name).lower(), str(charset).lower()) for name, charset in rows]
-    # MariaDB lists `uca1400_ai_ci` once for each charset that it goes with.
+    # MariaDB lists `uca1400_ai_ci` once for each charset that it supports.
     return frozenset(
         name if name == charset or name.startswith(f"{charset}_") else f"{charset}_{name}"
         for name, charset in pairs
@@ -373,7 +381,7 @@ async def available_collations(connection: Connection) -> frozenset[str]:
 
 
 async def collation_numbers(connection: Connection) -> dict[int, str]:
-    """The names of collations, in lower case, by the numbers that table maps tell.
+    """Return the names of collations in lower case, by their numbers in table maps.
 
     Raises DatabaseUnavailableError or the server's own error.
     """

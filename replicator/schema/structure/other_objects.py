@@ -1,10 +1,9 @@
-"""The objects of one source that have names of tables and are no tables: views and sequences.
+"""The views and sequences of one source, which share the names of tables but are not replicated.
 
-They are not replicated. A sequence (MariaDB KB, "Sequence Overview") can be altered, renamed and
-dropped as a table, and each use of it may log a row. A view of any kind can be renamed as a table
-(seen with MySQL 5.6 and 9.7, MariaDB 10.11 and 11.8). CREATE TABLE IF NOT EXISTS and DROP TABLE IF
-EXISTS with the name of a view change nothing, and some servers log them. All other statements about
-tables fail.
+A sequence (MariaDB KB, "Sequence Overview") can be altered, renamed and dropped like a table, and
+each use of it may log a row. A view of any kind can be renamed like a table (seen with MySQL 5.6
+and 9.7, MariaDB 10.11 and 11.8). CREATE TABLE IF NOT EXISTS and DROP TABLE IF EXISTS with the name
+of a view change nothing, but some servers log them. All other statements about tables fail.
 """
 
 from __future__ import annotations
@@ -38,21 +37,22 @@ class OtherObjects:
         self._later_views: frozenset[TableName] = frozenset()
 
     def is_sequence(self, name: TableName) -> bool:
-        """Whether a name is that of a sequence."""
+        """Return whether a sequence has this name."""
         return name in self._sequences
 
     def know(self, sequences: Iterable[TableName], views: Iterable[TableName] = ()) -> None:
         """Add the objects that the source has now, at the end of its binlog.
 
-        The statements that are read may be older. So such a view is not certain.
+        The statements being read may be older, so it is not certain that these views exist for
+        them.
         """
         self._sequences.update(sequences)
         self._later_views = frozenset(views)
 
     def unclear(self, statement: ParsedStatement, tables: Set[TableName]) -> list[TableName]:
-        """The names that a statement has as tables, and that may be those of views.
+        """Return the names that a statement uses as tables but that may belong to views.
 
-        ``tables``: the names that are certainly those of tables.
+        `tables`: the names that certainly belong to tables.
         """
         known = tables | self._views | self._sequences
         if statement.kind is StatementKind.CREATE_TABLE:
@@ -73,14 +73,14 @@ class OtherObjects:
         tables: Set[TableName] = frozenset(),
         views: Iterable[TableName] = (),
     ) -> ParsedStatement:
-        """The statement without the names of these objects; the method follows what it does.
+        """Return the statement without the names of these objects, and record its effect on them.
 
-        A statement that is only about them has the kind SEQUENCE or VIEW.
+        A statement that is only about such objects gets the kind SEQUENCE or VIEW.
 
         Args:
             statement: the next statement of the binlog.
-            tables: the names that are certainly those of tables.
-            views: the names of views before the statement, as far as they were looked up.
+            tables: the names that certainly belong to tables.
+            views: the known names of views before the statement.
         """
         kind, schema = statement.kind, statement.schema
         if statement.temporary:
@@ -105,13 +105,13 @@ class OtherObjects:
         self, statement: ParsedStatement, names: set[TableName], tables: Set[TableName]
     ) -> None:
         if statement.detail == "DROP":
-            # If it has failed, each of them may be left, and is looked up when it is needed.
+            # If it failed, any of the views may still exist. They are read again when needed.
             self._views -= names
         elif not statement.error:
             self._views |= names - tables if statement.only_if_there else names
 
     def _left(self, statement: ParsedStatement, tables: Set[TableName]) -> ParsedStatement:
-        """An ALTER, DROP or RENAME without the objects among its tables."""
+        """Return an ALTER, DROP or RENAME without the objects among its tables."""
         kind = statement.kind
         left = list(statement.tables)
         other = StatementKind.SEQUENCE

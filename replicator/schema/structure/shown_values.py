@@ -1,4 +1,4 @@
-"""What a server shows of a literal that is written to a column. Pure."""
+"""How a server shows the value of a literal after it is stored in a column. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from replicator.schema.structure.structure import Column, fraction_digits, labels_of, numbers_of
 
 _SMALL = re.compile(r"0|-?[1-9][0-9]{0,5}")
-"""Whole numbers that a FLOAT shows as they are."""
+"""Whole numbers that a FLOAT shows unchanged."""
 
 _DIGITS = Context(prec=80)
-"""Servers have up to 65 digits."""
+"""Decimals have up to 65 digits."""
 
 _LAST_CHARACTERS = {"ascii": 0x7F, "utf8": 0xFFFF, "utf8mb3": 0xFFFF}
-"""The last characters of charsets that are narrower than another one by the join rule."""
+"""Highest code points of charsets that do not cover Unicode."""
 
 _DAY, _SECOND = r"\d{4}-\d\d-\d\d", r"\d\d:[0-5]\d:[0-5]\d"
 _SHOWN = {
@@ -29,7 +29,7 @@ _SHOWN = {
 
 
 def shown_value(column: Column, literal: str) -> str | None:
-    """The value of an SQL literal in a column as its server shows it; None where that is not known.
+    """Return the value of an SQL literal in a column as its server shows it, or None if unknown.
 
     The literal may be a text that is converted from utf8mb4.
     """
@@ -43,7 +43,7 @@ def shown_value(column: Column, literal: str) -> str | None:
         except InvalidOperation:
             return None
         scale = (*numbers_of(column), 0, 0)[1] if family == "decimal" else 0
-        # As servers round (MySQL's manual, "Rounding Behavior").
+        # Servers round half up (MySQL's manual, "Rounding Behavior").
         rounded = number.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _DIGITS)
         return str(rounded) if _in_range(column, rounded) else None
     if family in ("float", "double") and not numbers_of(column) and _SMALL.fullmatch(value):
@@ -52,7 +52,6 @@ def shown_value(column: Column, literal: str) -> str | None:
 
 
 def _shown_text(column: Column, value: str) -> str | None:
-    """A text that is written to a column as its server shows it; None where that is not known."""
     family = column.sql_type.family
     if family == "text":
         value = value.rstrip(" ") if column.base_type == "char" else value
@@ -76,9 +75,9 @@ def _shown_text(column: Column, value: str) -> str | None:
 
 
 def stored_value(column: Column, literal: str) -> Decimal | str | None:
-    """The value of an SQL literal in a column, the same for equal values of several types.
+    """Return the value of an SQL literal in a column; equal values of several types are equal.
 
-    None where the column can't store it, or where that is not known.
+    Returns None if the column can't store it or if the value is unknown.
     """
     family, text = column.sql_type.family, literal.strip("'")
     try:
@@ -99,8 +98,10 @@ def stored_value(column: Column, literal: str) -> Decimal | str | None:
 
 
 def converts_unchanged(literal: str, old: Column, new: Column) -> bool:
-    """Whether the value of a literal in a column stays the same in another type: equal, or shown
-    alike. False where that is not known."""
+    """Return whether a literal's value in a column is equal or shown alike in another type.
+
+    Returns False if this is unknown.
+    """
     value = stored_value(old, literal)
     if value is not None and value == stored_value(new, literal):
         return True
@@ -110,7 +111,10 @@ def converts_unchanged(literal: str, old: Column, new: Column) -> bool:
 
 
 def as_float(text: str) -> float:
-    """The number that a FLOAT column has of a literal. Raises ValueError, OverflowError."""
+    """Return the number that a FLOAT column stores for a literal.
+
+    Raises ValueError or OverflowError.
+    """
     return float(struct.unpack("f", struct.pack("f", float(text)))[0])
 
 
@@ -125,11 +129,11 @@ def _in_range(column: Column, number: Decimal) -> bool:
 
 
 def _has_room(column: Column, value: str) -> bool:
-    """Whether a column has room for a text, in a charset that has its characters."""
+    """Return whether a column can hold a text, by its length and the characters of its charset."""
     charset = column.charset.lower()
     if charset in _LAST_CHARACTERS and any(ord(c) > _LAST_CHARACTERS[charset] for c in value):
         return False
     if column.sql_type.size:
-        # At most so many bytes of each character are in UTF-8.
+        # A character has at most as many bytes as in UTF-8.
         return len(value.encode()) <= column.sql_type.size
     return len(value) <= (numbers_of(column) or (1,))[0]

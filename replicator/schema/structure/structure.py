@@ -1,4 +1,4 @@
-"""The structure of a table, as far as reading and writing its rows needs it."""
+"""The structure of a table, as far as it matters for reading and writing rows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _PHYSICAL = re.compile(
     r"(?:/\*!?\w*\s*)?`?\b(?:AUTO_INCREMENT|ENGINE|" + "|".join(sorted(PHYSICAL)) + r")\b`?"
     r"='?\w+'?(?:\s*\*/)?"
 )
-"""Options that say how a table is stored, as SHOW CREATE TABLE writes them."""
+"""Options for the physical storage of a table, as SHOW CREATE TABLE writes them."""
 
 
 @lru_cache(maxsize=4096)
 def _first_word(text: str) -> str:
-    # Asked for a dozen times for each column of each shard, of which thousands can be alike.
+    # Cached because it is called a dozen times for each column of possibly thousands of shards.
     match = re.match(r"[a-z0-9_]+", text.lower())
     return match.group() if match else ""
 
@@ -32,13 +32,17 @@ def _first_word(text: str) -> str:
 class Column:
     """One column, as information_schema.COLUMNS describes it.
 
-    ``type`` is COLUMN_TYPE in full (``int(10) unsigned``, ``enum('a','b')``); ``charset`` and
-    ``collation`` are empty for columns that are not text. ``generated`` covers virtual and
-    stored generated columns: their values are computed, never written. ``learned``: it is as the
-    target made it for a statement, so where the target lacks its collation, it has another here;
-    that makes no two columns different. ``withheld``: one of a target that a shard's values do not
-    go into, though it has a column of that name. ``fill``: the SQL literal that rows of a shard
-    without it get there, where that is known; empty: what the target's default makes of them.
+    Attributes:
+        type: COLUMN_TYPE in full (``int(10) unsigned``, ``enum('a','b')``).
+        charset: empty, like `collation`, if the column is not a text.
+        generated: whether it is a virtual or stored generated column, whose values are computed and
+            never written.
+        learned: whether it has the form that the target gave it for a statement. Its collation may
+            differ if the target lacks the shard's. Columns that differ only in this are equal.
+        withheld: whether a shard's values are not written to this column of a target, although the
+            shard has a column of that name.
+        fill: the SQL literal that the column gets in rows of a shard without it; empty if unknown,
+            then the target's default applies.
     """
 
     name: str
@@ -59,7 +63,7 @@ class Column:
 
     @property
     def sql_type(self) -> SqlType:
-        """What is known of the type."""
+        """The properties of the type."""
         return sql_type(self.base_type)
 
     @property
@@ -71,10 +75,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class UniqueKey:
-    """A primary or unique key; ``nullable`` when a column of it may be NULL.
+    """A primary or unique key.
 
-    ``prefix`` when it covers only the first characters of a column or an expression: such a key
-    is a constraint to respect but does not identify a row by its column values.
+    Attributes:
+        nullable: whether one of its columns may be NULL.
+        prefix: whether it covers only the first characters of a column, or an expression. Writes
+            must respect such a key, but it does not identify a row by its column values.
     """
 
     name: str
@@ -85,7 +91,7 @@ class UniqueKey:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns in their order, unique keys with the primary key first, and the CREATE statement."""
+    """Columns in order, unique keys with the primary key first, and the CREATE statement."""
 
     schema: str
     name: str
@@ -95,16 +101,16 @@ class Table:
 
     @property
     def definition(self) -> TableDefinition:
-        """What the CREATE statement says; parsed once for each text."""
+        """The parsed CREATE statement; each text is parsed once."""
         return table_definition(self.create_sql)
 
     @property
     def key_names(self) -> frozenset[str]:
-        """The folded names of the keys; that of a primary key is PRIMARY."""
+        """The folded names of the keys; a primary key is named PRIMARY."""
         return frozenset(folded(key.name or "PRIMARY") for key in self.definition.keys)
 
     def defined(self, name: str) -> ColumnDefinition | None:
-        """The definition of a column in the CREATE statement, by its name without case."""
+        """Return the definition of a column in the CREATE statement, by its name without case."""
         return column_definitions(self.create_sql).get(folded(name))
 
     @property
@@ -120,21 +126,21 @@ class Table:
 
     @property
     def write_rules(self) -> str:
-        """A digest of what decides how rows are stored: columns, unique keys, charset, engine."""
+        """A digest of how rows are stored: by columns, unique keys, charset and engine."""
         return write_rules_of(self.create_sql)
 
     @property
     def transactional(self) -> bool:
-        """Whether its storage engine can roll back, and show a state that has passed."""
+        """Whether its storage engine can roll back and show an earlier state."""
         return not self.engine or self.engine in TRANSACTIONAL
 
     @property
     def engine(self) -> str:
-        """The name of its storage engine in capitals; empty if its server does not show one."""
+        """The name of its storage engine in capitals; empty if the server does not show one."""
         return self.definition.option("ENGINE").upper()
 
     def column(self, name: str) -> Column | None:
-        """The column of that name, compared without case as the servers do; None if missing."""
+        """Return the column of this name, compared without case as servers do, or None."""
         wanted = folded(name)
         return next((c for c in self.columns if folded(c.name) == wanted), None)
 
@@ -145,9 +151,10 @@ def with_engine(table: Table, engine: str) -> Table:
 
 
 def fingerprint_of(create_sql: str) -> str:
-    """`Table.fingerprint`, from the text of SHOW CREATE TABLE.
+    """Return `Table.fingerprint` from the text of SHOW CREATE TABLE.
 
-    An option that says how the table is stored may be set while a statement is half executed.
+    Ignores options for the physical storage, because they may be set while a statement is half
+    executed.
     """
     text = re.sub(r"^CREATE TABLE (`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`", "CREATE TABLE", create_sql)
     text = " ".join(_PHYSICAL.sub(" ", text).split())
@@ -156,20 +163,20 @@ def fingerprint_of(create_sql: str) -> str:
 
 _UNIQUE_KEY = re.compile(r"  (?:PRIMARY KEY|UNIQUE)(?! \(`my_row_id`\))")
 _COLUMN = re.compile(r"  `(?!my_row_id`)")
-"""But not the column and key that MySQL gives a table itself: not every session is shown them."""
+"""Excludes MySQL's generated column and, above, its key: not every session sees them."""
 
 
 _UNWRITTEN = re.compile(r" (?:DEFAULT|COMMENT) (?:'(?:[^'\\]|''|\\.)*'|[^\s,]+)")
-"""What says nothing of a value that is written, and what sessions show in their own time zones."""
+"""Parts that do not affect written values, and that sessions show in their own time zones."""
 _ENGINE = re.compile(r"^(\)(?: .*)? ENGINE=)\w+", re.MULTILINE)
 _STORAGE = re.compile(r"\b(?:ENGINE|CHARSET|COLLATE)=\w+")
 
 
 @lru_cache(maxsize=4096)
 def write_rules_of(create_sql: str) -> str:
-    """`Table.write_rules`, from the text of SHOW CREATE TABLE.
+    """Return `Table.write_rules` from the text of SHOW CREATE TABLE.
 
-    Sessions of different charsets may show the same: what is not ASCII does not count.
+    Ignores characters outside ASCII, because sessions of different charsets show them differently.
     """
     lines = [line.rstrip(",") for line in create_sql.split("\n")]
     keys = (line for line in lines if _UNIQUE_KEY.match(line))
@@ -180,9 +187,9 @@ def write_rules_of(create_sql: str) -> str:
 
 
 def differences(one: Table, other: Table) -> list[str]:
-    """What keeps the rows of two tables from having the same structure, a sentence each.
+    """Return the differences in structure that matter for rows of two tables, one sentence each.
 
-    Columns are compared by place, name and type; keys and options do not matter to rows.
+    Columns are compared by position, name and type. Keys and options are ignored.
     """
     found = []
     for place in range(max(len(one.columns), len(other.columns))):
@@ -194,7 +201,7 @@ def differences(one: Table, other: Table) -> list[str]:
 
 
 def _shape(column: Column) -> tuple[object, ...]:
-    # MySQL 8 leaves out the display width that older servers show: int(11) is int.
+    # MySQL 8 omits the display width that older servers show: int(11) is int.
     kind = re.sub(r"int\(\d+\)", "int", column.type.lower())
     return folded(column.name), kind, column.nullable, column.generated
 
@@ -206,14 +213,14 @@ def _shown(column: Column | None) -> str:
 
 
 def only_row_key_collides(target: Table, written: Collection[str]) -> bool:
-    """Whether no row is refused whose row key is free: other rows do not stand in its way.
+    """Return whether a row can be refused only because its row key is in use.
 
-    Where they do, old rows have to go before new ones come, and all changes of the table are
-    applied in order.
+    Otherwise other rows may be in conflict with it: old rows must be deleted before new ones are
+    written, and all changes of the table are applied in order. A key of numbers that the target
+    generates refuses no row. A key ``WITHOUT OVERLAPS`` also refuses rows whose period overlaps
+    another row's.
 
-    ``written``: the names of the columns that get values from shards. A key of numbers that the
-    target gives itself refuses no row. One ``WITHOUT OVERLAPS`` also refuses rows whose period
-    meets another row's.
+    `written`: the names of the columns that get values from shards.
     """
     row_key = target.row_key
     names = set(map(folded, written))
@@ -234,7 +241,7 @@ def _own_numbers(target: Table, key: UniqueKey, written: Collection[str]) -> boo
 
 
 def keys_without_overlaps(table: Table) -> frozenset[str]:
-    """The names of the keys that compare a period besides columns."""
+    """Return the names of the keys that compare a period besides columns."""
     return frozenset(
         key.name or "PRIMARY"
         for key in table.definition.keys
@@ -243,9 +250,9 @@ def keys_without_overlaps(table: Table) -> frozenset[str]:
 
 
 def unique_parts(table: Table) -> dict[str, tuple[tuple[str, int], ...]]:
-    """By their names, the unique keys that compare nothing but columns.
+    """Return, by name, the unique keys that consist of columns only.
 
-    Of each the columns with the length of their prefixes, 0 for a whole column.
+    Each part is a column with the length of its prefix in characters, 0 for a whole column.
     """
     return {
         key.name or "PRIMARY": tuple((part.column, part.prefix) for part in key.parts)
@@ -261,9 +268,9 @@ _LABEL_PART = re.compile(r"''|\\(.)", re.DOTALL)
 
 
 def numbers_of(column: Column) -> tuple[int, ...]:
-    """The numbers in parentheses: (10, 2) for ``decimal(10,2)``, none for ``int``.
+    """Return the numbers in parentheses: (10, 2) for ``decimal(10,2)``, none for ``int``.
 
-    The text of a type is COLUMN_TYPE of information_schema (MySQL manual, "The INFORMATION_SCHEMA
+    A column's type is COLUMN_TYPE of information_schema (MySQL manual, "The INFORMATION_SCHEMA
     COLUMNS Table").
     """
     match = re.match(r"[a-z0-9_]+\(([0-9, ]+)\)", column.type.lower())
@@ -271,28 +278,28 @@ def numbers_of(column: Column) -> tuple[int, ...]:
 
 
 def binary_length(column: Column) -> int | None:
-    """The length in bytes of a BINARY(n) column; None for other types."""
+    """Return the length in bytes of a BINARY(n) column; None for other types."""
     if column.base_type != "binary":
         return None
     return (numbers_of(column) or (1,))[0]
 
 
 def fraction_digits(column: Column) -> int:
-    """The declared digits of a temporal type's fraction: 3 for ``time(3)``, 0 for ``time``."""
+    """Return the declared digits of a fraction of seconds: 3 for ``time(3)``, 0 for ``time``."""
     if column.base_type not in FRACTIONAL:
         return 0
     return (numbers_of(column) or (0,))[0]
 
 
 def labels_of(column: Column) -> tuple[str, ...]:
-    """The labels in ``enum('a','it''s')``, in their order; none for other types."""
+    """Return the labels in ``enum('a','it''s')``, in their order; none for other types."""
     if column.base_type not in ("enum", "set"):
         return ()
     return tuple(_LABEL_PART.sub(_label_part, match[1]) for match in _LABEL.finditer(column.type))
 
 
 def unquoted(literal: str) -> str:
-    """The text of a string literal as SHOW CREATE TABLE writes it."""
+    """Return the text of a string literal as SHOW CREATE TABLE writes it."""
     return _LABEL_PART.sub(_label_part, literal[1:-1])
 
 
