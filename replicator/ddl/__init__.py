@@ -1,1 +1,1 @@
-"""DDL statements: recognising, normalising, re-targeting."""
+"""DDL statements: parsing, analysing, normalising, re-targeting."""

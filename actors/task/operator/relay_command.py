@@ -12,13 +12,14 @@ from actors.task.wiring.wiring import RunningTask
 async def purge_relays(running: RunningTask | None, arguments: Mapping[str, Any]) -> Reply:
     """Delete all files that nothing needs; the reply has ``purged``, the files by source.
 
-    ``running``: None if the task does not run. ``arguments``: ``sources``; empty for all.
+    ``running``: None if the task does not follow its sources.
+    ``arguments``: ``sources``; empty for all.
     """
     wanted = arguments.get("sources")
     if not isinstance(wanted, list):
         return Reply(ok=False, error="purging takes a list of sources")
     if running is None:
-        return Reply(ok=False, error="the task does not run now: resume it, then purge")
+        return Reply(ok=False, error="the task does not follow its sources now: purge later")
     relays = running.watch.relays
     if lacking := [source for source in wanted if source not in relays]:
         return Reply(ok=False, error=f"no relay log that runs: {', '.join(map(str, lacking))}")

@@ -6,7 +6,6 @@ import threading
 from dataclasses import replace
 
 import pymysql
-import structlog
 
 from replicator.binlog.connection.dump_connection import FARTHEST, BinlogConnection, BinlogSource
 from replicator.binlog.connection.framing import PacketBuffer
@@ -42,7 +41,6 @@ class Relay(RelayLog):
         self._connection: BinlogConnection | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._log = structlog.get_logger().bind(source=settings.source)
 
     @property
     def wanted(self) -> bool:
@@ -58,10 +56,9 @@ class Relay(RelayLog):
         """
         if self._thread is None:
             own = replace(source, server_id=self._server_id, relay=None)
-            name = f"relay {source}"
             self.writing = True
             self._thread = threading.Thread(
-                target=self._run, args=(own, position), name=name, daemon=True
+                target=self._run, args=(own, position), name=f"relay {source}", daemon=True
             )
             self._thread.start()
 
@@ -73,7 +70,8 @@ class Relay(RelayLog):
     def close(self) -> None:
         """Stop copying, and wait for it, but not for a server that does not answer."""
         self._stop.set()
-        self.distrust()
+        self.unusable = "It has ended."
+        self.wake()
         self.reconnect()
         if self._thread is not None:
             self._thread.join(_LONGEST_END)
@@ -100,7 +98,7 @@ class Relay(RelayLog):
                     self.interrupt(str(error), failed=True)
                     if str(error) != failure:
                         failure = str(error)
-                        self._log.warning("relay.failed", error=failure)
+                        self.log.warning("relay.failed", error=failure)
                     self._stop.wait(_FAILED_WAIT)
         finally:
             self.interrupt("Its writer has ended.", failed=True)
@@ -119,7 +117,7 @@ class Relay(RelayLog):
             if self._end is None or self.proven:
                 raise
             aside = self.set_aside()
-            self._log.warning("relay.set-aside", folder=str(aside), error=str(error))
+            self.log.warning("relay.set-aside", folder=str(aside), error=str(error))
             self._end = None
 
     def _copy(self, source: BinlogSource, position: BinlogPosition) -> None:

@@ -91,9 +91,8 @@ def _whole_end(path: Path) -> FileEnd | None:
         checks = has_checksums(description)
         cursor = RelayCursor(at=FILE_HEADER, end=len(data), offset=FILE_HEADER, checks=checks)
         pass_whole(data, record_of(cursor), TABLES)
-        if cursor.at == FILE_HEADER:
-            return None
-        return FileEnd(path.name, cursor.offset, cursor.last)
+        found = FileEnd(path.name, cursor.offset, cursor.last)
+        return found if cursor.at > FILE_HEADER else None
 
 
 class FileWriter:

@@ -1,9 +1,8 @@
 """The relay log of a source: what its writer and its readers share.
 
 The writer copies the source's binlog into files, in a thread and on a connection of its own. A
-reader gets the same packets from these files as from the source. It is used only after the writer
-has proven that the files are of the source's present binlog. Where the relay has no answer, the
-reader asks the source.
+reader gets the same packets from these files as from the source, as soon as the writer has proven
+that they are of the source's present binlog. It asks the source for all others.
 """
 
 from __future__ import annotations
@@ -18,6 +17,8 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from math import inf
 from pathlib import Path
+
+import structlog
 
 from replicator.binlog.errors import StreamLostError
 from replicator.binlog.positions.position import FILE_HEADER, BinlogPosition
@@ -71,7 +72,7 @@ class RelayLog:
         error: why nothing is written now.
         writing: whether there is a writer.
         proven: whether the files are known to be of the source's present binlog.
-        unusable: whether readers use the source: it has ended, or a file can't be read.
+        unusable: why readers use the source: it has ended, or a file can't be read.
         tail: the present end.
     """
 
@@ -80,9 +81,10 @@ class RelayLog:
         self.error = ""
         self.writing = False
         self.proven = False
-        self.unusable = False
+        self.unusable = ""
         self.tail = Tail(BinlogPosition("", 0))
         self.folder: Path | None = None
+        self.log = structlog.get_logger().bind(source=settings.source)
         self._lock: int | None = None
         self._changed = threading.Condition()
         self._files: list[str] = []
@@ -99,9 +101,10 @@ class RelayLog:
         self.folder = folder
         return folder
 
-    def distrust(self) -> None:
+    def distrust(self, reason: str) -> None:
         """Have readers use the source from now on; those that wait are interrupted."""
-        self.unusable = True
+        self.log.warning("relay.failed", error=reason)
+        self.unusable = reason
         self.wake()
 
     def unlock(self) -> None:
@@ -170,8 +173,7 @@ class RelayLog:
     def has(self, position: BinlogPosition) -> bool:
         """Whether readers get the events from a position on here.
 
-        Not if there is no more at the end and the position is behind it, and if the relay does not
-        go on: then only if the position is in an earlier file.
+        If the relay is not continued, it has only those of earlier files.
         """
         with self._changed:
             if not self.proven or self.unusable or not self._files:
@@ -231,13 +233,12 @@ class RelayLog:
             return []
         self._purged_at = now
         expires = settings.purge_expires * 3600
-        free = shutil.disk_usage(self.folder).free
         gone = files_to_purge(
             former_files(self.folder),
             [self.folder / name for name in self._files],
             needed,
             written_before=inf if every else now - expires if expires else 0.0,
-            missing_space=(settings.purge_remain_space << 30) - free,
+            missing_space=(settings.purge_remain_space << 30) - shutil.disk_usage(self.folder).free,
         )
         with self._changed:
             self._files = [name for name in self._files if self.folder / name not in gone]
@@ -259,4 +260,5 @@ class RelayLog:
             with suppress(OSError):
                 total += (self.folder / name).stat().st_size
         first = f"{files[0]}:{FILE_HEADER}"
-        return RelayStatus(len(files), total, first, str(self.tail.at), error=self.error)
+        error = self.error or self.unusable
+        return RelayStatus(len(files), total, first, str(self.tail.at), error=error)

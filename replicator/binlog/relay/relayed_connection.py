@@ -61,7 +61,7 @@ class RelayedConnection(BinlogConnection):
     def mistrust(self) -> bool:
         """As `BinlogConnection.mistrust`: all connections read from the source from now on."""
         if self._files is not None:
-            self._relay.distrust()
+            self._relay.distrust("A file is damaged: it was changed.")
         return self._files is not None
 
     def close(self) -> None:
@@ -230,8 +230,9 @@ class RelayPackets:
             raise self._damaged(f"It ends at {self._offset + count}.")
 
     def _damaged(self, reason: str) -> StreamLostError:
-        self._relay.distrust()
-        return StreamLostError(f"The file {self._file} of the relay can't be read. {reason}")
+        error = StreamLostError(f"The file {self._file} of the relay can't be read. {reason}")
+        self._relay.distrust(str(error))
+        return error
 
     def _frame(self, event: bytes) -> None:
         """Frame one event, in as many packets as it takes."""

@@ -1,1 +1,1 @@
-"""What a statement does to rows and columns, as far as its text tells. Pure."""
+"""Effects of a statement on rows and columns, as far as its text shows them. Pure."""

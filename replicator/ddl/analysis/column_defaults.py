@@ -1,9 +1,9 @@
-"""Columns whose defaults may be other values on the target than in the shards.
+"""Columns whose defaults may give existing rows other values on the target than in the shards.
 
-The rows that are there get the default, and the server logs none of them: those of the target get
-others than their shards have. The functions: "Information Functions", "Miscellaneous Functions" and
-"Mathematical Functions" of MySQL's manual; MariaDB's pages of the same names, UUID_v4 and "Sequence
-Functions".
+Existing rows get the default, and no server logs their changes, so the values of the target and of
+its shards can differ. Sources for the functions: "Information Functions", "Miscellaneous Functions"
+and "Mathematical Functions" of MySQL's manual; MariaDB's pages of the same names, UUID_v4 and
+"Sequence Functions".
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from replicator.mysql.column_types import FRACTIONAL, SQL_TYPES, Literal
 _FUNCTIONS = frozenset(
     {"UUID", "UUID_SHORT", "UUIDV4", "UUIDV7", "UUID_V4", "UUID_V7", "SYS_GUID"}
     | {"RAND", "RANDOM_BYTES"}
-    # What belongs to the session or the server that adds the column.
+    # These depend on the session or the server that adds the column.
     | {"CONNECTION_ID", "LAST_INSERT_ID", "USER", "SESSION_USER", "SYSTEM_USER", "VERSION"}
     | {"DATABASE", "SCHEMA", "NEXTVAL", "LASTVAL"}
 )
 _WORDS = frozenset({"CURRENT_USER", "CURRENT_ROLE", "NEXT", "PREVIOUS"})
-"""What needs no parentheses."""
+"""Functions that need no parentheses."""
 
 
 _DECIDED = frozenset({"DEFAULT", "AS"})
 _KEYS = frozenset({"KEY", "INDEX", "UNIQUE", "FULLTEXT", "SPATIAL"})
-"""What may stand before the name of a key."""
+"""Words that can precede the name of a key."""
 
 
 def implicit_timestamps(statement: ParsedStatement) -> tuple[str, ...]:
-    """The TIMESTAMP columns an ALTER TABLE adds or defines anew that leave to a mode what they are.
+    """Return the TIMESTAMP columns that an ALTER TABLE defines without NULL or DEFAULT.
 
-    With explicit_defaults_for_timestamp=OFF a TIMESTAMP that says neither NULL nor DEFAULT is NOT
-    NULL and gets a default, with ON it is as any other column (MySQL's manual, "Server System
-    Variables"). Rows that are there get the one or the other value.
+    With explicit_defaults_for_timestamp=OFF such a column is NOT NULL and gets a default; with ON
+    it is like any other column (MySQL's manual, "Server System Variables"). Values of existing rows
+    depend on it.
     """
     found = []
     for _, name, definition in defined_columns(statement):
@@ -57,9 +57,11 @@ def implicit_timestamps(statement: ParsedStatement) -> tuple[str, ...]:
 class DefinedColumn:
     """A column as an ALTER TABLE defines it.
 
-    ``existing``: its name before; empty where it is new. ``type_word``: its type's first word, in
-    lower case. ``digits``: the number behind that, which are the digits of a fraction of seconds.
-    ``given``: those that its default is written with.
+    Attributes:
+        existing: its name before; empty for a new column.
+        type_word: first word of the type, in lower case.
+        digits: number after that word, which is the number of fractional digits of a time type.
+        given: number of fractional digits in its default.
     """
 
     existing: str
@@ -70,7 +72,7 @@ class DefinedColumn:
 
 
 def redefined(statement: ParsedStatement) -> tuple[DefinedColumn, ...]:
-    """The columns that an ALTER TABLE adds or defines anew."""
+    """Return the columns that an ALTER TABLE adds or redefines."""
     found = []
     for action, name, definition in defined_columns(statement):
         if definition and name.keyword not in _KEYS:
@@ -81,23 +83,24 @@ def redefined(statement: ParsedStatement) -> tuple[DefinedColumn, ...]:
 
 
 def _digits_of(definition: Sequence[Token]) -> int:
-    """The number behind the first word of a type, 0 where there is none."""
     number = definition[2:3] if [t.text for t in definition[1:2]] == ["("] else ()
     return int(number[0].text) if number and number[0].text.isdecimal() else 0
 
 
 def defined_times(statement: ParsedStatement) -> tuple[DefinedColumn, ...]:
-    """The columns of an ALTER TABLE that may lose fractions of seconds.
+    """Return the columns of an ALTER TABLE that may lose fractions of seconds.
 
-    A server truncates or rounds them ("Fractional Seconds in Time Values" of MySQL's manual,
-    "Microseconds in MariaDB").
+    Servers truncate or round them (MySQL's manual, "Fractional Seconds in Time Values"; MariaDB's
+    page "Microseconds in MariaDB").
     """
     return tuple(column for column in redefined(statement) if column.type_word in FRACTIONAL)
 
 
 def truncated_times(statement: ParsedStatement) -> list[tuple[Span, str]]:
-    """The defaults of times in an ALTER TABLE that have more digits than their columns keep, each
-    with what a server stores that truncates them."""
+    """Return the time defaults of an ALTER TABLE that have more digits than their columns.
+
+    Each default comes with the value that a truncating server stores.
+    """
     found = []
     for _, _, definition in defined_columns(statement):
         if not definition or definition[0].keyword.lower() not in FRACTIONAL:
@@ -114,7 +117,6 @@ def truncated_times(statement: ParsedStatement) -> list[tuple[Span, str]]:
 
 
 def _existing(action: Sequence[Token], name: Token) -> str:
-    """What a column that an action defines was called before; empty where it adds it."""
     if action[0].keyword == "ADD":
         return ""
     if action[0].keyword == "MODIFY":
@@ -139,9 +141,9 @@ _TIMES = frozenset(found.name for found in SQL_TYPES.values() if found.literal i
 
 
 def converts_times(sql: str) -> bool:
-    """Whether a statement may convert times of rows, which the session's time zone decides on.
+    """Whether a statement may convert times in rows, which depends on the session's time zone.
 
-    A TIMESTAMP is kept in UTC: what becomes one, or is made from one, is converted.
+    A TIMESTAMP is stored in UTC, so a conversion to or from this type changes the value.
     """
     words = {token.keyword.lower() for token in tokenise(sql)}
     return not words.isdisjoint(("modify", "change")) and not words.isdisjoint(_TIMES)
@@ -150,13 +152,12 @@ def converts_times(sql: str) -> bool:
 def shard_only_columns(statement: ParsedStatement, *, explicit: bool | None) -> tuple[str, ...]:
     """Return the columns in which existing rows get values that only the shard knows.
 
-    These are an added column whose default depends on the moment or the session, or is another
-    value at each execution, and a TIMESTAMP that becomes NOT NULL, since servers may store the
-    moment for NULL.
+    These are an added column whose default depends on the time or the session, or differs at each
+    execution, and a TIMESTAMP that becomes NOT NULL, since servers may store the current time for
+    NULL.
 
     Args:
-        statement: the statement of the shard.
-        explicit: its explicit_defaults_for_timestamp; None if that is not known.
+        explicit: the shard's explicit_defaults_for_timestamp; None if unknown.
     """
     implicit = () if explicit else implicit_timestamps(statement)
     found = []
@@ -175,10 +176,10 @@ def shard_only_columns(statement: ParsedStatement, *, explicit: bool | None) -> 
 
 
 def replaced_default(definition: Sequence[Token]) -> tuple[Sequence[Token], str] | None:
-    """Return a definition without a default that MySQL and TiDB refuse in ADD COLUMN, and this
-    default in brackets; None if it has no such default.
+    """Return a column's definition without its default, and the default in brackets.
 
-    They refuse values that differ at each execution, but take them in SET DEFAULT.
+    MySQL and TiDB refuse defaults that differ at each execution in ADD COLUMN, but accept them in
+    SET DEFAULT. Returns None if the definition has no such default.
     """
     for default in _defaults(definition):
         if _differs(default):
@@ -198,7 +199,7 @@ def _differs(default: Sequence[Token]) -> bool:
 
 
 def _defaults(definition: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """The words after each DEFAULT: one, or those in the parentheses that follow."""
+    """Yield the words after each DEFAULT: one word, or all in the parentheses that follow."""
     for first in (n + 1 for n, token in enumerate(definition) if token.keyword == "DEFAULT"):
         depth = 0
         for last in range(first, len(definition)):

@@ -1,6 +1,6 @@
 """The foreign keys that a CREATE TABLE declares. Pure.
 
-Written after the MySQL manual ("FOREIGN KEY Constraints") and MariaDB's page "Foreign Keys".
+Sources: the MySQL manual ("FOREIGN KEY Constraints") and MariaDB's page "Foreign Keys".
 """
 
 from __future__ import annotations
@@ -24,8 +24,13 @@ _ACTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """A foreign key without its name: columns of the child, the parent with its columns, and what
-    it does when a row of the parent goes or changes; RESTRICT where nothing."""
+    """A foreign key without its name.
+
+    Attributes:
+        columns: columns of the child.
+        on_delete, on_update: action when a row of the parent is deleted or updated; RESTRICT for
+            none.
+    """
 
     columns: tuple[str, ...]
     parent: TableName
@@ -35,7 +40,7 @@ class ForeignKey:
 
     @property
     def acts(self) -> bool:
-        """Whether it changes rows of the child."""
+        """Whether the foreign key changes rows of the child."""
         return (self.on_delete, self.on_update) != (RESTRICT, RESTRICT)
 
     def __str__(self) -> str:
@@ -47,10 +52,10 @@ class ForeignKey:
 
 
 def declared_keys(statement: ParsedStatement) -> tuple[ForeignKey, ...] | None:
-    """The foreign keys of the table that a CREATE TABLE makes, columns folded.
+    """Return the foreign keys of the table that a CREATE TABLE makes, with folded column names.
 
-    None where that can't be told: for example REFERENCES behind a column, which only some versions
-    of the servers heed.
+    Returns None if they are unclear, for example with REFERENCES in a column's definition, which
+    only some server versions apply.
     """
     tokens = statement.tokens
     places = {token.start: place for place, token in enumerate(tokens)}
@@ -64,7 +69,7 @@ def declared_keys(statement: ParsedStatement) -> tuple[ForeignKey, ...] | None:
 
 
 def _key(tokens: tuple[Token, ...], at: int, parent: TableReference) -> ForeignKey | None:
-    """The key whose parent's name begins with a token: FOREIGN KEY [name] (…) REFERENCES it (…)."""
+    """Return the key FOREIGN KEY [name] (…) REFERENCES parent (…) whose parent begins at ``at``."""
     if at < 2 or tokens[at - 1].keyword != "REFERENCES" or tokens[at - 2].text != ")":
         return None
     opening = next((n for n in range(at - 2, -1, -1) if tokens[n].text == "("), 0)
@@ -93,7 +98,6 @@ def _key(tokens: tuple[Token, ...], at: int, parent: TableReference) -> ForeignK
 
 
 def _columns(tokens: Iterable[Token]) -> tuple[str, ...] | None:
-    """Names between commas; None for anything else."""
     words = tuple(tokens)
     names, commas = words[::2], words[1::2]
     if not all(name.is_name for name in names) or any(comma.text != "," for comma in commas):

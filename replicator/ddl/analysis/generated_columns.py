@@ -1,7 +1,7 @@
-"""Columns that a statement makes generated ones, and what they are made of.
+"""Columns that a statement makes generated, and their expressions.
 
-"CREATE TABLE and Generated Columns" and "Data Type Default Values" of MySQL's manual; "Generated
-Columns" of MariaDB's.
+Sources: "CREATE TABLE and Generated Columns" and "Data Type Default Values" of MySQL's manual;
+"Generated Columns" of MariaDB's.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from replicator.ddl.parser.statement import ParsedStatement
 
 
 def computed_columns(statement: ParsedStatement) -> tuple[str, ...]:
-    """The columns that an ALTER TABLE makes generated ones, also by the names that they had.
+    """Return the columns that an ALTER TABLE makes generated, by their new and former names.
 
-    Without those that it adds: no shard has values that would go into them.
+    Added columns are not included: no shard has values for them.
     """
     found: list[str] = []
     for action in typed_actions(statement):
@@ -27,8 +27,11 @@ def computed_columns(statement: ParsedStatement) -> tuple[str, ...]:
 
 
 def formulas(statement: ParsedStatement) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """The columns that an ALTER TABLE adds with an expression as their default, or makes generated
-    ones: the name, the kind (AS, DEFAULT), and the names in the expression."""
+    """Yield the columns that get an expression: the name, the kind (AS, DEFAULT), the names in it.
+
+    DEFAULT: an ALTER TABLE adds the column with an expression as its default. AS: it makes the
+    column generated.
+    """
     for action in typed_actions(statement):
         if not isinstance(action, AddColumn | Redefine):
             continue

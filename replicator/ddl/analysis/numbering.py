@@ -1,7 +1,7 @@
 """Statements that number rows: a column becomes AUTO_INCREMENT.
 
-A server gives the rows that lack a value the next numbers, in an order of its own (MySQL's manual,
-"Using AUTO_INCREMENT", and "ALTER TABLE Statement"), and logs none of them.
+A server gives the next numbers to rows without a value, in an undefined order (MySQL's manual,
+"Using AUTO_INCREMENT", and "ALTER TABLE Statement"), and does not log these changes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from replicator.ddl.parser.statement import ParsedStatement
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A column that a statement makes count up, by its names before and after it.
+    """A column that a statement makes AUTO_INCREMENT.
 
-    ``existing`` is empty if it is new, ``name`` if the statement does not show it.
+    Attributes:
+        existing: its name before the statement; empty if it is new.
+        name: its name after the statement; empty if the statement does not show it.
     """
 
     existing: str
@@ -26,7 +28,7 @@ class Numbered:
 
 
 def numbered_columns(statement: ParsedStatement) -> tuple[Numbered, ...]:
-    """The columns that an ALTER TABLE makes, or leaves, AUTO_INCREMENT."""
+    """Return the columns that are AUTO_INCREMENT in the definitions of an ALTER TABLE."""
     found = []
     for action in typed_actions(statement):
         if isinstance(action, Redefine) and _counts_up(action.column):
@@ -39,6 +41,7 @@ def numbered_columns(statement: ParsedStatement) -> tuple[Numbered, ...]:
 
 
 def _counts_up(column: ColumnDefinition) -> bool:
-    # SERIAL is BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE, and SERIAL DEFAULT VALUE the rest.
+    # SERIAL means BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE; SERIAL DEFAULT VALUE means all
+    # but the type.
     serial = any(text.upper().startswith("SERIAL") for text in (column.type, *column.attributes))
     return serial or column.auto_increment

@@ -1,7 +1,7 @@
-"""Whether a name was that of a view or of a table, by the statements after it. Pure.
+"""Whether a renamed object was a view or a table, by later statements. Pure.
 
-No statement names the kind of a renamed object. The next statement that succeeds only for tables,
-or only for views, shows it; otherwise the object is still there at the end of the binlog.
+A RENAME does not show the object's kind. The next statement that succeeds only for tables, or only
+for views, shows it; otherwise the object still exists at the end of the binlog.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _FOR_TABLES = {
 
 @dataclass(frozen=True, slots=True)
 class LaterKind:
-    """What later statements show of an object.
+    """The kind of an object, as later statements show it.
 
     Attributes:
-        name: what it is called at the end of the binlog.
+        name: its name at the end of the binlog.
         is_view: whether it is a view; None if the statements do not show it.
-        gone: a statement may have dropped it, so what has its name at the end may be another one.
+        gone: a statement may have dropped it, so an object of that name may be another one.
     """
 
     name: TableName

@@ -1,8 +1,8 @@
-"""What a statement that changes data may do besides: by functions, triggers, views, keys. Pure.
+"""Further effects of a statement that changes data: by functions, triggers, views, keys. Pure.
 
-A server that logs a statement instead of rows logs nothing of what its triggers and stored
-functions write (MySQL's manual, "Stored Program Binary Logging"; MariaDB's page "Binary Log
-Formats"): that is seen only by executing it.
+A server that logs a statement instead of rows does not log what its triggers and stored functions
+write (MySQL's manual, "Stored Program Binary Logging"; MariaDB's page "Binary Log Formats"). Only
+an execution shows these changes.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _FUNCTIONS = (
     " BINARY VARCHAR NCHAR SIGNED UNSIGNED"
 )
 _BEFORE_BRACKETS = frozenset(_LANGUAGE.split())
-"""Words of the language that brackets may follow."""
+"""Keywords that can precede brackets."""
 
 _BUILT_IN = frozenset(_FUNCTIONS.split())
-"""Functions and types of the servers that change nothing."""
+"""Built-in functions and types that change nothing."""
 
 
 def stored_functions(statement: ParsedStatement) -> tuple[str, ...]:
-    """The names in a statement that may be calls of stored functions.
+    """Return the names in a statement that may be calls of stored functions.
 
-    A stored function with the name of one that the server has itself must be named with its schema
-    (MySQL's manual, "Function Name Parsing and Resolution").
+    A stored function with the name of a built-in one can only be called with its schema (MySQL's
+    manual, "Function Name Parsing and Resolution").
     """
     spans = [table.span for table in statement.named(TableRole.SUBJECT)]
     tokens = [t for t in statement.tokens if not any(s.start <= t.start < s.end for s in spans)]
@@ -67,16 +67,16 @@ def stored_functions(statement: ParsedStatement) -> tuple[str, ...]:
 
 
 def mentioned(statement: ParsedStatement, names: Set[str]) -> tuple[str, ...]:
-    """Those of the names, in lower case, that a statement has somewhere."""
+    """Return the names, all in lower case, that occur anywhere in a statement."""
     words = {token.name.lower() for token in statement.tokens if token.is_name}
     return tuple(sorted(words & names))
 
 
 def may_change_side_effects(statement: ParsedStatement, schema: str, table: str) -> bool:
-    """Whether a statement may have given a table triggers, taken them away, or made it of a view.
+    """Whether a statement may change the triggers of a table, or whether the table is a view.
 
-    Also where it may have changed any view. CREATE TABLE does none of it: before it, only a
-    temporary table can have had the name, and those have no triggers.
+    Also True for a change of any view. A plain CREATE TABLE does neither: only a temporary table
+    can have had the name before, and temporary tables have no triggers.
     """
     if statement.temporary:
         return False
@@ -113,9 +113,10 @@ _HARMLESS = frozenset(
 
 
 def changed_tables(statement: ParsedStatement) -> Iterator[TableName]:
-    """The tables whose structure or name a statement may change.
+    """Yield the tables whose structure or name a statement may change.
 
-    All of a schema, or of the source, by an empty name.
+    An empty table name means all tables of the schema; an empty schema as well means all tables of
+    the source.
     """
     if statement.kind in _HARMLESS or statement.temporary or only_counts(statement):
         return
@@ -130,19 +131,18 @@ def changed_tables(statement: ParsedStatement) -> Iterator[TableName]:
 
 
 def concerns(changed: TableName, table: TableName) -> bool:
-    """Whether what `changed_tables` tells of may be a change of a table."""
+    """Whether an entry of `changed_tables` includes this table."""
     if changed.table:
         return changed == table
     return changed.schema in ("", table.schema)
 
 
 def acts_on_rows(tokens: Sequence[Token]) -> bool:
-    """Whether a statement, or the definition of a key, has ON DELETE or ON UPDATE with an action.
+    """Whether a statement or a key's definition has ON DELETE or ON UPDATE with an action.
 
-    RESTRICT and NO ACTION change nothing. InnoDB makes the changes beneath the log: MariaDB (10.11,
-    11.8) and MySQL up to 9.5 log the rows of the parent only. From 9.6 on a MySQL makes them above
-    it and logs them, unless innodb_native_foreign_keys is on (its release notes; seen on 5.6 and
-    9.7).
+    RESTRICT and NO ACTION change nothing. InnoDB makes the changes below the log: MariaDB (10.11,
+    11.8) and MySQL up to 9.5 only log the rows of the parent. Since 9.6 MySQL makes them above the
+    log and logs them, unless innodb_native_foreign_keys is on (release notes; seen on 5.6 and 9.7).
     """
     words = [token.keyword for token in tokens]
     return any(

@@ -1,1 +1,1 @@
-"""Tables and statements as data: what they say, without the ways of writing it."""
+"""Tables and statements as data, independent of how they are written."""

@@ -1,7 +1,7 @@
-"""What an ALTER TABLE, CREATE INDEX or DROP INDEX does, action by action. Pure data.
+"""The actions of an ALTER TABLE, CREATE INDEX or DROP INDEX. Pure data.
 
-Each action has its own text. Every word of a statement belongs to one action: `Unknown` has those
-that the parser does not know.
+Each action has its own text. Every word of a statement belongs to one action; words that the parser
+does not know are in an `Unknown`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from replicator.ddl.model.table import (
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlace:
-    """Where a column goes: after another one, or first if `after` is empty."""
+    """The position of a column: after the column ``after``, or first if it is empty."""
 
     after: str
 
@@ -38,7 +38,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class Redefine:
-    """MODIFY or CHANGE: a column gets this definition; `former` is its name until then."""
+    """MODIFY or CHANGE: the column ``former`` gets a new definition, which has its new name."""
 
     text: str
     former: str
@@ -49,7 +49,7 @@ class Redefine:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
-    """A column goes."""
+    """The removal of a column."""
 
     text: str
     name: str
@@ -58,7 +58,7 @@ class DropColumn:
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
-    """A column gets another name, and keeps its definition."""
+    """A new name for a column, whose definition stays the same."""
 
     text: str
     former: str
@@ -68,7 +68,7 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class SetDefault:
-    """A column gets another default; None if it loses the one that it has."""
+    """A new default for a column; None removes the default."""
 
     text: str
     name: str
@@ -78,7 +78,7 @@ class SetDefault:
 
 @dataclass(frozen=True, slots=True)
 class AddKey:
-    """A new key, also by CREATE INDEX."""
+    """A new key; also CREATE INDEX."""
 
     text: str
     key: KeyDefinition
@@ -87,7 +87,7 @@ class AddKey:
 
 @dataclass(frozen=True, slots=True)
 class DropKey:
-    """A key goes; the primary key has no name."""
+    """The removal of a key; the name of the primary key is empty."""
 
     text: str
     name: str
@@ -96,7 +96,7 @@ class DropKey:
 
 @dataclass(frozen=True, slots=True)
 class RenameKey:
-    """A key gets another name."""
+    """A new name for a key."""
 
     text: str
     former: str
@@ -105,7 +105,7 @@ class RenameKey:
 
 @dataclass(frozen=True, slots=True)
 class HideKey:
-    """A key is used by the optimizer, or no longer, if `hidden`."""
+    """Whether the optimizer ignores a key from now on (``hidden``) or uses it."""
 
     text: str
     name: str
@@ -114,7 +114,7 @@ class HideKey:
 
 @dataclass(frozen=True, slots=True)
 class AddConstraint:
-    """A new CHECK or foreign key, or a period."""
+    """A new CHECK, foreign key or period."""
 
     text: str
     constraint: CheckDefinition | ForeignKeyDefinition | PeriodDefinition
@@ -123,7 +123,7 @@ class AddConstraint:
 
 @dataclass(frozen=True, slots=True)
 class DropConstraint:
-    """A constraint goes. `kind`: CHECK, FOREIGN KEY, PERIOD, or CONSTRAINT for any."""
+    """The removal of a constraint; ``kind`` is CHECK, FOREIGN KEY, PERIOD or CONSTRAINT (any)."""
 
     text: str
     kind: str
@@ -133,7 +133,7 @@ class DropConstraint:
 
 @dataclass(frozen=True, slots=True)
 class EnforceCheck:
-    """A CHECK is enforced from now on, or no longer."""
+    """Whether a CHECK is enforced from now on."""
 
     text: str
     name: str
@@ -142,7 +142,7 @@ class EnforceCheck:
 
 @dataclass(frozen=True, slots=True)
 class Convert:
-    """CONVERT TO CHARACTER SET: of the table and of its text columns."""
+    """CONVERT TO CHARACTER SET, which changes the table and its text columns."""
 
     text: str
     charset: str
@@ -159,7 +159,7 @@ class SetOption:
 
 @dataclass(frozen=True, slots=True)
 class RenameTable:
-    """The table gets another name; `schema` is empty if not written."""
+    """A new name for the table; ``schema`` is empty if it is not written."""
 
     text: str
     schema: str
@@ -168,7 +168,11 @@ class RenameTable:
 
 @dataclass(frozen=True, slots=True)
 class Repartition:
-    """Partitions or a tablespace: `verb` is the first word or two (ADD PARTITION, PARTITION BY)."""
+    """A change of partitions or of a tablespace.
+
+    Attributes:
+        verb: the first one or two words (ADD PARTITION, PARTITION BY).
+    """
 
     text: str
     verb: str
@@ -176,7 +180,7 @@ class Repartition:
 
 @dataclass(frozen=True, slots=True)
 class Versioning:
-    """WITH or without SYSTEM VERSIONING from now on."""
+    """Whether the table has SYSTEM VERSIONING from now on."""
 
     text: str
     kept: bool
@@ -184,7 +188,7 @@ class Versioning:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How the server executes the statement, and nothing else: ALGORITHM, LOCK, FORCE, KEYS."""
+    """A clause that only controls the execution of the statement: ALGORITHM, LOCK, FORCE, KEYS."""
 
     text: str
 

@@ -1,7 +1,7 @@
 """The definition of a table: columns, keys, constraints, options and partitions. Pure data.
 
-Texts of expressions, types and literals are as the server wrote them. Whether two texts of
-different servers have the same sense is a question for other modules.
+Texts of expressions, types and literals are as the server wrote them. Other modules decide whether
+two texts of different servers mean the same.
 """
 
 from __future__ import annotations
@@ -12,18 +12,23 @@ from enum import StrEnum
 
 
 class DefaultKind(StrEnum):
-    """What the DEFAULT clause of a column has."""
+    """The kind of value in a DEFAULT clause."""
 
     NULL = "null"
     LITERAL = "literal"
     NOW = "now"
-    """The present moment: CURRENT_TIMESTAMP, with or without digits."""
+    """The current time: CURRENT_TIMESTAMP, with or without digits."""
     EXPRESSION = "expression"
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefault:
-    """A DEFAULT clause: its kind, the text after the word, and the names and words in that."""
+    """A DEFAULT clause.
+
+    Attributes:
+        text: the text after the word DEFAULT.
+        names: the names and words in the text.
+    """
 
     kind: DefaultKind
     text: str
@@ -47,7 +52,7 @@ class GeneratedAs:
 
 @dataclass(frozen=True, slots=True)
 class CheckDefinition:
-    """A CHECK constraint; `name` is empty for one in a column's definition, or without a name."""
+    """A CHECK constraint; ``name`` is empty for one without a name or in a column's definition."""
 
     name: str
     text: str
@@ -56,19 +61,19 @@ class CheckDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """One column.
+    """A column.
 
     Attributes:
-        type: in full: ``int(10) unsigned``, ``enum('a','b')``.
-        charset: empty if not written. A server leaves out those of the table.
+        type: complete: ``int(10) unsigned``, ``enum('a','b')``.
+        charset: empty if not written; a server omits the charset of the table.
         nullable: False only after NOT NULL.
         default: None without a DEFAULT clause.
         on_update: the text after ON UPDATE, or empty.
         comment: the literal, with its quotes, or empty.
-        check: the CHECK in the definition, which MariaDB keeps there.
-        attributes: other clauses that are known, each in its words: ``COMPRESSED``, ``SRID 0``.
-        unknown: the rest, which the parser does not know; empty as a rule.
-        text: the definition as it was written, with the comments that only some servers execute.
+        check: the CHECK within the definition, as MariaDB keeps it.
+        attributes: other known clauses, each as text: ``COMPRESSED``, ``SRID 0``.
+        unknown: text that the parser does not know; usually empty.
+        text: the definition as written, including comments that only some servers execute.
     """
 
     name: str
@@ -89,7 +94,7 @@ class ColumnDefinition:
 
 
 class KeyKind(StrEnum):
-    """The kind of a key, as it is written before KEY."""
+    """The kind of a key, as written before KEY."""
 
     PRIMARY = "PRIMARY"
     UNIQUE = "UNIQUE"
@@ -104,7 +109,7 @@ class IndexPart:
     """One part of a key: a column, or an expression with its brackets.
 
     Attributes:
-        prefix: how many characters or bytes of the column; 0 for all.
+        prefix: number of characters or bytes of the column; 0 for the complete value.
         overlaps: False for a period ``WITHOUT OVERLAPS``.
     """
 
@@ -117,16 +122,16 @@ class IndexPart:
 
 @dataclass(frozen=True, slots=True)
 class KeyDefinition:
-    """A key; the primary key has no name.
+    """A key; the name of the primary key is empty.
 
     Attributes:
         using: BTREE, HASH or RTREE, or empty if not written.
         comment: the literal, with its quotes, or empty.
-        invisible: the word INVISIBLE (MySQL) or IGNORED (MariaDB), by which the optimizer does not
-            use it; else empty.
-        attributes: other clauses that are known, each in its words: ``WITH PARSER ngram``.
-        unknown: the rest, which the parser does not know; empty as a rule.
-        text: the definition as it was written, with the comments that only some servers execute.
+        invisible: INVISIBLE (MySQL) or IGNORED (MariaDB) if the optimizer does not use the key,
+            else empty.
+        attributes: other known clauses, each as text: ``WITH PARSER ngram``.
+        unknown: text that the parser does not know; usually empty.
+        text: the definition as written, including comments that only some servers execute.
     """
 
     kind: KeyKind
@@ -141,20 +146,21 @@ class KeyDefinition:
 
     @property
     def unique(self) -> bool:
-        """Whether it refuses rows with equal values."""
+        """Whether the key refuses rows with equal values."""
         return self.kind in (KeyKind.PRIMARY, KeyKind.UNIQUE)
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyDefinition:
-    """A foreign key as it is written.
+    """A foreign key as written.
 
     Attributes:
         name: of the constraint; empty if not written.
-        index: the name after FOREIGN KEY, which servers take for the index or the constraint.
+        index: the name after FOREIGN KEY, which servers use for the index or the constraint.
         parent_schema: empty for the schema of the table.
-        match: FULL, PARTIAL or SIMPLE; empty if not written. Likewise the actions on_delete and
-            on_update: CASCADE, SET NULL, SET DEFAULT, NO ACTION or RESTRICT.
+        match: FULL, PARTIAL or SIMPLE; empty if not written.
+        on_delete, on_update: CASCADE, SET NULL, SET DEFAULT, NO ACTION or RESTRICT; empty if not
+            written.
     """
 
     name: str
@@ -170,13 +176,13 @@ class ForeignKeyDefinition:
 
     @property
     def acts(self) -> bool:
-        """Whether it changes or deletes rows of the child with those of the parent."""
+        """Whether a change of the parent's rows changes or deletes rows of the child."""
         return {self.on_delete, self.on_update} & {"CASCADE", "SET NULL", "SET DEFAULT"} != set()
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodDefinition:
-    """A period of a MariaDB table; `name` is SYSTEM_TIME for that of its versions."""
+    """A period of a MariaDB table; ``name`` is SYSTEM_TIME for the period of its row versions."""
 
     name: str
     start: str
@@ -209,10 +215,10 @@ class Partitioning:
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """What a CREATE TABLE says, except for the table's name.
+    """The definition in a CREATE TABLE, without the table's name.
 
     Attributes:
-        unknown: parts that the parser does not know, each in its words; none as a rule.
+        unknown: parts that the parser does not know, each as text; usually none.
     """
 
     columns: tuple[ColumnDefinition, ...]
@@ -227,12 +233,12 @@ class TableDefinition:
     unknown: tuple[str, ...] = ()
 
     def option(self, name: str) -> str:
-        """Return the text of an option's value; empty without the option."""
+        """Return the text of an option's value; empty if the table does not have the option."""
         return next((option.value for option in self.options if option.name == name), "")
 
     @property
     def all_unknown(self) -> Iterator[str]:
-        """All parts that the parser does not know, also those of columns and keys."""
+        """All parts that the parser does not know, including parts of columns and keys."""
         yield from self.unknown
         for parts in (self.columns, self.keys, self.foreign_keys):
             yield from (part.unknown for part in parts if part.unknown)

@@ -1,1 +1,1 @@
-"""Online schema changes by gh-ost and pt-online-schema-change."""
+"""Online schema changes by external tools."""

@@ -1,8 +1,8 @@
-"""Online schema changes by gh-ost and pt-online-schema-change: what their statements come to. Pure.
+"""Online schema changes by gh-ost and pt-online-schema-change, followed by their statements. Pure.
 
 Both tools create a ghost table, ALTER it while it is empty, fill it, and exchange it with the real
-table by RENAME (gh-ost's and Percona Toolkit's manuals). So for the real table the RENAME is the
-moment of all that the ghost went through: that is recorded, and replayed then.
+table by RENAME (manuals of gh-ost and Percona Toolkit). For the real table, all changes of the
+ghost take effect at the RENAME. So the changes are recorded, and replayed at that point.
 """
 
 from __future__ import annotations
@@ -25,36 +25,39 @@ from replicator.mysql.names import TableName
 
 
 class OnlineDdlError(Exception):
-    """A step of an online schema change that can't be followed; the text says why."""
+    """A step of an online schema change cannot be followed; the text is the reason."""
 
 
 class GhostAct(StrEnum):
-    """What happened to a ghost table."""
+    """An event in the life of a ghost table."""
 
     BEGUN = "begun"
-    """Made like the real table."""
+    """Created LIKE the real table."""
     MADE = "made"
-    """Made by a definition of its own."""
+    """Created by a definition of its own."""
     CHANGED = "changed"
     ENDED = "ended"
     OVERTAKEN = "overtaken"
-    """Its real table was changed: what the ghost went through is not all that it differs by."""
+    """The real table was changed, so the ghost's changes are not the only difference."""
     AWAITED = "awaited"
-    """Its real table was dropped to make room for it: the next that happens to either of them is
-    that it takes the place."""
+    """The real table was dropped to make room: next, the ghost takes its name."""
     SAME = "same"
-    """It was there before the task, and was as its table is; ``sql`` rebuilds that, which is all
-    that was done if nothing follows."""
+    """The ghost existed before the task, with the structure of its table. ``sql`` rebuilds that; if
+    no change follows, this is the ghost's only effect."""
     UNCLEAR = "unclear"
-    """It was there before the task, and what was changed on it can't be told; ``sql`` says why."""
+    """The ghost existed before the task, and its changes are unknown; ``sql`` is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class GhostEntry:
-    """One thing that happened to a table, at the event group that begins at ``at``.
+    """One event of a table.
 
-    ``sql`` is the statement as it was written, with the schema in effect, its moment (seconds) and
-    its context.
+    Attributes:
+        at: position of the event group.
+        sql: the statement as written.
+        schema: the schema in effect for the statement.
+        timestamp: time of the statement, in seconds.
+        context: context that the statement ran in.
     """
 
     table: TableName
@@ -68,25 +71,27 @@ class GhostEntry:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A table that a tool made: a ghost or (``trash``) a trash table of the table ``real``."""
+    """A table that a tool made for the table ``real``: a ghost or (``trash``) a trash table."""
 
     real: TableName
     trash: bool
 
 
 Online = Callable[[TableName], Beside | None]
-"""What a table is to an online schema change; None for ordinary ones and those of tables that are
-not replicated."""
+"""Return a table's role in an online schema change; None for an ordinary table, and for a tool's
+table whose real table is not replicated."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnlineStep:
-    """What a statement means for online schema changes.
+    """The meaning of a statement for online schema changes.
 
-    ``entries`` are to be recorded. ``replayed``: None where the statement is to be processed like
-    any other; else it is the exchange of a ghost, and these are to be processed in its place: what
-    the ghost went through. ``made``: what made it, where that was a definition of its own; it says
-    what the first of those has changed.
+    Attributes:
+        entries: events to record.
+        replayed: None if the statement is processed like any other. Otherwise it exchanges a ghost,
+            and these changes of the ghost are processed instead.
+        made: the ghost's CREATE TABLE, if it has a definition of its own; it shows what the first
+            replayed change has changed.
     """
 
     entries: tuple[GhostEntry, ...] = ()
@@ -95,7 +100,7 @@ class OnlineStep:
 
 
 class GhostHistory:
-    """What is recorded of one source, in the order of its binlog. Reading again adds nothing."""
+    """The recorded events of one source, in binlog order. Adding an entry again changes nothing."""
 
     def __init__(self, entries: Iterable[GhostEntry] = ()) -> None:
         self._entries: dict[tuple[TableName, int], GhostEntry] = {}
@@ -103,22 +108,22 @@ class GhostHistory:
             self.add(entry)
 
     def add(self, entry: GhostEntry) -> bool:
-        """Record an entry; whether it was not there yet."""
+        """Record an entry; return whether it is new."""
         key = (entry.table, entry.at)
         new = self._entries.get(key) != entry
         self._entries[key] = entry
         return new
 
     def last(self, table: TableName, before: int, *acts: GhostAct) -> GhostEntry | None:
-        """The last entry of a table before a place that is one of these acts."""
+        """Return the last entry of a table before a position that is one of these acts."""
         return max(
             (e for e in self._of(table, before) if e.act in acts), key=lambda e: e.at, default=None
         )
 
     def life(self, ghost: TableName, before: int) -> tuple[GhostEntry, ...]:
-        """How a ghost began and all that it went through up to a place.
+        """Return a ghost's beginning and all its events before a position.
 
-        Nothing where its beginning was not seen.
+        Empty if the task has not seen the beginning.
         """
         begun = self.last(ghost, before, GhostAct.BEGUN, GhostAct.MADE, GhostAct.ENDED)
         if begun is None or begun.act is GhostAct.ENDED:
@@ -127,12 +132,12 @@ class GhostHistory:
         return (begun, *sorted(found, key=lambda entry: entry.at))
 
     def is_awaited(self, ghost: TableName, at: int) -> bool:
-        """Whether what was done at this very place was to make room for a ghost."""
+        """Whether the statement at exactly this position made room for a ghost."""
         entry = self._entries.get((ghost, at))
         return entry is not None and entry.act is GhostAct.AWAITED
 
     def ghosts(self, real: TableName, before: int, online: Online) -> tuple[TableName, ...]:
-        """The ghosts of a table that are there at a place."""
+        """Return the ghosts of a table that exist at a position."""
         found = []
         for name in sorted({name for name, at in self._entries if at < before}):
             beside = online(name)
@@ -141,7 +146,7 @@ class GhostHistory:
         return tuple(found)
 
     def outdated(self, position: int) -> tuple[GhostEntry, ...]:
-        """The entries that no reading from this place of the binlog on can need."""
+        """Return the entries that are not needed for reading the binlog from this position."""
         found = []
         for entry in self._entries.values():
             acts = {GhostAct.BEGUN, GhostAct.MADE, GhostAct.ENDED}
@@ -159,9 +164,10 @@ class GhostHistory:
 def read_online(
     statement: ParsedStatement, event: GhostEntry, online: Online, history: GhostHistory
 ) -> OnlineStep:
-    """What a statement means; ``event`` is a draft of its entries: place, text, context.
+    """Return the meaning of a statement. Raises OnlineDdlError.
 
-    Raises OnlineDdlError.
+    Args:
+        event: draft of the statement's entries: its position, text and context.
     """
     if statement.temporary:
         return OnlineStep()
@@ -193,10 +199,11 @@ def _entries(
                     " task does not know whether it existed"
                 )
             case StatementKind.DROP_TABLE | StatementKind.TRUNCATE_TABLE:
-                # No tool empties its ghost: what rows it would come back with is not known.
+                # No tool empties its ghost, so it is unknown which rows the ghost would have
+                # afterwards.
                 yield replace(event, table=table, act=GhostAct.ENDED, sql="")
             case StatementKind.ALTER_TABLE if only_counts(statement):
-                # Where a table's counter goes on is each table's own.
+                # Each table has its own counter.
                 pass
             case StatementKind.ALTER_TABLE | StatementKind.CREATE_INDEX | StatementKind.DROP_INDEX:
                 yield replace(event, table=table, act=GhostAct.CHANGED)
@@ -205,7 +212,7 @@ def _entries(
 _OVERTAKING = (
     StatementKind.ALTER_TABLE,
     StatementKind.CREATE_TABLE,
-    # Neither tool empties its ghost, too.
+    # Neither tool truncates the ghost when its table is truncated.
     StatementKind.TRUNCATE_TABLE,
 )
 
@@ -218,7 +225,6 @@ def _overtaken(
     online: Online,
     history: GhostHistory,
 ) -> Iterator[GhostEntry]:
-    """What a change of a real table means for its ghosts."""
     if beside is not None or only_counts(statement):
         return
     if statement.kind in _OVERTAKING:
@@ -228,10 +234,10 @@ def _overtaken(
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A table that is dropped while there is a ghost of it, which stays.
+    """A table that is dropped while its ghost remains.
 
-    Where the ghost takes its place next, the table is not gone, and its rows are the ghost's: that
-    is ``--alter-foreign-keys-method drop_swap`` of pt-online-schema-change.
+    If the ghost takes the name next, the table still exists, with the ghost's rows:
+    ``--alter-foreign-keys-method drop_swap`` of pt-online-schema-change does this.
     """
 
     real: TableName
@@ -241,7 +247,7 @@ class Gap:
 def gaps_of(
     statement: ParsedStatement, at: int, online: Online, history: GhostHistory
 ) -> tuple[Gap, ...]:
-    """The gaps that a statement leaves."""
+    """Return the gaps that a statement leaves."""
     if statement.kind is not StatementKind.DROP_TABLE or statement.temporary:
         return ()
     dropped = [_name(reference) for reference in statement.named(TableRole.SUBJECT)]
@@ -255,7 +261,7 @@ def gaps_of(
 
 
 def is_filled(gap: Gap, behind: Iterable[ParsedStatement]) -> bool | None:
-    """Whether the ghost takes the place next; None where the statements behind do not tell."""
+    """Whether the ghost takes the name next; None if the later statements do not show it."""
     for statement in behind:
         if any(concerns(name, own) for name in changed_tables(statement) for own in _both(gap)):
             pairs = [(_name(old), _name(new)) for old, new in statement.renames]
@@ -270,7 +276,7 @@ def _both(gap: Gap) -> tuple[TableName, TableName]:
 def _make_room(
     statement: ParsedStatement, gaps: tuple[Gap, ...], at: int, history: GhostHistory
 ) -> OnlineStep:
-    """Pass a DROP TABLE over whose table is not gone. Raises where that is not known."""
+    """Skip a DROP TABLE if a ghost takes the table's name next. Raises if that is unknown."""
     only = len(statement.named(TableRole.SUBJECT)) == 1 == len(gaps)
     if only and history.is_awaited(gaps[0].ghost, at):
         return OnlineStep(replayed=())
@@ -320,9 +326,9 @@ def _renames(
 
 
 def _refuse_return(old: TableName, new: TableName, trash: Beside) -> None:
-    """Raise where a trash table becomes the real one again.
+    """Raise if a trash table becomes the real one again.
 
-    Rows of trash tables are not looked at: whether it has those that it had is not known.
+    Row events of trash tables are not read, so it is unknown whether the table still has its rows.
     """
     if new == trash.real:
         raise OnlineDdlError(
@@ -335,7 +341,7 @@ def _refuse_return(old: TableName, new: TableName, trash: Beside) -> None:
 def _life(
     ghost: TableName, real: TableName, at: int, history: GhostHistory
 ) -> tuple[GhostEntry, ...]:
-    """How a ghost began, and what it went through until it takes the place of the real table."""
+    """Return a ghost's beginning and changes until it takes the real table's name."""
     life = tuple(entry for entry in history.life(ghost, at) if entry.act is not GhostAct.AWAITED)
     way_out = (
         f"Replace the statement by the ALTER TABLE of {real.table} that the tool was told to make"
@@ -378,10 +384,10 @@ def _name(reference: TableReference) -> TableName:
 def exchanged_ghost(
     real: TableName, trash: TableName, statements: Iterable[ParsedStatement], online: Online
 ) -> TableName | None:
-    """The ghost that has taken the place of ``real``, which is called ``trash`` since.
+    """Return the ghost that took the name ``real`` when the real table became ``trash``.
 
-    So the one name has what the table was before ``statements``, and the other what the ghost was.
-    None where they tell of anything else that may have changed one of the three.
+    So ``trash`` is what the real table was before ``statements``, and ``real`` what the ghost was.
+    Returns None if the statements may have changed one of the three tables otherwise.
     """
     ghost: TableName | None = None
     before: list[TableName] = []

@@ -1,1 +1,1 @@
-"""From the text of a statement to what it is: tokens, kinds, the tables that it names."""
+"""Parsing statements: tokens, the kind of a statement, and the tables that it names."""

@@ -1,7 +1,7 @@
-"""The typed actions of an ALTER TABLE.
+"""Parsing an ALTER TABLE into typed actions.
 
-Written after the MySQL manual ("ALTER TABLE Statement") and MariaDB's page "ALTER TABLE". Every
-token of the statement belongs to one action.
+Sources: the MySQL manual ("ALTER TABLE Statement") and MariaDB's page "ALTER TABLE". Every token of
+the statement belongs to one action.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _TO_THE_END = (
     *(("CONVERT", "TABLE"), ("REMOVE", "PARTITIONING"), ("DISCARD", "PARTITION")),
     *(("IMPORT", "PARTITION"), ("DISCARD", "TABLESPACE"), ("IMPORT", "TABLESPACE")),
 )
-"""Actions that are the last of their statement: the commas in them are their own."""
+"""Actions that end their statement: any comma in them is part of the action."""
 _EXECUTION = (("ENABLE", "KEYS"), ("DISABLE", "KEYS"), ("FORCE",), ("NOWAIT",))
 _VALIDATION = (("WITH", "VALIDATION"), ("WITHOUT", "VALIDATION"))
 _OPTIONS = frozenset(
@@ -68,7 +68,7 @@ _TWO_WORDS = {"CHARACTER": "SET", "DATA": "DIRECTORY", "INDEX": "DIRECTORY"}
 
 @lru_cache(maxsize=256)
 def typed_actions(statement: ParsedStatement) -> tuple[Action, ...]:
-    """Return what an ALTER TABLE does, in the order of its text; nothing for other statements."""
+    """Return the actions of an ALTER TABLE in the order of its text; empty for other statements."""
     if statement.kind is not StatementKind.ALTER_TABLE:
         return ()
     pieces = alter_actions(statement)
@@ -91,7 +91,7 @@ def typed_actions(statement: ParsedStatement) -> tuple[Action, ...]:
 
 
 def only_counts(statement: ParsedStatement) -> bool:
-    """Whether a statement is an ALTER TABLE that only sets the table's counter."""
+    """Whether a statement is an ALTER TABLE that only sets the table's AUTO_INCREMENT counter."""
     return statement.kind is StatementKind.ALTER_TABLE and all(
         isinstance(action, SetOption) and action.option.name == "AUTO_INCREMENT"
         for action in typed_actions(statement)
@@ -105,7 +105,7 @@ def _whole(statement: ParsedStatement, tokens: Tokens, rest: Tokens) -> str:
 
 
 def _actions(sql: str, tokens: Tokens) -> Iterator[Action]:
-    """Read what stands between two commas: one action, or several options."""
+    """Read the text between two commas: one action, or several options."""
     if not tokens:
         return
     try:
@@ -162,7 +162,6 @@ def _item(
 
 
 def _placed(tokens: Tokens) -> tuple[Tokens, ColumnPlace | None]:
-    """Part a column's definition from FIRST or AFTER behind it."""
     if len(tokens) > 2 and tokens[-1].keyword == "FIRST":
         return tokens[:-1], ColumnPlace("")
     if len(tokens) > 3 and tokens[-2].keyword == "AFTER" and tokens[-1].is_name:
@@ -263,7 +262,7 @@ _READERS = {"DROP": _dropped, "RENAME": _renamed, "ALTER": _altered, "CONVERT": 
 
 
 def _options(reader: DefinitionReader) -> Iterator[Action]:
-    """Read options that follow one another without commas, and what comes after them."""
+    """Read options that are not separated by commas, and any action after them."""
     cursor = reader.cursor
     while not cursor.at_end:
         start = cursor.index

@@ -1,4 +1,4 @@
-"""The actions of an ALTER TABLE, each with its own tokens; the definitions of columns in them."""
+"""The actions of an ALTER TABLE as tokens, and the column definitions in them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from replicator.ddl.parser.tokens import Token
 
 
 def alter_actions(statement: ParsedStatement) -> tuple[tuple[Token, ...], ...]:
-    """What stands behind the table's name, cut at the commas outside of brackets.
+    """Return the text after the table's name, split at the commas outside of brackets.
 
-    Options of a table that follow one another without a comma are one action, and so is what
-    follows an action without one (PARTITION BY …). None of the actions is empty.
+    Table options without commas between them are one action, and so are an action and PARTITION BY
+    … after it. No action is empty.
     """
     (subject, *_) = statement.named(TableRole.SUBJECT)
     return split_at_commas([t for t in statement.tokens if t.start >= subject.span.end])
 
 
 def split_at_commas(tokens: Iterable[Token]) -> tuple[tuple[Token, ...], ...]:
-    """The tokens, cut at the commas outside of brackets; none of the pieces is empty."""
+    """Return the tokens, split at the commas outside of brackets; no piece is empty."""
     found: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
@@ -35,11 +35,11 @@ DEFINING = frozenset({"ADD", "MODIFY", "CHANGE"})
 """Actions of ALTER TABLE that define columns; ADD defines keys and partitions, too."""
 
 Definition = tuple[Token, Sequence[Token]]
-"""The token of a column's name, and what stands behind it."""
+"""The token of a column's name, and the tokens after it."""
 
 
 def of_action(action: Sequence[Token]) -> Iterator[Definition]:
-    """The definitions in an action of `DEFINING`. Of an ADD that adds no column, what it has."""
+    """Yield the definitions in an action of `DEFINING`, including keys and partitions."""
     rest = action[1:]
     if _keyword(rest) == "COLUMN":
         rest = rest[1:]
@@ -55,7 +55,7 @@ def of_action(action: Sequence[Token]) -> Iterator[Definition]:
 
 
 def in_brackets(tokens: Sequence[Token]) -> Iterator[Definition]:
-    """The definitions in the brackets that the tokens begin with; of keys and checks, too."""
+    """Yield the definitions in the brackets at the start of the tokens, also of keys and checks."""
     depth = 0
     for end, token in enumerate(tokens):
         depth += {"(": 1, ")": -1}.get(token.text, 0)
@@ -66,7 +66,7 @@ def in_brackets(tokens: Sequence[Token]) -> Iterator[Definition]:
 
 
 def outside_brackets(tokens: Sequence[Token]) -> list[Token]:
-    """Those of the tokens that are in no brackets."""
+    """Return the tokens outside of brackets."""
     depth, outside = 0, []
     for token in tokens:
         depth += {"(": 1, ")": -1}.get(token.text, 0)
@@ -82,7 +82,7 @@ def _keyword(tokens: Sequence[Token]) -> str:
 def defined_columns(
     statement: ParsedStatement,
 ) -> Iterator[tuple[Sequence[Token], Token, Sequence[Token]]]:
-    """The columns that an ALTER TABLE adds or defines anew: the action, the name, what follows."""
+    """Yield the columns that an ALTER TABLE adds or redefines: action, name and definition."""
     if statement.kind is not StatementKind.ALTER_TABLE:
         return
     for action in alter_actions(statement):

@@ -1,4 +1,4 @@
-"""Telling what a statement of a binlog is, by its first words."""
+"""Classification of the statements in a binlog by their first words."""
 
 from __future__ import annotations
 
@@ -57,12 +57,13 @@ _ADMINISTRATION = {
     "RESTART": "restart",
 }
 _NO_KINDS = frozenset({"AS", "ON", "FOR", "FROM", "USING", "WITH"})
-"""Words that never belong to the name of a kind of object."""
+"""Words that are never part of the name of an object's kind."""
 _MAINTENANCE = ("ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM")
 
 
 _LONGEST_KEPT = 5_000
-"""Characters: a statement is looked at several times, and again when its source is read again."""
+"""In characters. Shorter statements are cached: each is classified several times, and again
+whenever its source is read again."""
 
 
 def classify(
@@ -73,20 +74,23 @@ def classify(
     no_backslash_escapes: bool = False,
     folds_names: bool = False,
 ) -> ParsedStatement:
-    """Tell what a statement is and which tables it names. Never raises.
+    """Return the kind of a statement and the tables that it names. Never raises.
 
-    ``default_schema`` is the schema of the session that ran the statement (it is in the binlog
-    event); the next two are parts of that session's ``sql_mode``. ``folds_names``: its server takes
-    names of tables and databases without their case (`replicator.mysql.server.identity`), and
-    they are given in lower case. Whatever is not understood wholly is `StatementKind.UNKNOWN` with
-    the reason in ``detail``.
+    A statement that is not fully understood is `StatementKind.UNKNOWN`, with the reason in
+    ``detail``.
+
+    Args:
+        default_schema: schema of the session that ran the statement, from the binlog event.
+        ansi_quotes, no_backslash_escapes: the flags of the session's ``sql_mode``.
+        folds_names: the server ignores case in names of tables and databases
+            (`replicator.mysql.server.identity`); the result has these names in lower case.
     """
     known = _recognised if len(sql) <= _LONGEST_KEPT else _recognised.__wrapped__
     return known(sql, default_schema, ansi_quotes, no_backslash_escapes, folds_names)
 
 
 def classify_in(context: StatementContext, sql: str, *, default_schema: str) -> ParsedStatement:
-    """As `classify`, by the modes of the context that a statement ran with. Never raises."""
+    """Classify a statement by the SQL modes of the context that it ran in. Never raises."""
     return classify(
         sql,
         default_schema=default_schema,
@@ -119,7 +123,7 @@ def _recognised(
         found = _by_first_word(cursor, base)
     except NotUnderstoodError as error:
         return unknown(str(error))
-    # A body of a routine may contain semicolons: it is among the ignored.
+    # The body of a routine may contain semicolons; such a statement is IGNORED.
     routines = (StatementKind.IGNORED, StatementKind.UNKNOWN, StatementKind.DML)
     if found.kind not in routines and any(token.text == ";" for token in base.tokens):
         return unknown("more than one statement in one event")
@@ -127,7 +131,7 @@ def _recognised(
 
 
 def _trimmed(base: ParsedStatement) -> ParsedStatement:
-    """Leave out a final semicolon and MariaDB's ``SET STATEMENT variable = value, … FOR``."""
+    """Remove the final semicolon and MariaDB's ``SET STATEMENT variable = value, … FOR``."""
     tokens = base.tokens
     while tokens and tokens[-1].text == ";":
         tokens = tokens[:-1]
@@ -161,11 +165,11 @@ def _by_first_word(cursor: Cursor, base: ParsedStatement) -> ParsedStatement:
 
 
 def _definition(cursor: Cursor, base: ParsedStatement, verb: str) -> ParsedStatement:
-    """Read CREATE, ALTER, DROP or RENAME after that word."""
+    """Read CREATE, ALTER, DROP or RENAME from its second word."""
     or_replace = _or_replace(cursor)
     while cursor.accept_any("ONLINE", "OFFLINE", "IGNORE"):
-        # What IGNORE would remove, or cut, are other shards' rows and values; the others say how
-        # the source's server is to do it.
+        # On the target, IGNORE would remove rows and cut values of other shards. ONLINE and OFFLINE
+        # only control how the source's server executes the statement.
         token = cursor.tokens[cursor.index - 1]
         base = replace(base, omitted=(*base.omitted, Span(token.start, token.end)))
     temporary = cursor.accept("TEMPORARY")
@@ -217,7 +221,7 @@ def _database(
 
 
 def _other_object(cursor: Cursor, base: ParsedStatement, verb: str) -> ParsedStatement:
-    """Find the kind of the object after ``DEFINER = …`` and the like.
+    """Find the object's kind after clauses such as ``DEFINER = …``.
 
     New kinds of views have more words before VIEW (JSON RELATIONAL DUALITY, MATERIALIZED).
     """
@@ -247,7 +251,7 @@ def _other_object(cursor: Cursor, base: ParsedStatement, verb: str) -> ParsedSta
 
 
 def _account(cursor: Cursor) -> None:
-    """Step over ``= user[@host]`` or ``= CURRENT_USER[()]``."""
+    """Skip ``= user[@host]`` or ``= CURRENT_USER[()]``."""
     cursor.accept_text("=")
     cursor.take()
     if cursor.accept_text("("):
@@ -257,7 +261,7 @@ def _account(cursor: Cursor) -> None:
 
 
 def _maintenance(cursor: Cursor, base: ParsedStatement) -> ParsedStatement:
-    """ANALYZE TABLE and the like. MariaDB's ``ANALYZE UPDATE …`` runs the UPDATE: not ignored."""
+    """Read ANALYZE TABLE and similar. MariaDB's ``ANALYZE UPDATE …`` runs the UPDATE: it is DML."""
     verb = cursor.take().keyword
     cursor.accept_any("LOCAL", "NO_WRITE_TO_BINLOG")
     if cursor.accept_any("TABLE", "TABLES", "VIEW"):
@@ -268,10 +272,11 @@ def _maintenance(cursor: Cursor, base: ParsedStatement) -> ParsedStatement:
 
 
 def _dml(cursor: Cursor, base: ParsedStatement) -> ParsedStatement:
-    """Name the table of a plain INSERT, REPLACE, UPDATE, DELETE or LOAD DATA.
+    """Find the table of a plain INSERT, REPLACE, UPDATE, DELETE or LOAD DATA.
 
-    Tools such as pt-table-checksum write to their own tables in statement format; the name lets
-    the caller tell those from statements that would be lost. Other forms name no table.
+    Tools such as pt-table-checksum write to their own tables in statement format. By the table's
+    name the caller can distinguish such statements from statements that would be lost. Other forms
+    return no table.
     """
     verb = cursor.take().keyword
     found = replace(base, kind=StatementKind.DML, detail=verb)
@@ -295,7 +300,7 @@ def _dml(cursor: Cursor, base: ParsedStatement) -> ParsedStatement:
 
 
 def _transaction(cursor: Cursor, base: ParsedStatement) -> ParsedStatement:
-    """Transaction control; anything else is not understood."""
+    """Read transaction control; anything else is not understood."""
     token: Token = cursor.take()
     word = token.keyword
     kind: StatementKind | None = None

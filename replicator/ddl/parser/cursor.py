@@ -1,4 +1,4 @@
-"""Reading a statement token by token."""
+"""A cursor that reads the tokens of a statement."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from replicator.mysql.names import folded
 
 
 class NotUnderstoodError(Exception):
-    """The statement is not of the expected form. Caught where the statement becomes UNKNOWN."""
+    """The statement does not have the expected form; it becomes `StatementKind.UNKNOWN`."""
 
 
 class Cursor:
-    """A place in the tokens of one statement.
+    """A position among the tokens of one statement.
 
-    ``folds_names``: the server takes names of tables and databases without their case.
+    Attributes:
+        index: of the next token.
+        default_schema: schema of a table that is written without one.
     """
 
     def __init__(
@@ -28,7 +30,7 @@ class Cursor:
         self.index = 0
 
     def known_as(self, name: str) -> str:
-        """The name of a table or database as the task knows it."""
+        """Return the name of a table or database, folded if the server ignores case."""
         return folded(name) if self._folds_names else name
 
     @property
@@ -37,17 +39,17 @@ class Cursor:
         return self.index >= len(self.tokens)
 
     def keyword(self, ahead: int = 0) -> str:
-        """Return the keyword ``ahead`` tokens further on, "" if there is none."""
+        """Return the keyword ``ahead`` tokens after the next one; empty if there is none."""
         place = self.index + ahead
         return self.tokens[place].keyword if place < len(self.tokens) else ""
 
     def text(self, ahead: int = 0) -> str:
-        """Return the text of the token ``ahead`` tokens further on, "" at the end."""
+        """Return the text of the token ``ahead`` tokens after the next one; empty at the end."""
         place = self.index + ahead
         return self.tokens[place].text if place < len(self.tokens) else ""
 
     def take(self) -> Token:
-        """Return the next token and step over it. Raises `NotUnderstoodError` at the end."""
+        """Return the next token and move past it. Raises `NotUnderstoodError` at the end."""
         if self.at_end:
             raise NotUnderstoodError("the statement ends too early")
         token = self.tokens[self.index]
@@ -55,21 +57,21 @@ class Cursor:
         return token
 
     def accept(self, *words: str) -> bool:
-        """Step over these keywords if they come next, all of them in this order."""
+        """Move past these keywords if all of them come next, in this order."""
         if all(self.keyword(ahead) == word for ahead, word in enumerate(words)):
             self.index += len(words)
             return True
         return False
 
     def accept_any(self, *words: str) -> str:
-        """Step over one of these keywords; return which, "" if none comes next."""
+        """Move past one of these keywords and return it; return "" if none comes next."""
         if (word := self.keyword()) and word in words:
             self.index += 1
             return word
         return ""
 
     def accept_text(self, text: str) -> bool:
-        """Step over an operator if it comes next."""
+        """Move past an operator if it comes next."""
         if self.at_end or self.tokens[self.index].kind is not TokenKind.OPERATOR:
             return False
         found = self.text() == text
@@ -77,7 +79,7 @@ class Cursor:
         return found
 
     def expect(self, *words: str) -> None:
-        """Step over these keywords. Raises `NotUnderstoodError` if they don't come next."""
+        """Move past these keywords. Raises `NotUnderstoodError` if they do not come next."""
         if not self.accept(*words):
             raise NotUnderstoodError(f"{' '.join(words)} expected {self._place()}")
 
@@ -88,13 +90,14 @@ class Cursor:
         return self.take()
 
     def table(self, role: TableRole, schema: str | None = None) -> TableReference:
-        """Read ``table`` or ``schema.table``; ``schema`` is in effect where none is written.
+        """Read ``table`` or ``schema.table``. Raises `NotUnderstoodError` if no name comes next.
 
-        Raises `NotUnderstoodError` if no table name comes next.
+        Args:
+            schema: of a table written without one; None for the default schema.
         """
         implied = self.default_schema if schema is None else schema
         start = self.tokens[self.index].start if not self.at_end else 0
-        # A leading dot is allowed (an ODBC form) and means the schema in effect.
+        # A leading dot is allowed (an ODBC form) and means the default schema.
         leading_dot = self.accept_text(".")
         first = self.name("table")
         if leading_dot or not self.accept_text("."):
@@ -104,21 +107,21 @@ class Cursor:
         return TableReference(schema, table, role, Span(start, second.end))
 
     def finish(self) -> None:
-        """Step over what may follow a list of tables. Raises `NotUnderstoodError` at more."""
+        """Move past the end of a list of tables. Raises `NotUnderstoodError` if more follows."""
         self.wait()
         self.accept_any("RESTRICT", "CASCADE")
         if not self.at_end:
             raise NotUnderstoodError(f"the end of the statement expected {self._place()}")
 
     def wait(self) -> None:
-        """Step over MariaDB's ``WAIT n`` or ``NOWAIT``."""
+        """Move past MariaDB's ``WAIT n`` or ``NOWAIT``."""
         if not self.accept("NOWAIT") and self.keyword() == "WAIT" and self._number_ahead():
             self.index += 2
 
     def rest(self) -> Iterator[tuple[int, int, Token]]:
-        """Yield (index, depth of parentheses, token) for the tokens that are left.
+        """Yield (index, depth of parentheses, token) for each of the remaining tokens.
 
-        A parenthesis counts as being outside of what it encloses.
+        Parentheses have the depth of the text around them.
         """
         depth = 0
         for index in range(self.index, len(self.tokens)):

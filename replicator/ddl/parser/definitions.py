@@ -1,8 +1,8 @@
-"""Reading the definitions of columns, keys and constraints, in CREATE and in ALTER TABLE.
+"""Parsing the definitions of columns, keys and constraints in CREATE TABLE and ALTER TABLE.
 
-Written after the MySQL manual ("CREATE TABLE Statement"), MariaDB's page "CREATE TABLE" and TiDB's
-"CREATE TABLE". Every token of a definition becomes part of the result: words that are not known are
-in its field ``unknown``.
+Sources: the MySQL manual ("CREATE TABLE Statement"), MariaDB's page "CREATE TABLE" and TiDB's
+"CREATE TABLE". Every token of a definition becomes part of the result; unknown words are in its
+``unknown`` field.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TYPE_WORDS = frozenset(
     {"UNSIGNED", "SIGNED", "ZEROFILL", "PRECISION", "VARYING", "VARCHAR", "VARBINARY", "BINARY"}
     | {"CHAR", "CHARACTER", "BYTE", "ASCII", "UNICODE"}
 )
-"""Words that belong to a type after its first one and its brackets."""
+"""Words that may follow the first word of a type and its brackets."""
 _KEY_WORDS = frozenset({"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "VECTOR"})
 _STORAGES = ("VIRTUAL", "STORED", "PERSISTENT")
 _ACTIONS = (("CASCADE",), ("RESTRICT",), ("NO", "ACTION"), ("SET", "NULL"), ("SET", "DEFAULT"))
@@ -47,7 +47,7 @@ Tokens = Sequence[Token]
 
 
 def text_of(sql: str, tokens: Tokens) -> str:
-    """Return the text of successive tokens, without the comments in it."""
+    """Return the text of successive tokens, without the comments between them."""
     if not tokens:
         return ""
     gaps = (sql[one.end : other.start] for one, other in pairwise(tokens))
@@ -57,7 +57,7 @@ def text_of(sql: str, tokens: Tokens) -> str:
 
 
 def source_of(sql: str, tokens: Tokens) -> str:
-    """Return the text of successive tokens as it is; an executable comment in it is closed."""
+    """Return the text of successive tokens as written, with an executable comment in it closed."""
     opened = False
     for one, other in pairwise(tokens):
         gap = sql[one.end : other.start]
@@ -67,7 +67,7 @@ def source_of(sql: str, tokens: Tokens) -> str:
 
 
 class DefinitionReader:
-    """Reads one definition from its tokens; ``sql`` is the text that they are of."""
+    """A reader of one definition; ``sql`` is the text that its tokens come from."""
 
     def __init__(self, sql: str, tokens: Tokens) -> None:
         self._sql = sql
@@ -75,7 +75,7 @@ class DefinitionReader:
         self._unknown: list[str] = []
 
     def text(self, start: int, end: int | None = None) -> str:
-        """Return the text from one index of a token up to, without, another."""
+        """Return the text from the token at ``start`` up to but not including that at ``end``."""
         return text_of(self._sql, self.cursor.tokens[start:end])
 
     def words(self, tokens: Tokens) -> str:
@@ -83,22 +83,22 @@ class DefinitionReader:
         return text_of(self._sql, tokens)
 
     def used_since(self, start: int) -> tuple[str, ...]:
-        """Return the names and words among the tokens read since an index."""
+        """Return the names and words among the tokens read since ``start``."""
         read = self.cursor.tokens[start : self.cursor.index]
         return tuple(token.name for token in read if token.is_name)
 
     def rest(self) -> str:
-        """Return the words that were not understood, with those that are left; read all of them."""
+        """Read to the end, and return the words that were not understood."""
         words = [*self._unknown, self.text(self.cursor.index)]
         self.cursor.index = len(self.cursor.tokens)
         return " ".join(filter(None, words))
 
     def skip(self) -> None:
-        """Take the next token as one that is not known, with the brackets that it opens."""
+        """Add the next token to the unknown words, with the brackets that it opens."""
         self._unknown.append(self.bracketed() or self.cursor.take().text)
 
     def bracketed(self) -> str:
-        """Read what is in brackets, with them; empty if no bracket comes next."""
+        """Read a pair of brackets and its content; return the text, "" if no bracket comes next."""
         cursor, depth = self.cursor, 0
         if cursor.text() != "(":
             return ""
@@ -111,18 +111,18 @@ class DefinitionReader:
         return self.text(start, cursor.index)
 
     def name(self) -> str:
-        """Read a name; empty if none comes next."""
+        """Read a name; return "" if none comes next."""
         cursor = self.cursor
         if cursor.at_end or not cursor.tokens[cursor.index].is_name:
             return ""
         return cursor.take().name
 
     def word(self) -> str:
-        """Read the next token, whatever it is, as it is written; empty at the end."""
+        """Return the text of the next token, of any kind; empty at the end."""
         return "" if self.cursor.at_end else self.cursor.take().text
 
     def names(self) -> tuple[str, ...]:
-        """Read names in brackets; if something else is in them, nothing is read."""
+        """Read names in brackets; read nothing if the brackets contain anything else."""
         cursor = self.cursor
         start = cursor.index
         self.bracketed()
@@ -155,7 +155,7 @@ class DefinitionReader:
 
 
 def column_of(sql: str, tokens: Tokens) -> ColumnDefinition:
-    """Return the column that tokens define: its name, its type, and its clauses."""
+    """Return the column that the tokens define: its name, its type, and its clauses."""
     reader = DefinitionReader(sql, tokens)
     column = ColumnDefinition(reader.name(), _type(reader))
     while not reader.cursor.at_end:
@@ -210,7 +210,7 @@ def _with_clause(reader: DefinitionReader, column: ColumnDefinition) -> ColumnDe
 
 
 def default_of(reader: DefinitionReader) -> ColumnDefault:
-    """Read what comes after the word DEFAULT."""
+    """Read the value after the word DEFAULT."""
     start = reader.cursor.index
     text = reader.value()
     return ColumnDefault(_kind_of(text), text, reader.used_since(start))
@@ -241,7 +241,7 @@ def _generated(reader: DefinitionReader) -> GeneratedAs | None:
 
 
 def _attribute(reader: DefinitionReader) -> str:
-    """Read a clause of a column that is kept in its words; empty if none comes next."""
+    """Read a clause that is kept as text; return "" if none comes next."""
     cursor = reader.cursor
     start = cursor.index
     if cursor.accept_any(*_COLUMN_PAIRS):
@@ -259,7 +259,7 @@ def _attribute(reader: DefinitionReader) -> str:
     elif cursor.accept("SERIAL", "DEFAULT", "VALUE") or cursor.accept("UNIQUE"):
         cursor.accept("KEY")
     elif cursor.accept("REFERENCES"):
-        _parent(reader)  # MariaDB makes a foreign key of it
+        _parent(reader)  # MariaDB creates a foreign key for it
     elif cursor.accept("PRIMARY", "KEY") or cursor.accept("KEY"):
         cursor.accept_any("CLUSTERED", "NONCLUSTERED")
     elif not cursor.accept("NOT", "SECONDARY"):
@@ -271,7 +271,7 @@ def _attribute(reader: DefinitionReader) -> str:
 
 
 def _parent(reader: DefinitionReader) -> None:
-    """Read the parent of a foreign key in a column's definition, and what the key does."""
+    """Read the parent and the actions of a foreign key in a column's definition."""
     cursor = reader.cursor
     reader.value()
     if cursor.accept("MATCH"):
@@ -281,7 +281,7 @@ def _parent(reader: DefinitionReader) -> None:
 
 
 def _check(reader: DefinitionReader) -> CheckDefinition | None:
-    """Read [CONSTRAINT [name]] CHECK (…) [[NOT] ENFORCED]; nothing is read if it is none."""
+    """Read [CONSTRAINT [name]] CHECK (…) [[NOT] ENFORCED]; skip a token if there is none."""
     cursor = reader.cursor
     start, name = cursor.index, ""
     if cursor.accept("CONSTRAINT") and cursor.keyword() != "CHECK":
@@ -299,9 +299,9 @@ Item = ColumnDefinition | KeyDefinition | CheckDefinition | ForeignKeyDefinition
 
 
 def item_of(sql: str, tokens: Tokens) -> Item | str:
-    """Return what tokens between two commas of a CREATE TABLE define.
+    """Return the item that the tokens between two commas of a CREATE TABLE define.
 
-    A text is what the parser does not know.
+    Returns the text of the tokens if the parser does not know the item.
     """
     first = tokens[0].keyword
     words = [token.keyword for token in tokens[:3]]
@@ -325,7 +325,7 @@ def item_of(sql: str, tokens: Tokens) -> Item | str:
 
 
 def key_of(sql: str, tokens: Tokens, constraint: str = "") -> KeyDefinition:
-    """Return the key that tokens define; ``constraint`` is the name before them, if any."""
+    """Return the key that the tokens define; ``constraint`` is the name before them, if any."""
     reader = DefinitionReader(sql, tokens)
     cursor = reader.cursor
     kind = KeyKind(cursor.accept_any("PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"))
@@ -396,7 +396,7 @@ def _with_key_clause(reader: DefinitionReader, key: KeyDefinition) -> KeyDefinit
 
 
 def foreign_key_of(sql: str, tokens: Tokens) -> ForeignKeyDefinition | str:
-    """Return the foreign key that tokens define, or their text if they are no such definition."""
+    """Return the foreign key that the tokens define, or their text if they define none."""
     reader = DefinitionReader(sql, tokens)
     cursor = reader.cursor
     name = ""
@@ -425,7 +425,7 @@ def foreign_key_of(sql: str, tokens: Tokens) -> ForeignKeyDefinition | str:
 
 
 def _action(reader: DefinitionReader, event: str) -> str:
-    """Read ``ON DELETE SET NULL`` or the like; empty if it does not come next."""
+    """Read an action such as ``ON DELETE SET NULL``; return "" if none comes next."""
     for words in _ACTIONS:
         if reader.cursor.accept("ON", event, *words):
             return " ".join(words)

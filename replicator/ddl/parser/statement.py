@@ -1,4 +1,4 @@
-"""What is known about a statement of a binlog: its kind and the tables and schema it names."""
+"""A parsed statement of a binlog: its kind, and the tables and the schema that it names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from replicator.ddl.parser.tokens import Token
 
 
 class StatementKind(StrEnum):
-    """What a statement does, as far as replication is concerned."""
+    """The effect of a statement, as far as replication is concerned."""
 
     CREATE_TABLE = "create table"
     ALTER_TABLE = "alter table"
@@ -27,40 +27,40 @@ class StatementKind(StrEnum):
     SAVEPOINT = "savepoint"
     """SAVEPOINT, ROLLBACK TO SAVEPOINT and RELEASE SAVEPOINT."""
     XA = "xa"
-    """A step of a distributed transaction; `Recognised.detail` is the verb: START, PREPARE …"""
+    """A step of a distributed transaction; `ParsedStatement.detail` is the verb: START, PREPARE."""
     DML = "dml"
-    """Data in statement format: it cannot be replayed here. `Recognised.detail` is the verb."""
+    """Data in statement format, which cannot be replayed; `ParsedStatement.detail` is the verb."""
     SEQUENCE = "sequence"
     """CREATE, ALTER or DROP SEQUENCE, or CREATE TABLE with SEQUENCE=1 (MariaDB);
-    `Recognised.detail` is the verb."""
+    `ParsedStatement.detail` is the verb."""
     VIEW = "view"
-    """CREATE, ALTER or DROP of a view of any kind; `Recognised.detail` is the verb."""
+    """CREATE, ALTER or DROP of a view of any kind; `ParsedStatement.detail` is the verb."""
     IGNORED = "ignored"
-    """It carries no data and no structure of a table. `Recognised.detail` says what it is."""
+    """No change of rows or of a table's structure; `ParsedStatement.detail` names the statement."""
     UNKNOWN = "unknown"
-    """Not understood. `Recognised.detail` says at what. Never to be dropped in silence."""
+    """Not understood, for the reason in `ParsedStatement.detail`. Never drop it silently."""
 
 
 class TableRole(StrEnum):
-    """What a statement does with a table that it names."""
+    """The role of a table in a statement that names it."""
 
     SUBJECT = "subject"
     """The table that is created, altered, dropped, truncated, renamed or indexed."""
     NEW_NAME = "new name"
-    """What a table is renamed to."""
+    """The new name in a RENAME."""
     LIKE = "like"
     """The pattern of CREATE TABLE … LIKE."""
     EXCHANGED = "exchanged"
-    """The table that a partition is exchanged with, or converted to or from."""
+    """The other table of EXCHANGE PARTITION, or of a partition converted to or from a table."""
     REFERENCED = "referenced"
     """The parent table of a foreign key."""
     MENTIONED = "mentioned"
-    """A name in a statement that is not understood. A schema has an empty name of a table."""
+    """A name in a statement that is not understood; the table's name is empty for a schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of the text: characters from ``start`` up to, without, ``end``."""
+    """A piece of the text: the characters from ``start`` up to but not including ``end``."""
 
     start: int
     end: int
@@ -68,9 +68,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class TableReference:
-    """A table that a statement names. ``schema`` is the one in effect where none is written.
+    """A table that a statement names.
 
-    Both as the task knows them: in lower case where the server takes them without their case.
+    If the server ignores case in names, both names are in lower case.
+
+    Attributes:
+        schema: as written, or else the schema in effect.
     """
 
     schema: str
@@ -83,7 +86,8 @@ class TableReference:
 class SchemaReference:
     """The schema of a database statement.
 
-    ``span`` is empty where ALTER DATABASE leaves the name out; it then says where to put it.
+    Attributes:
+        span: empty if ALTER DATABASE does not write the name; it is then where the name belongs.
     """
 
     name: str
@@ -92,9 +96,12 @@ class SchemaReference:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Where ``clause`` (IF EXISTS, IF NOT EXISTS) goes in a statement that does not have it.
+    """An IF EXISTS or IF NOT EXISTS that a statement does not have yet.
 
-    ``replaces`` is the OR REPLACE that cannot stand beside it.
+    Attributes:
+        clause: IF EXISTS or IF NOT EXISTS.
+        position: offset at which to insert the clause.
+        replaces: the OR REPLACE that cannot be combined with the clause.
     """
 
     clause: str
@@ -104,25 +111,25 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class ParsedStatement:
-    """A statement and what it is. All offsets count characters of ``sql``.
+    """A statement, its kind, and the tables that it names. All offsets count characters of ``sql``.
 
-    ``tokens`` are those of the statement proper: without MariaDB's ``SET STATEMENT … FOR`` and the
-    final semicolon. ``tables`` are in the order of the text. ``omitted`` are parts that belong to
-    the execution on the source only and are left out of a re-targeted statement. ``guard`` is
-    None where IF [NOT] EXISTS is there already or does not apply. Flags:
-
-    * ``temporary``: a temporary table, which has no place downstream;
-    * ``as_select``: CREATE TABLE … SELECT, whose rows may be part of the statement;
-    * ``discards_rows``: rows of the table go without row events (DROP PARTITION, TRUNCATE
-      PARTITION, DISCARD TABLESPACE, EXCHANGE or CONVERT PARTITION, ENGINE = BLACKHOLE, CREATE OR
-      REPLACE);
-    * ``imports_rows``: rows come without row events (IMPORT TABLESPACE);
-    * ``only_if_there``: ALTER TABLE or RENAME TABLE with IF EXISTS, which is logged for tables that
-      do not exist, too (MariaDB); a statement about views with IF EXISTS or IF NOT EXISTS;
-    * ``unbounded``: its kind is UNKNOWN, and its text does not show which tables it may concern.
-      Otherwise ``mentioned`` are all names in it: subjects have a schema in the text.
-
-    ``error``: the code of the error that it ended with at the source, 0 for none.
+    Attributes:
+        tokens: without MariaDB's ``SET STATEMENT … FOR`` and the final semicolon.
+        tables: in the order of the text.
+        guard: None if IF [NOT] EXISTS is already written or does not apply.
+        omitted: parts that only concern the execution on the source; a re-targeted statement does
+            not have them.
+        temporary: the table is a temporary one, which does not exist on the target.
+        as_select: CREATE TABLE … SELECT, whose rows may be part of the statement.
+        discards_rows: removes rows without row events (DROP PARTITION, TRUNCATE PARTITION, DISCARD
+            TABLESPACE, EXCHANGE or CONVERT PARTITION, ENGINE = BLACKHOLE, CREATE OR REPLACE).
+        imports_rows: adds rows without row events (IMPORT TABLESPACE).
+        only_if_there: ALTER TABLE or RENAME TABLE with IF EXISTS, which MariaDB logs even for
+            tables that do not exist; also a statement about views with IF EXISTS or IF NOT EXISTS.
+        unbounded: the kind is UNKNOWN and the text does not show which tables it may affect.
+        mentioned: all names in an UNKNOWN statement that is not `unbounded`; subjects have a schema
+            in the text.
+        error: code of the error that the statement ended with at the source; 0 for none.
     """
 
     kind: StatementKind
@@ -148,7 +155,7 @@ class ParsedStatement:
         return any(self.sql[s.start : s.end].upper() == "IGNORE" for s in self.omitted)
 
     def named(self, role: TableRole) -> tuple[TableReference, ...]:
-        """Return the tables that are named in this role."""
+        """Return the tables with this role."""
         return tuple(table for table in self.tables if table.role is role)
 
     @property
@@ -159,7 +166,7 @@ class ParsedStatement:
 
     @property
     def split_off(self) -> tuple[TableReference, ...]:
-        """The tables that partitions become: of CONVERT PARTITION … TO TABLE, which makes them."""
+        """The tables that CONVERT PARTITION … TO TABLE creates from partitions."""
         return tuple(
             table for table in self.named(TableRole.EXCHANGED) if self._word_before(table) == "TO"
         )

@@ -1,14 +1,13 @@
-"""What a statement says about how it is to be executed, which changes nothing of what it does.
+"""Parsing statements about tables, indexes and databases: their names, and the names' places.
 
-``ALGORITHM`` and ``LOCK`` (MySQL's manual, "ALTER TABLE Statement"), ``WAIT n`` and ``NOWAIT``
-(MariaDB's, "WAIT and NOWAIT"). They are about the source's server, at that moment: another one may
-know no such way (MariaDB copies a table without a lock only since 11.2), or not have the time.
+Sources: the statement grammars in the MySQL 8.0 and MariaDB 10.11 manuals. Only the parts with
+names are read; column definitions and options are skipped. Each function takes a cursor after the
+words that decide the statement's kind.
 
-Statements about tables, indexes and databases: which names are in them, and where.
-
-Written after the statement grammars in the MySQL 8.0 and MariaDB 10.11 manuals. Only what
-concerns the names is read; column definitions and options are passed over. Each function takes a
-cursor that has passed the words that tell the statement's kind.
+Execution clauses do not change the effect of a statement, so they are omitted: ``ALGORITHM`` and
+``LOCK`` (MySQL's manual, "ALTER TABLE Statement"), ``WAIT n`` and ``NOWAIT`` (MariaDB's, "WAIT and
+NOWAIT"). They suit the source's server at that moment. Another server may not support them (MariaDB
+copies a table without a lock only since 11.2), or may need more time.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ _WAYS = frozenset({"ALGORITHM", "LOCK"})
 
 
 def of_alter(tokens: Sequence[Token]) -> tuple[Span, ...]:
-    """Where such clauses stand among what follows the table's name in an ALTER TABLE.
+    """Return the spans of execution clauses after the table's name in an ALTER TABLE.
 
-    An action that is nothing else goes with a comma of it. Where all are, they stay: without any
-    action the statement may be none.
+    An action that consists only of such a clause is removed with a comma. If all actions do, they
+    stay: a statement without any action may be invalid.
     """
     waits = _waits(tokens[:2])
     tokens = [token for token in tokens if not waits or token.start >= waits[0].end]
@@ -56,7 +55,7 @@ def of_alter(tokens: Sequence[Token]) -> tuple[Span, ...]:
 
 
 def of_index(tokens: Sequence[Token]) -> tuple[Span, ...]:
-    """Where such clauses stand among what follows the table's name in CREATE or DROP INDEX."""
+    """Return the spans of execution clauses after the table's name in CREATE or DROP INDEX."""
     return tuple(_among_options(tokens))
 
 
@@ -82,7 +81,7 @@ def _commas(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _way(tokens: Sequence[Token]) -> int:
-    """How many tokens ``ALGORITHM [=] word`` or ``LOCK [=] word`` has; 0 if it is none."""
+    """Return the number of tokens of ``ALGORITHM [=] word`` or ``LOCK [=] word`` here, or 0."""
     if not tokens or tokens[0].keyword not in _WAYS:
         return 0
     length = 3 if len(tokens) > 1 and tokens[1].text == "=" else 2
@@ -90,7 +89,6 @@ def _way(tokens: Sequence[Token]) -> int:
 
 
 def _waits(tokens: Sequence[Token]) -> tuple[Span, ...]:
-    """The place of ``NOWAIT`` or ``WAIT n``, where one of them comes first."""
     words = [token.keyword for token in tokens]
     if words[:1] == ["NOWAIT"]:
         return (Span(tokens[0].start, tokens[0].end),)
@@ -208,7 +206,7 @@ def drop_table(cursor: Cursor, base: ParsedStatement) -> ParsedStatement:
 
 
 def truncate_table(cursor: Cursor, base: ParsedStatement) -> ParsedStatement:
-    """Read TRUNCATE after that word."""
+    """Read TRUNCATE [TABLE] after the word TRUNCATE."""
     if cursor.keyword() == "TABLE":
         cursor.take()
     table = cursor.table(TableRole.SUBJECT)
@@ -272,7 +270,7 @@ def drop_database(cursor: Cursor, base: ParsedStatement) -> ParsedStatement:
 
 
 def alter_database(cursor: Cursor, base: ParsedStatement) -> ParsedStatement:
-    """Read ALTER DATABASE after the word DATABASE; the name may be left out."""
+    """Read ALTER DATABASE after the word DATABASE; the name is optional."""
     if cursor.keyword() in _DATABASE_OPTIONS and not _option_word_is_name(cursor):
         place = cursor.tokens[cursor.index - 1].end
         schema = SchemaReference(cursor.default_schema, Span(place, place))
@@ -282,7 +280,7 @@ def alter_database(cursor: Cursor, base: ParsedStatement) -> ParsedStatement:
 
 
 def _option_word_is_name(cursor: Cursor) -> bool:
-    """Whether a word that is no reserved one (``COMMENT``) names the database to be altered."""
+    """Whether an unreserved word (``COMMENT``) is the name of the database to alter."""
     unreserved = cursor.keyword() in _UNRESERVED_OPTIONS
     return unreserved and cursor.keyword(1) in _DATABASE_OPTIONS and cursor.text(1) != "="
 
@@ -293,21 +291,20 @@ def _schema(cursor: Cursor) -> SchemaReference:
 
 
 def _guard(cursor: Cursor, clause: tuple[str, ...], or_replace: Span | None = None) -> Guard | None:
-    """Step over IF [NOT] EXISTS; where there is none, return where it goes."""
+    """Skip IF [NOT] EXISTS; return where it belongs if it is missing."""
     if cursor.accept(*clause):
         return None
     return Guard(" ".join(clause), cursor.tokens[cursor.index - 1].end, or_replace)
 
 
 def _option_is_set(cursor: Cursor, index: int) -> bool:
-    """Whether the token at ``index`` is a table option (no option's value) that is set to 1."""
+    """Whether the token at ``index`` is a table option (not an option's value) that is set to 1."""
     texts = [token.text for token in cursor.tokens[index + 1 : index + 3] if token.text != "="]
     return cursor.tokens[index - 1].text != "=" and texts[:1] == ["1"]
 
 
 def _start_transaction(cursor: Cursor) -> Span | None:
-    """Find the START TRANSACTION of a CREATE TABLE in a binlog of MySQL 8.0.21+, which has the
-    options of the CREATE TABLE … SELECT after it."""
+    """Find the START TRANSACTION that MySQL 8.0.21+ logs at the end of a CREATE TABLE … SELECT."""
     depth = 0
     for token, following in pairwise(cursor.tokens):
         depth += (token.text == "(") - (token.text == ")")
@@ -317,7 +314,6 @@ def _start_transaction(cursor: Cursor) -> Span | None:
 
 
 def _new_name(cursor: Cursor) -> TableReference:
-    """Read ``RENAME [TO | AS | =] name``."""
     cursor.take()
     if not cursor.accept_any("TO", "AS"):
         cursor.accept_text("=")
@@ -325,8 +321,10 @@ def _new_name(cursor: Cursor) -> TableReference:
 
 
 def _exchanged(cursor: Cursor) -> TableReference | None:
-    """Read ``EXCHANGE PARTITION p WITH TABLE t``, ``CONVERT PARTITION p TO TABLE t``,
-    ``CONVERT TABLE t TO PARTITION p …``; None for anything else.
+    """Read the other table of a partition; None for any other action.
+
+    The forms: ``EXCHANGE PARTITION p WITH TABLE t``, ``CONVERT PARTITION p TO TABLE t``, ``CONVERT
+    TABLE t TO PARTITION p …``.
     """
     if cursor.accept("EXCHANGE", "PARTITION"):
         cursor.name("partition")
@@ -340,21 +338,20 @@ def _exchanged(cursor: Cursor) -> TableReference | None:
 
 
 def _discards_rows(cursor: Cursor) -> bool:
-    """Whether an action takes rows away, other than by row events."""
+    """Whether an action removes rows without row events."""
     if cursor.accept("ENGINE"):
         cursor.accept_text("=")
-        # It keeps no rows.
+        # BLACKHOLE stores no rows.
         return cursor.text().strip("'\"`").upper() == "BLACKHOLE"
     return _of_partitions(cursor, "DROP", "TRUNCATE", "DISCARD")
 
 
 def _of_partitions(cursor: Cursor, *verbs: str) -> bool:
-    """Whether an action does one of these to partitions or to the tablespace."""
     return cursor.keyword() in verbs and cursor.keyword(1) in ("PARTITION", "TABLESPACE")
 
 
 def _qualifiers(cursor: Cursor, tables: list[TableReference]) -> tuple[Span, ...]:
-    """Find the table, or schema and table, before a column's name: the target has other names."""
+    """Find the table, or schema and table, before column names: the target has other names."""
     subject = next(table for table in tables if table.role is TableRole.SUBJECT)
     tokens = [
         token
@@ -379,7 +376,7 @@ def _qualifiers(cursor: Cursor, tables: list[TableReference]) -> tuple[Span, ...
 def _foreign_tables(cursor: Cursor, subject: TableReference) -> list[TableReference]:
     """Find the parents of foreign keys: REFERENCES is reserved, so the word is always the clause.
 
-    A parent without a schema is in that of the child, not in the session's.
+    A parent without a schema is in the child's schema, not in the session's.
     """
     found = []
     for place, token in enumerate(cursor.tokens):

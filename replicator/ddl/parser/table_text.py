@@ -1,4 +1,4 @@
-"""Reading SHOW CREATE TABLE of MySQL, MariaDB and TiDB into a typed definition."""
+"""Parsing SHOW CREATE TABLE of MySQL, MariaDB and TiDB into a typed definition."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _T = TypeVar("_T")
 
 @lru_cache(maxsize=1024)
 def table_definition(create_sql: str) -> TableDefinition:
-    """Return what a text of SHOW CREATE TABLE defines.
+    """Return the definition in a text of SHOW CREATE TABLE.
 
-    Every token of the text is part of the result. What the parser does not know is in its fields
-    ``unknown``; of a text that is no CREATE TABLE this is all. The text is written with backticks,
-    without ANSI_QUOTES, and with backslash escapes.
+    Every token of the text is part of the result. Parts that the parser does not know are in the
+    ``unknown`` fields; a text that is not a CREATE TABLE is in ``unknown`` completely. The text is
+    written with backticks, without ANSI_QUOTES, and with backslash escapes.
     """
     tokens = tokenise(create_sql, tidb_comments=True)
     opening = next((n for n, token in enumerate(tokens) if token.text == "("), None)
@@ -66,7 +66,7 @@ def table_definition(create_sql: str) -> TableDefinition:
 
 @lru_cache(maxsize=64)
 def column_definitions(create_sql: str) -> Mapping[str, ColumnDefinition]:
-    """Return the columns that a text of SHOW CREATE TABLE defines, by their folded names."""
+    """Return the columns of a text of SHOW CREATE TABLE, by their folded names."""
     return {folded(column.name): column for column in table_definition(create_sql).columns}
 
 
@@ -84,7 +84,7 @@ def _closing(tokens: Tokens, opening: int) -> int:
 
 
 def _options(reader: DefinitionReader) -> tuple[tuple[TableOption, ...], bool]:
-    """Read the options of a table, and whether it keeps its former rows."""
+    """Read the options of a table, and whether it has system versioning."""
     cursor = reader.cursor
     found, versioned = [], False
     while not cursor.at_end and cursor.keyword() != "PARTITION":
@@ -112,7 +112,7 @@ def _option(reader: DefinitionReader) -> TableOption | None:
     elif cursor.at_end or not cursor.tokens[cursor.index].is_name:
         return None
     elif cursor.text(1) == "=" or name in _WITHOUT_SIGN:
-        name = cursor.take().text  # of an engine's own option with its quotes
+        name = cursor.take().text  # an engine's own option keeps its quotes
         name = name.upper() if not name.startswith("`") else name
     else:
         return None
@@ -125,7 +125,7 @@ def _option_value(reader: DefinitionReader) -> str:
     start = cursor.index
     if not reader.bracketed():
         reader.word()
-    if cursor.accept_text("+") and cursor.accept("INTERVAL"):  # of TiDB's TTL
+    if cursor.accept_text("+") and cursor.accept("INTERVAL"):  # TiDB's TTL
         reader.value()
         reader.word()
     return reader.text(start, cursor.index)

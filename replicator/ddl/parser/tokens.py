@@ -1,14 +1,15 @@
-r"""The words of a MySQL or MariaDB statement, each with its place in the text.
+"""The tokens of a MySQL or MariaDB statement, each with its offset in the text.
 
-Written after the lexical rules in the MySQL manual ("Language Structure": string, number, hex and
-bit literals, schema object names, user variables, comments) and MariaDB's page on comments. What
-counts here is where names, strings and comments start and end, not the grammar. Of the modes of a
-session only ANSI_QUOTES and NO_BACKSLASH_ESCAPES change that, and MariaDB's MSSQL, whose names in
-square brackets are not read here; IGNORE_SPACE only makes names of functions reserved words.
+Sources: the lexical rules in the MySQL manual ("Language Structure": string, number, hex and bit
+literals, schema object names, user variables, comments) and MariaDB's page on comments. The
+tokeniser finds where names, strings and comments start and end; it ignores grammar. The SQL modes
+ANSI_QUOTES and NO_BACKSLASH_ESCAPES change these boundaries, and so does MariaDB's MSSQL, whose
+names in square brackets are not supported. IGNORE_SPACE only makes names of functions reserved
+words.
 
-Comments and white space are no tokens. Of an *executable* comment (``/*! … */``, ``/*!50100 … */``,
-``/*M! … */``) the content is tokens: a server writes a comment that it did not execute to its
-binlog as an ordinary one, so what is still executable in a binlog took effect.
+Comments and white space are not tokens. The content of an *executable* comment (``/*! … */``,
+``/*!50100 … */``, ``/*M! … */``) is tokens: a server writes a comment that it did not execute to
+its binlog as an ordinary one, so every comment that is still executable there took effect.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from enum import Enum, auto
 
 
 class TokenKind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     WORD = auto()
     """A keyword or an unquoted name."""
@@ -34,14 +35,14 @@ class TokenKind(Enum):
     VARIABLE = auto()
     """``@name``, ``@'name'``, ``@@name``; also the host part of an account name."""
     OPERATOR = auto()
-    """Operators and punctuation, one token each."""
+    """An operator or a punctuation mark."""
     INVALID = auto()
-    """The rest of a text whose last string or quoted name is not closed."""
+    """The rest of a text from a string or quoted name that is not closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token: its kind, its text as written, and the offset (in characters) of its start."""
+    """A token: its kind, its text as written, and the offset of its start in characters."""
 
     kind: TokenKind
     text: str
@@ -59,7 +60,7 @@ class Token:
 
     @property
     def name(self) -> str:
-        """The name that a word or quoted name stands for: without quotes, doubled ones undone."""
+        """The name without quotes; doubled quotes in it become single ones."""
         if self.kind is not TokenKind.QUOTED:
             return self.text
         quote = self.text[0]
@@ -67,7 +68,7 @@ class Token:
 
     @property
     def keyword(self) -> str:
-        """The word in upper case; empty for anything that cannot be a keyword."""
+        """The word in upper case; empty for a token that cannot be a keyword."""
         return self.text.upper() if self.kind is TokenKind.WORD else ""
 
 
@@ -87,7 +88,7 @@ _HEX = re.compile(r"[xX]'[0-9A-Fa-f]*'|[bB]'[01]*'")
 _HEX_WORD = re.compile(r"0x[0-9A-Fa-f]+|0b[01]+")
 _VARIABLE = re.compile(rf"@@?(?:(?:{_NAME}|\.)+|(?=['\"`]))")
 _OPERATOR = re.compile(r"<=>|->>|:=|<=|>=|<>|!=|\|\||&&|<<|>>|->|.", re.DOTALL)
-# Possessive: a doubled quote never becomes the end of the literal in a second attempt.
+# Possessive, so that a second attempt never takes a doubled quote for the end of the literal.
 _QUOTED = {quote: re.compile(f"{quote}(?:[^{quote}]|{quote}{quote})*+{quote}") for quote in "`'\""}
 _ESCAPED = {
     quote: re.compile(rf"{quote}(?:[^{quote}\\]|{quote}{quote}|\\.)*+{quote}", re.DOTALL)
@@ -102,19 +103,22 @@ def tokenise(
     no_backslash_escapes: bool = False,
     tidb_comments: bool = False,
 ) -> tuple[Token, ...]:
-    """Split a statement into tokens, in the order of the text.
+    """Split a statement into tokens, in the order of the text. Never raises.
 
-    ``ansi_quotes`` and ``no_backslash_escapes`` are the parts of ``sql_mode`` that change where a
-    token ends. With ``tidb_comments``, ``/*T![…] … */`` is an executable comment, as TiDB writes
-    them in SHOW CREATE TABLE. Never raises: a string or name that is not closed becomes one
-    `TokenKind.INVALID` token that reaches to the end of the text.
+    A string or name that is not closed becomes one `TokenKind.INVALID` token that extends to the
+    end of the text.
+
+    Args:
+        ansi_quotes, no_backslash_escapes: the flags of ``sql_mode`` that change where a token ends.
+        tidb_comments: treat ``/*T![…] … */`` as an executable comment, as TiDB writes it in SHOW
+            CREATE TABLE.
     """
     gap = _TIDB_GAP if tidb_comments else _GAP
     return _Scanner(sql, ansi_quotes, no_backslash_escapes, gap).run()
 
 
 class _Scanner:
-    """One pass over one text."""
+    """A single pass over one text."""
 
     def __init__(
         self, sql: str, ansi_quotes: bool, no_backslash_escapes: bool, gap: re.Pattern[str]
@@ -140,7 +144,7 @@ class _Scanner:
         return tuple(self._tokens)
 
     def _gap(self, position: int) -> int | None:
-        """Return the end of the white space or comment at ``position``, None if there is none."""
+        """Return the end of the white space or comment at ``position``; None if there is none."""
         if self._open_comments and self._sql.startswith("*/", position):
             self._open_comments -= 1
             return position + 2
@@ -182,7 +186,10 @@ class _Scanner:
         return (TokenKind.QUOTED if is_name else TokenKind.STRING), match.end()
 
     def _word(self, position: int, match: re.Match[str]) -> tuple[TokenKind, int]:
-        """Tell words from numbers: a name may start with a digit, and after a dot be all digits."""
+        """Read a word or a number.
+
+        A name may start with a digit, and after a dot it may consist of digits only.
+        """
         text = match.group()
         if self._sql[position - 1 : position] == "." and self._follows_name(position - 1):
             return TokenKind.WORD, match.end()
@@ -194,6 +201,6 @@ class _Scanner:
         return TokenKind.WORD, match.end()
 
     def _follows_name(self, dot: int) -> bool:
-        """Whether the dot at ``dot`` follows a name without a space: what comes next is a name."""
+        """Whether the dot at ``dot`` directly follows a name, so that a name comes next."""
         before = [t for t in self._tokens[-2:] if t.start < dot]
         return bool(before) and before[-1].is_name and before[-1].end == dot

@@ -1,7 +1,7 @@
-"""The tables that a statement may concern although the task does not understand it.
+"""The tables that a statement may affect although the parser does not understand it.
 
-A statement concerns a table only if its text has the table's name, or that of the table's schema. A
-CREATE makes something new. Unless this is a table, or an index of a table, no table changes.
+A statement affects a table only if its text has the name of the table or of its schema. A CREATE
+makes a new object; no table changes unless the object is a table or an index of a table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from replicator.mysql.names import TableName
 
 _DEFINING = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE"})
 _UNBOUNDED = frozenset({"IMPORT", "EXECUTE"})
-"""Statements whose tables are not in the text, but in a file or in a variable."""
+"""Statements whose tables are named in a file or in a variable instead of the text."""
 _ENDS_OF_KIND = frozenset({"AS", "ON", "IF", "FOR", "FROM", "USING", "WITH"})
 _OF_TABLES = frozenset({"TABLE", "TABLES", "INDEX", "KEY", "PARTITION", "COLUMN"})
 
@@ -30,7 +30,7 @@ _OF_TABLES = frozenset({"TABLE", "TABLES", "INDEX", "KEY", "PARTITION", "COLUMN"
 def not_understood(
     base: ParsedStatement, default_schema: str, why: str, *, folds_names: bool
 ) -> ParsedStatement:
-    """The statement as `StatementKind.UNKNOWN`, with the tables that it may concern."""
+    """Return the statement as `StatementKind.UNKNOWN`, with the tables that it may affect."""
     found = replace(base, kind=StatementKind.UNKNOWN, detail=why)
     tokens = base.tokens
     verb = tokens[0].keyword
@@ -43,7 +43,7 @@ def not_understood(
     tables = tuple(_mentioned(cursor, tokens[1:]))
     if verb in _DEFINING or any(table.role is TableRole.SUBJECT for table in tables):
         return replace(found, mentioned=tables)
-    # Without the name of any schema it is about the one in effect.
+    # A statement that names no schema affects the default one.
     if not cursor.default_schema:
         return replace(found, unbounded=True)
     place = Span(tokens[0].start, tokens[0].end)
@@ -52,9 +52,10 @@ def not_understood(
 
 
 def mentioned_tables(statement: ParsedStatement) -> Iterator[TableName]:
-    """The tables that an UNKNOWN statement may concern.
+    """Yield the tables that an UNKNOWN statement may affect.
 
-    All tables of a schema have an empty name; all of the source have an empty schema, too.
+    An empty table name means all tables of the schema; an empty schema as well means all tables of
+    the source.
     """
     if statement.unbounded:
         yield TableName("", "")
@@ -63,9 +64,9 @@ def mentioned_tables(statement: ParsedStatement) -> Iterator[TableName]:
 
 
 def view(cursor: Cursor, base: ParsedStatement, verb: str) -> ParsedStatement:
-    """Read CREATE, ALTER or DROP of a view of any kind after the word VIEW.
+    """Read CREATE, ALTER or DROP of a view of any kind, after the word VIEW.
 
-    A view whose name is not understood has no tables. It never concerns a table.
+    A view never affects a table. The result has no tables if the view's name is not understood.
     """
     conditional = cursor.accept("IF", "NOT", "EXISTS") or cursor.accept("IF", "EXISTS")
     found: list[TableReference] = []
@@ -85,7 +86,6 @@ def view(cursor: Cursor, base: ParsedStatement, verb: str) -> ParsedStatement:
 
 
 def _kind_words(tokens: tuple[Token, ...]) -> Iterator[str]:
-    """The words of a CREATE that may be the kind of the created object."""
     for token in tokens[1:]:
         if not token.keyword or token.keyword in _ENDS_OF_KIND:
             return
@@ -93,7 +93,7 @@ def _kind_words(tokens: tuple[Token, ...]) -> Iterator[str]:
 
 
 def _mentioned(cursor: Cursor, tokens: Iterable[Token]) -> Iterator[TableReference]:
-    """All names in a text: those with a schema as subjects, others as tables and as schemas."""
+    """Yield all names in a text: qualified ones as subjects, others as tables and as schemas."""
     rest = list(tokens)
     place = 0
     while place < len(rest):

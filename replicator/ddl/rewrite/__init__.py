@@ -1,1 +1,1 @@
-"""Statements with other names, storage or defaults, all else as it was written."""
+"""Statements with other names, storage or defaults; everything else stays as written."""

@@ -1,4 +1,4 @@
-"""The charsets of columns after an ALTER TABLE that changes the charset of their table. Pure."""
+"""The charsets of columns after an ALTER TABLE that changes the table's charset. Pure."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from replicator.ddl.model.table import ColumnDefinition
 from replicator.ddl.rewrite.table_change import TEXT_TYPES
 
 CHARSET_OPTIONS = ("CHARSET", "COLLATE")
-"""The options of a table that columns without a charset follow."""
+"""The table options that decide the charset of columns without an own one."""
 
 _LARGER = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}
 _TEXTS = (*_LARGER, "longtext")
 _WIDTHS = {"ascii": 1, "binary": 1, "latin1": 1, "gbk": 2, "utf8": 3, "utf8mb3": 3, "utf8mb4": 4}
-"""The bytes of the longest character, in the charsets of TiDB."""
+"""Maximum number of bytes of a character in the charsets of TiDB."""
 
 
 class UnknownCharsetError(Exception):
-    """What charset, or type with it, a column gets is not known; the text says why."""
+    """The charset of a column, or its type with the charset, is unknown; the text is the reason."""
 
 
 def with_defaults(options: Mapping[str, str], changed: Mapping[str, str]) -> dict[str, str]:
-    """Return a table's options after some of `CHARSET_OPTIONS` have changed: the collation is one
-    of the charset."""
+    """Return a table's options after a change of `CHARSET_OPTIONS`.
+
+    The new collation belongs to the new charset.
+    """
     charset = changed.get("CHARSET") or _charset_of(changed.get("COLLATE", ""))
     if charset.upper() in ("", "DEFAULT"):
         raise UnknownCharsetError("the statement does not name the charset")
@@ -44,11 +46,13 @@ def pinned(column: ColumnDefinition, options: Mapping[str, str]) -> ColumnDefini
 def converted(
     column: ColumnDefinition, options: Mapping[str, str], action: Convert, *, defined: bool
 ) -> ColumnDefinition:
-    """Return a column after CONVERT TO CHARACTER SET. A TEXT gets the next larger type if its
-    characters may need more bytes then (MySQL's manual, "ALTER TABLE Statement").
+    """Return a column after CONVERT TO CHARACTER SET.
+
+    A TEXT gets the next larger type if its characters may need more bytes (MySQL's manual, "ALTER
+    TABLE Statement").
 
     Args:
-        options: the options that the table had before.
+        options: the options of the table before.
         defined: whether the same statement adds or redefines the column.
     """
     if not _is_text(column):

@@ -1,7 +1,7 @@
-"""The definition of a table after an ALTER TABLE, by its actions. Pure.
+"""The definition of a table after an ALTER TABLE, computed from its actions. Pure.
 
-A server that refuses a change may still store the changed table, if that is created again. What the
-result is, is only said if it is certain.
+A server that refuses the change may still accept the changed table if it is created again. A result
+is returned only if it is certain.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _SIZED = re.compile(r"\s*(?:var)?(?:char|binary)\s*\((\d+)\)", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _OPTIONS = ("COMMENT", "AUTO_INCREMENT")
 _KEYS = {"UNIQUE": KeyKind.UNIQUE, "PRIMARY": KeyKind.PRIMARY, "KEY": KeyKind.PRIMARY}
-"""What a key in a column's definition begins with."""
+"""First words of a key in a column's definition."""
 
 
 class UncertainTableError(Exception):
-    """What a table is after an ALTER TABLE is not known for certain; the text says why."""
+    """The table after an ALTER TABLE is not certain; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class AlteredTable:
     """A table after an ALTER TABLE.
 
     Attributes:
-        origins: by the name of each column whose values are kept or converted, the name that it
-            had before. New columns and generated ones are not in it.
+        origins: the former name of each column whose values are kept or converted, by its new name.
+            New and generated columns are not included.
     """
 
     definition: TableDefinition
@@ -72,10 +72,9 @@ class AlteredTable:
 
 
 def altered_table(before: TableDefinition, actions: Sequence[Action]) -> AlteredTable:
-    """Return a table as an ALTER TABLE with these actions leaves it.
+    """Return a table after an ALTER TABLE with these actions. Raises UncertainTableError.
 
-    Columns are found by the names that they have before, so that two of them may exchange these.
-    Raises UncertainTableError.
+    Actions refer to columns by their names before the statement, so two columns can exchange names.
     """
     for unknown in before.all_unknown:
         raise UncertainTableError(f"a part of the definition is not understood: {unknown}")
@@ -87,11 +86,11 @@ def altered_table(before: TableDefinition, actions: Sequence[Action]) -> Altered
 
 @dataclass(slots=True)
 class _Column:
-    """A column on its way.
+    """A column during the statement.
 
     Attributes:
-        former: the name that it had before, None for a new one.
-        defined: whether the statement has its definition.
+        former: its name before; None for a new column.
+        defined: whether the statement defines it.
     """
 
     former: str | None
@@ -104,7 +103,7 @@ class _Column:
 
 
 class _Altering:
-    """A table while actions are applied to it, one after the other."""
+    """A table to which actions are applied, one after the other."""
 
     def __init__(self, before: TableDefinition) -> None:
         self._before = before
@@ -174,11 +173,10 @@ class _Altering:
                 column.definition = replace(column.definition, default=default)
 
     def _column(self, name: str) -> _Column | None:
-        """The column that had this name before."""
         return next((c for c in self._columns if c.former == folded(name)), None)
 
     def _defined(self, column: ColumnDefinition) -> ColumnDefinition:
-        """A definition without the key in it, which is a key of the table."""
+        """Return a definition without the keys in it, which become keys of the table."""
         left = []
         words = {attribute.upper().split()[0] for attribute in column.attributes}
         if {column.type.upper(), *words} & {"SERIAL", "REFERENCES"}:
@@ -220,7 +218,7 @@ class _Altering:
             del self._keys[found[0]]
 
     def _change_charsets(self, columns: Sequence[_Column]) -> None:
-        """Convert all columns, or let them keep what was the default of the table."""
+        """Convert all columns, or let them keep the former default of the table."""
         conversion, before = self._conversion, dict(self._options)
         try:
             if conversion is None and self._defaults:
@@ -250,7 +248,7 @@ class _Altering:
         self._checks, self._foreign_keys = checks, foreign_keys
 
     def result(self) -> AlteredTable:
-        """The table after all actions."""
+        """Return the table after all actions."""
         columns = list(self._columns)
         for column, place in self._moves:
             names = [other.name for other in columns]
@@ -295,16 +293,20 @@ class _Altering:
         )
 
     def _refuse_renewed(self, columns: Sequence[_Column]) -> None:
-        """Raise UncertainTableError if a key has a column that is dropped and added again: MySQL
-        keeps such a key for the new column."""
+        """Raise UncertainTableError if a key has a column that is dropped and added again.
+
+        MySQL keeps such a key for the new column.
+        """
         new = {column.name for column in columns if column.former is None}
         parts = {folded(part.column) for key in self._keys for part in key.parts}
         for name in sorted(new & parts):
             raise UncertainTableError(f"a key has column {name}, which is dropped and added")
 
     def _refuse_formulas(self, renamed: Mapping[str, str]) -> None:
-        """Raise UncertainTableError if what stays in the table has a column that goes or gets
-        another name. Names of columns may also be other words of a formula."""
+        """Raise UncertainTableError if a remaining part may use a dropped or renamed column.
+
+        Column names may also be other words of a formula.
+        """
         names = (folded(c.name) for c in self._before.columns)
         changed = {name for name in names if folded(renamed.get(name, "")) != name}
         if not changed:
@@ -328,10 +330,10 @@ class _Altering:
 def _followed(
     key: KeyDefinition, renamed: Mapping[str, str], types: Mapping[str, str]
 ) -> KeyDefinition:
-    """A key without the columns that go, and with the names that the others get.
+    """Return a key without the dropped columns, and with the new names of the others.
 
-    MySQL shortens a key of several columns like that (its manual, "ALTER TABLE Statement"), and
-    takes the whole of a column that is no longer than the prefix of it was.
+    MySQL also removes a dropped column from a key of several columns (its manual, "ALTER TABLE
+    Statement"). It indexes a complete column if the column is no longer than the former prefix.
     """
     parts = []
     for part in key.parts:
@@ -345,7 +347,6 @@ def _followed(
 
 
 def _has_prefix(column_type: str, prefix: int) -> bool:
-    """Whether values of a type may be longer than this."""
     found = _SIZED.match(column_type)
     if found is None:
         return "text" in column_type.lower() or "blob" in column_type.lower()
@@ -353,7 +354,6 @@ def _has_prefix(column_type: str, prefix: int) -> bool:
 
 
 def _not_null(column: ColumnDefinition) -> ColumnDefinition:
-    """A column of a primary key, which has no NULL."""
     null = column.default is not None and column.default.kind is DefaultKind.NULL
     return replace(column, nullable=False, default=None if null else column.default)
 

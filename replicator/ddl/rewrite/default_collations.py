@@ -1,10 +1,11 @@
-"""Writing out the collations that a statement takes from where it is executed.
+"""Statements with the collations that they take from their session, database or server.
 
-CREATE DATABASE takes its session's collation_server, CREATE TABLE its database's default (MySQL's
-manual, "Database Character Set and Collation" and "Table Character Set and Collation"), and a
-charset without a collation, of a column too, the one that it has by default there. The target
-has others, so texts would be stored, and unique keys compared, differently there. An event does not
-tell the default of the database; the source does, and the statements that change it.
+CREATE DATABASE uses its session's collation_server, and CREATE TABLE its database's default
+(MySQL's manual, "Database Character Set and Collation" and "Table Character Set and Collation"). A
+charset without a collation, also in a column, gets the server's default for the charset. The
+target's defaults may differ, and then it would store texts, and compare unique keys, differently.
+An event does not have the default of the database; the source has it, and it changes with the
+statements after that.
 """
 
 from __future__ import annotations
@@ -26,38 +27,40 @@ from replicator.ddl.parser.tokens import Token, tokenise
 from replicator.ddl.rewrite.retarget import splice
 
 Piece = tuple[Span, str]
-"""A piece of a statement and the text in its place."""
+"""A piece of a statement and its new text."""
 
 
 _SPACES_COUNT = ("_0900_", "_nopad_")
-"""In the names of collations: spaces at the end of a text count. By the names that MySQL, MariaDB
-and TiDB give them (their manuals, "Character Sets and Collations"): a collation's begins with that
-of its charset."""
+"""Parts of a collation's name, if spaces at the end of a text are significant.
+
+These names are used by MySQL, MariaDB and TiDB (their manuals, "Character Sets and Collations").
+The name of a collation begins with the name of its charset.
+"""
 _RENAMED = {"utf8": "utf8mb3", "utf8mb3": "utf8"}
 
 
 def charset_of(collation: str) -> str:
-    """The charset that a collation is for."""
+    """Return the charset of a collation."""
     return collation.partition("_")[0]
 
 
 def renamed(collation: str) -> str:
-    """The same collation under the other name that it has had; itself where there is none."""
+    """Return the collation's other name if its charset was renamed, or else the same name."""
     charset, sign, rest = collation.partition("_")
     return f"{_RENAMED.get(charset, charset)}{sign}{rest}"
 
 
 def ignores_spaces(collation: str) -> bool:
-    """Whether texts that differ in the spaces at their end only are equal."""
+    """Whether texts are equal that differ only in the spaces at their end."""
     return not any(mark in collation for mark in _SPACES_COUNT) and collation != "binary"
 
 
 def nearest_collation(wanted: str, available: Set[str]) -> str | None:
-    """Return the collation itself, or the nearest binary one; None if there is neither.
+    """Return the collation itself or the nearest binary one, or None if neither is available.
 
-    In a binary collation no two texts that differ for the shards are equal, so rows do not become
-    duplicates of one another. Only if it `ignores_spaces`, and the shards' does not, some may.
-    Names are in lower case.
+    In a binary collation, texts that differ for the shards are not equal, so no rows become
+    duplicates. The exception is a binary collation that `ignores_spaces` in place of one that does
+    not. Names are in lower case.
     """
     return next((name for name in _candidates(wanted) if name in available), None)
 
@@ -73,10 +76,13 @@ def _candidates(wanted: str) -> Iterator[str]:
 
 
 def with_available(sql: str, available: Set[str]) -> str:
-    """A statement with the nearest collations in place of those that a server lacks.
+    """Return a statement with the nearest collations in place of collations that a server lacks.
 
-    Not where texts would become equal that differ in the spaces at their end: that is refused by
-    the server. ``available``: its collations, in lower case.
+    A collation is not replaced if texts that differ in the spaces at their end would become equal;
+    the server then refuses the statement.
+
+    Args:
+        available: the server's collations, in lower case.
     """
     pieces: list[Piece] = []
     for word, name in pairwise(tokenise(sql)):
@@ -91,9 +97,11 @@ _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
 
 
 class DefaultCollations:
-    """The default collations of one source's databases, kept up to date with its statements.
+    """The default collations of one source's databases, updated with each of its statements.
 
-    ``available`` are the target's: a nearest one takes the place of one that it lacks. None: all.
+    Args:
+        available: the target's collations; the nearest of them replaces a missing one. None means
+            all.
     """
 
     def __init__(self, available: Set[str] | None = None) -> None:
@@ -102,17 +110,18 @@ class DefaultCollations:
         self._charsets: Mapping[str, str] = {}
 
     def know(self, databases: Mapping[str, str], charsets: Mapping[str, str]) -> None:
-        """Take these as the present defaults of databases, and of charsets."""
+        """Set the current defaults of databases and of charsets."""
         self._databases = dict(databases)
         self._charsets = charsets
 
     def written_out(
         self, statement: ParsedStatement, server: str, session: Sequence[str] = ()
     ) -> str | None:
-        """The text of a statement with the collation that it leaves out; None: nothing to add.
+        """Return a statement with the collations that it omits; None if there is nothing to add.
 
-        ``server`` is its session's collation_server, empty where that is not known. ``session``
-        are the collations that are their charsets' defaults in its session, and there alone.
+        Args:
+            server: the collation_server of its session; empty if unknown.
+            session: collations that are the defaults of their charsets only in this session.
         """
         charsets = {**self._charsets, **{charset_of(name): name for name in session}}
         pieces = [*self._of_whole(statement, server, charsets)]
@@ -123,7 +132,7 @@ class DefaultCollations:
     def _of_whole(
         self, statement: ParsedStatement, server: str, charsets: Mapping[str, str]
     ) -> Sequence[Piece]:
-        """What is to be put into the options of a table or database."""
+        """Return the edits of the options of a table or database."""
         schema = statement.schema
         if statement.kind is StatementKind.CREATE_TABLE:
             if statement.named(TableRole.LIKE):
@@ -153,7 +162,7 @@ class DefaultCollations:
     def _of_charset(
         self, statement: ParsedStatement, charset: Token, charsets: Mapping[str, str]
     ) -> Sequence[Piece]:
-        """The collation that a charset has by default at the source, behind its name."""
+        """Insert the source's default collation of a charset after the charset's name."""
         name = _text(charset)
         wanted = self._near(charsets.get(name) or charsets.get(renamed(name), ""))
         if not wanted or charset_of(wanted) not in (name, renamed(name)):
@@ -168,10 +177,10 @@ class DefaultCollations:
         default: str,
         charsets: Mapping[str, str],
     ) -> Sequence[Piece]:
-        """Names in place of the word DEFAULT.
+        """Replace the word DEFAULT by names.
 
-        It stands for the charset of ``default``, and for a charset's own default collation (seen on
-        MariaDB 10.11).
+        As a charset it means the charset of ``default``; as a collation it means the default
+        collation of the charset (seen on MariaDB 10.11).
         """
         name = charset_of(default) if _is_default(charset) or charset is None else _text(charset)
         wanted = self._near(charsets.get(name, ""))
@@ -192,7 +201,7 @@ class DefaultCollations:
         server: str,
         charsets: Mapping[str, str],
     ) -> str:
-        """Note and return the default that a database has behind a statement."""
+        """Save and return the default of a database after a statement."""
         assert statement.schema is not None
         name = statement.schema.name
         charset, collation = _named(options)
@@ -206,7 +215,7 @@ class DefaultCollations:
             now = charsets.get(_text(charset), "")
         else:
             now = known if statement.kind is StatementKind.ALTER_DATABASE else server
-        # With IF NOT EXISTS, the database may have been there.
+        # With IF NOT EXISTS, the database may already exist.
         created = statement.kind is StatementKind.CREATE_DATABASE
         if not (created and statement.guard is None and known):
             self._databases[name] = now
@@ -219,15 +228,14 @@ class DefaultCollations:
 
 
 def _inserted(sql: str, place: int, clause: str) -> Piece:
-    """A clause to be put in, apart from the words on both sides of it."""
     apart = " " if sql[place : place + 1].strip(" ,)") else ""
     return Span(place, place), f" {clause}{apart}"
 
 
 def _table_options(tokens: Sequence[Token], start: int) -> tuple[int, list[Token]]:
-    """Where the options of a CREATE TABLE begin, and the tokens of them.
+    """Return the position of the options in a CREATE TABLE, and their tokens.
 
-    ``start``: behind the table's name.
+    ``start`` is the position after the table's name.
     """
     left = [token for token in tokens if token.start >= start]
     place = start
@@ -243,7 +251,7 @@ def _table_options(tokens: Sequence[Token], start: int) -> tuple[int, list[Token
 
 
 def _named(options: Sequence[Token]) -> tuple[Token | None, Token | None]:
-    """The charset and the collation that options name, each None where they do not."""
+    """Return the charset and the collation in some options, each None if not written."""
     words = [token for token in options if token.text != "="]
     charset = collation = None
     for number, token in enumerate(words[:-1]):
@@ -254,7 +262,6 @@ def _named(options: Sequence[Token]) -> tuple[Token | None, Token | None]:
 
 
 def _is_default(name: Token | None) -> TypeGuard[Token]:
-    """Whether DEFAULT stands where a charset or collation could be named."""
     return name is not None and name.keyword == "DEFAULT"
 
 
@@ -263,17 +270,15 @@ def _text(token: Token) -> str:
 
 
 _DECIDED = frozenset({"COLLATE", "BINARY"})
-"""Words of a definition that say which collation it has; BINARY: the charset's own ``_bin``."""
+"""Words that decide a definition's collation; BINARY means the charset's own ``_bin``."""
 
 
 def implicit_collations(statement: ParsedStatement) -> Iterator[Token]:
-    """The names of charsets in columns that are made or changed, and in ALTER TABLE's options.
+    """Yield the charsets without a collation in column definitions and ALTER TABLE options.
 
-    Those without a collation, which take the one that the charset has by default. Which that is
-    differs between servers, and between sessions (MySQL's manual, "Column Character Set and
-    Collation").
-
-    Not those in the options of CREATE TABLE.
+    Such a charset gets its default collation, which differs between servers and between sessions
+    (MySQL's manual, "Column Character Set and Collation"). The options of CREATE TABLE are not
+    included.
     """
     if statement.kind is StatementKind.CREATE_TABLE:
         (subject,) = statement.named(TableRole.SUBJECT)
@@ -299,10 +304,10 @@ _OWN_CHARSET = _DECIDED | {"CHARSET", "BYTE", "ASCII", "UNICODE"}
 
 
 def with_column_charsets(statement: ParsedStatement, charset: str, collation: str) -> str:
-    """Return an ALTER TABLE with the charset of the text columns that it defines without one.
+    """Return an ALTER TABLE in which all text columns that it defines have a charset.
 
-    They get their table's default, which may differ between the tables of shards and target. The
-    statement is returned as it is if it changes this default itself.
+    A column without one gets its table's default, which may differ between the shards' tables and
+    the target. A statement that changes this default itself is returned unchanged.
     """
     if next(_table_charsets(statement), None) is not None:
         return statement.sql
@@ -316,7 +321,7 @@ def with_column_charsets(statement: ParsedStatement, charset: str, collation: st
 
 
 def _table_charsets(statement: ParsedStatement) -> Iterator[Token]:
-    """The words of an ALTER TABLE that change the default charset of its table, or its columns'."""
+    """Yield the words of an ALTER TABLE that change the charset of its table, or of all columns."""
     if statement.kind is StatementKind.ALTER_TABLE:
         for action in alter_actions(statement):
             if action[0].keyword not in DEFINING:
@@ -324,7 +329,7 @@ def _table_charsets(statement: ParsedStatement) -> Iterator[Token]:
 
 
 def _end_of_text_type(definition: Sequence[Token]) -> int | None:
-    """The position after a text type without a charset of its own; None if there is none."""
+    """Return the position after a text type; None if the column has another type."""
     if not definition or definition[0].keyword not in _TEXT_TYPES:
         return None
     place = 2 if [token.keyword for token in definition[1:2]] == ["VARYING"] else 1
@@ -344,7 +349,7 @@ def _names_charset(definition: Sequence[Token]) -> bool:
 
 
 def charset_name(tokens: Sequence[Token], number: int) -> Token | None:
-    """The name of the charset where the token of that number begins CHARACTER SET or CHARSET."""
+    """Return the name of the charset if CHARACTER SET or CHARSET begins at this token."""
     words = [token.keyword for token in tokens[number : number + 2]]
     if words[:1] == ["CHARSET"]:
         following = number + 1
@@ -357,7 +362,7 @@ def charset_name(tokens: Sequence[Token], number: int) -> Token | None:
 
 
 def _of_definition(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Of what stands behind a column's name, or of options."""
+    """Yield the charsets in a definition or in options that name no collation."""
     outside = outside_brackets(tokens)
     if any(token.keyword in _DECIDED for token in outside):
         return

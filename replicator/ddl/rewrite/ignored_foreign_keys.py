@@ -1,8 +1,8 @@
 """Foreign keys that a shard's storage engine ignores. Pure.
 
-MyISAM, Aria, MEMORY and the like take the text of a foreign key and make an index of it, nothing
-else (MySQL's manual, "FOREIGN KEY Constraints"; MariaDB's page "Foreign Keys"). The target has an
-engine that would execute it: it would refuse and delete rows that the shard keeps.
+For the text of a foreign key, MyISAM, Aria, MEMORY and similar engines only create an index
+(MySQL's manual, "FOREIGN KEY Constraints"; MariaDB's page "Foreign Keys"). The engine of the target
+would enforce the key: it would refuse and delete rows that the shard keeps.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Columns = tuple[str, ...]
 
 
 def named_engine(statement: ParsedStatement) -> str:
-    """Return the storage engine that a statement gives its table, in capitals, or an empty text."""
+    """Return the storage engine that a statement gives its table, in capitals; empty if none."""
     return next((engine_name(token) for token in engines(statement)), "")
 
 
 def without_ignored_keys(statement: ParsedStatement) -> str:
-    """Return a CREATE TABLE without the foreign keys that the engine which it names ignores."""
+    """Return a CREATE TABLE without foreign keys, if it names an engine that ignores them."""
     if named_engine(statement) not in REPLACED or not _creates_child(statement):
         return statement.sql
     items = _items(statement)
@@ -40,7 +40,7 @@ def without_ignored_keys(statement: ParsedStatement) -> str:
 
 
 def without_foreign_keys(statement: ParsedStatement) -> str:
-    """Return a CREATE TABLE without its foreign keys; no index is put in their place."""
+    """Return a CREATE TABLE without its foreign keys; no index replaces them."""
     if not _creates_child(statement):
         return statement.sql
     items = _items(statement)
@@ -55,10 +55,10 @@ def _creates_child(statement: ParsedStatement) -> bool:
 
 
 def altering_without_keys(statement: ParsedStatement, there: Iterable[KeyDefinition]) -> str:
-    """Return an ALTER TABLE without the foreign keys that it adds; empty if nothing is left of it.
+    """Return an ALTER TABLE without the foreign keys that it adds; empty if no action is left.
 
     Args:
-        there: the keys that the table has.
+        there: the existing keys of the table.
     """
     if statement.kind is not StatementKind.ALTER_TABLE:
         return statement.sql
@@ -68,7 +68,6 @@ def altering_without_keys(statement: ParsedStatement, there: Iterable[KeyDefinit
 
 
 def _added(statement: ParsedStatement, action: Sequence[Token]) -> object:
-    """The key or constraint that an action adds; None for a column, and for other actions."""
     if action[0].keyword != "ADD" or len(action) < 2 or action[1].keyword not in _ADDED:
         return None
     return item_of(statement.sql, action[1:])
@@ -81,7 +80,7 @@ def _without(
     keys: Sequence[Columns],
     word: str,
 ) -> str:
-    """Put an index in the place of each foreign key, if no other key begins with its columns."""
+    """Replace each foreign key by an index, unless another key begins with its columns."""
     made = [*keys, *_trees(key for key in found if isinstance(key, KeyDefinition))]
     edits: list[tuple[Span, str]] = []
     left = False
@@ -106,7 +105,7 @@ def _without(
 
 
 def _items(statement: ParsedStatement) -> list[Sequence[Token]]:
-    """What a CREATE TABLE defines between its brackets."""
+    """Return the definitions in the brackets of a CREATE TABLE."""
     subject = statement.named(TableRole.SUBJECT)[0]
     tokens = [token for token in statement.tokens if token.start >= subject.span.end]
     depth = 0
@@ -118,12 +117,11 @@ def _items(statement: ParsedStatement) -> list[Sequence[Token]]:
 
 
 def _column_keys(items: Iterable[Sequence[Token]]) -> Iterator[Columns]:
-    """The columns that have a key in their definitions."""
     for item in items:
         if item[0].is_name and {token.keyword for token in item[1:]} & {"PRIMARY", "UNIQUE", "KEY"}:
             yield (folded(item[0].name),)
 
 
 def _trees(keys: Iterable[KeyDefinition]) -> list[Columns]:
-    """The columns of the keys by which rows are found by their first columns."""
+    """Return the columns of the keys that can find rows by their first columns."""
     return [tuple(folded(part.column) for part in k.parts) for k in keys if k.kind in _TREES]

@@ -1,7 +1,7 @@
 """Statements for a target that does not have some of its shards' indexes. Pure.
 
-Indexes that are not unique change no rows, so a target may be without those that its server does
-not know: FULLTEXT, SPATIAL, and expressions of some functions (TiDB's page "CREATE INDEX").
+Indexes that are not unique do not affect rows. So a target may omit indexes that its server does
+not support: FULLTEXT, SPATIAL, and expressions with some functions (TiDB's page "CREATE INDEX").
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _KINDS = ("FULLTEXT", "SPATIAL")
 
 
 def without_drops(statement: ParsedStatement, there: Collection[str]) -> str:
-    """Return a statement that neither drops nor renames indexes which its table does not have.
+    """Return a statement that drops and renames only indexes that its table has.
 
-    Empty if nothing is left of it.
+    Empty if nothing is left.
 
     Args:
         there: the folded names of the table's keys.
@@ -37,20 +37,19 @@ def without_drops(statement: ParsedStatement, there: Collection[str]) -> str:
 
 
 def added_indexes(statement: ParsedStatement) -> tuple[Action, ...]:
-    """Return the actions of an ALTER TABLE that add an index which is not unique."""
+    """Return the actions of an ALTER TABLE that add a non-unique index."""
     return tuple(action for action in _actions(statement) if _adds_index(action))
 
 
 def without_special_indexes(statement: ParsedStatement) -> str:
-    """Return a statement that adds no index which not every server knows; empty if nothing is left
-    of it."""
+    """Return a statement that adds no index which some servers do not support, or ""."""
     if creates_index(statement):
         return "" if _is_special(statement.tokens) else statement.sql
     return without_actions(statement, [a for a in added_indexes(statement) if _is_special(a)])
 
 
 def _is_special(tokens: Action) -> bool:
-    """Whether an index is of another kind than a tree, or has expressions."""
+    """Whether an index is FULLTEXT or SPATIAL, or has expressions."""
     texts = [token.text for token in tokens]
     opening = texts.index("(") if "(" in texts else len(texts)
     first = {token.keyword for token in tokens[:opening]}
@@ -60,7 +59,7 @@ def _is_special(tokens: Action) -> bool:
 
 
 def without_actions(statement: ParsedStatement, left_out: Collection[Action]) -> str:
-    """Return an ALTER TABLE without some of its actions; empty if nothing is left of it."""
+    """Return an ALTER TABLE without some of its actions; empty if no action is left."""
     actions = _actions(statement)
     if not left_out:
         return statement.sql
@@ -73,12 +72,12 @@ def without_actions(statement: ParsedStatement, left_out: Collection[Action]) ->
 
 
 def only_action(statement: ParsedStatement, action: Action) -> str:
-    """Return the ALTER TABLE that has only this action of another one."""
+    """Return an ALTER TABLE with only this one of its actions."""
     return without_actions(statement, [a for a in _actions(statement) if a != action])
 
 
 def creates_index(statement: ParsedStatement) -> bool:
-    """Whether a statement is a CREATE INDEX of one that is not unique."""
+    """Whether a statement is a CREATE INDEX of a non-unique index."""
     words = [token.keyword for token in statement.tokens[:3]]
     return statement.kind is StatementKind.CREATE_INDEX and "UNIQUE" not in words
 
@@ -88,7 +87,6 @@ def _actions(statement: ParsedStatement) -> tuple[Action, ...]:
 
 
 def _dropped(action: Action) -> str:
-    """The folded name of the index that an action drops or renames; empty if it does not."""
     words = [token.keyword for token in action]
     if words[0] not in ("DROP", "RENAME") or words[1:2] not in ([key] for key in _KEYS):
         return ""
@@ -97,7 +95,7 @@ def _dropped(action: Action) -> str:
 
 
 def _after(tokens: Action, start: int) -> Token | None:
-    """The name at a place, or after IF EXISTS there."""
+    """Return the name at an index, or after IF EXISTS there."""
     rest = tokens[start:]
     if [token.keyword for token in rest[:2]] == ["IF", "EXISTS"]:
         rest = rest[2:]

@@ -1,4 +1,4 @@
-"""One text for all spellings of the same DDL, so that the statements of two shards compare."""
+"""One text for all spellings of a DDL statement, to compare the statements of two shards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from replicator.ddl.parser.tokens import Token, TokenKind
 from replicator.mysql.names import TableName, folded, quote
 
 _PLAIN_NAME = re.compile(r"(?!\d+\Z)[0-9a-z_$\x80-\U0010ffff]+")
-# Words that are values where a column may stand as well: `true` (a column) is not TRUE.
+# Words that are values in places where a column is possible, too: `true` (a column) is not TRUE.
 _VALUES = frozenset(
     {"true", "false", "null", "default", "maxvalue", "current_date", "current_time"}
     | {"current_timestamp", "current_user", "localtime", "localtimestamp"}
@@ -20,14 +20,13 @@ _MARKERS = {TableRole.SUBJECT: "<table>", TableRole.NEW_NAME: "<new name>"}
 
 
 def normalise(parsed: ParsedStatement) -> str:
-    """Return the text to compare: equal for two statements that do the same to their tables.
+    """Return a text to compare: it is equal for two statements that do the same to their tables.
 
-    Left out: comments (but not what executable ones contain), white space, the case of keywords
-    and column names, the quoting of names, IF [NOT] EXISTS, and whatever `retarget` leaves out.
-    The tables that the statement is about, and its database, are replaced by fixed markers.
-    Other tables (parents of foreign keys, the pattern of LIKE, the partner of an EXCHANGE) stay: a
-    different parent is a different statement. String literals keep their content. The order of
-    actions matters.
+    The text has no comments (except the content of executable ones), white space, case of keywords
+    and column names, quotes of names, or IF [NOT] EXISTS, and nothing that `retarget` removes.
+    Fixed markers replace the statement's own tables and its database. Other tables (parents of
+    foreign keys, the pattern of LIKE, the partner of an EXCHANGE) are kept: with a different parent
+    the statement is different. String literals keep their content. The order of actions matters.
     """
     if parsed.kind is StatementKind.TRUNCATE_TABLE:
         return "truncate table <table>"
@@ -59,7 +58,7 @@ def normalise(parsed: ParsedStatement) -> str:
 
 
 def _without_guards(tokens: list[Token]) -> Iterator[Token]:
-    """Leave out IF EXISTS and IF NOT EXISTS, also of columns and indexes (MariaDB has them)."""
+    """Remove IF EXISTS and IF NOT EXISTS, also of columns and indexes (in MariaDB)."""
     place = 0
     while place < len(tokens):
         words = [token.keyword for token in tokens[place : place + 3]]
@@ -86,7 +85,6 @@ def _text(token: Token) -> str:
 
 
 def _string_text(text: str) -> str:
-    """Write a string in single quotes; its content stays as it was written."""
     if text[0] == "'":
         return text
     return "'" + text[1:-1].replace('""', '"').replace("'", "''") + "'"

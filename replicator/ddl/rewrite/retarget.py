@@ -1,4 +1,4 @@
-"""Putting other names into a statement, with all else left as it was written."""
+"""Statements with other names; everything else stays as written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replicator.mysql.names import TableName, quote
 _FOR_TIDB = re.compile(r"/\*T!")
 
 TableMapping = Callable[[str, str], tuple[str, str]]
-"""From (schema, table) as named in the statement to (schema, table) to be put there."""
+"""From (schema, table) as the statement names it to the new (schema, table)."""
 
 
 def retarget(
@@ -21,15 +21,16 @@ def retarget(
     *,
     guarded: bool = False,
 ) -> str:
-    """Return the statement with every table it names replaced by what ``mapping`` says.
+    """Return the statement with every table that it names replaced by the result of ``mapping``.
 
-    ``more`` are other pieces to be replaced.
+    New names are qualified and quoted. Parts that only concern the execution on the source (``SET
+    STATEMENT … FOR``, ``ALGORITHM``, the START TRANSACTION of a logged CREATE … SELECT) are
+    removed. Tables in the query of a CREATE TABLE … SELECT are not replaced: see
+    `ParsedStatement.as_select`. Raises `ValueError` if the mapping returns an invalid name.
 
-    Names are written in full and quoted. What belongs to the execution on the source only
-    (``SET STATEMENT … FOR``, ``ALGORITHM``, the START TRANSACTION of a logged CREATE … SELECT) is
-    left out. With ``guarded``, CREATE gets IF NOT EXISTS (instead of OR REPLACE) and DROP gets IF
-    EXISTS. Tables inside the query of CREATE TABLE … SELECT are not replaced: see
-    `Recognised.as_select`. Raises `ValueError` where the mapping gives an impossible name.
+    Args:
+        more: further pieces to replace, each with its new text.
+        guarded: add IF NOT EXISTS to CREATE (instead of OR REPLACE) and IF EXISTS to DROP.
     """
     edits = [
         (table.span, TableName(*mapping(table.schema, table.table)).quoted)
@@ -41,10 +42,10 @@ def retarget(
 def retarget_schema(
     parsed: ParsedStatement, mapping: Callable[[str], str], *, guarded: bool = False
 ) -> str:
-    """Return a database statement with its schema replaced by what ``mapping`` says.
+    """Return a database statement with its schema replaced by the result of ``mapping``.
 
-    ``guarded`` as in `retarget`. Raises `ValueError` for a statement that names no schema, and
-    where the mapping gives an impossible name.
+    ``guarded`` is as in `retarget`. Raises `ValueError` if the statement names no schema, or if the
+    mapping returns an invalid name.
     """
     if parsed.schema is None:
         raise ValueError(
@@ -57,7 +58,6 @@ def retarget_schema(
 
 
 def _edited(parsed: ParsedStatement, edits: Iterable[tuple[Span, str]], guarded: bool) -> str:
-    """Apply replacements to the text."""
     pieces = [*edits, *((span, "") for span in parsed.omitted)]
     sql = parsed.sql
     pieces += [
@@ -66,7 +66,7 @@ def _edited(parsed: ParsedStatement, edits: Iterable[tuple[Span, str]], guarded:
         if not any(span.start <= comment.start < span.end for span, _ in pieces)
     ]
     qualified = {s.end for s in parsed.omitted if sql[s.start : s.end].endswith(".")}
-    # Behind a point a reserved word is a name.
+    # After a dot, a reserved word is a name.
     pieces += [
         (Span(token.start, token.end), quote(token.name))
         for token in parsed.tokens
@@ -81,10 +81,10 @@ def _edited(parsed: ParsedStatement, edits: Iterable[tuple[Span, str]], guarded:
 
 
 def foreign_comments(statement: ParsedStatement) -> list[tuple[Span, str]]:
-    """What makes comments of those that are none for TiDB (``/*T! … */``, ``/*T![feature] … */``).
+    """Return edits that turn comments which only TiDB executes into ordinary comments.
 
-    The source took them for comments, so what is in them did not take effect there (TiDB's manual,
-    "Comment Syntax").
+    These are ``/*T! … */`` and ``/*T![feature] … */``. The source ignored their content as
+    comments, so it did not take effect there (TiDB's manual, "Comment Syntax").
     """
     ends = [0, *(token.end for token in statement.tokens)]
     starts = [*(token.start for token in statement.tokens), len(statement.sql)]
@@ -96,7 +96,7 @@ def foreign_comments(statement: ParsedStatement) -> list[tuple[Span, str]]:
 
 
 def splice(sql: str, pieces: Iterable[tuple[Span, str]]) -> str:
-    """Return the text with pieces of it, which must not overlap, replaced by other text."""
+    """Return the text with some pieces, which must not overlap, replaced by other text."""
     result = []
     position = 0
     for span, text in sorted(pieces, key=lambda piece: piece[0].start):

@@ -1,9 +1,9 @@
-"""An ALTER TABLE of several actions as one ALTER TABLE for each of them. Pure.
+"""An ALTER TABLE of several actions as a sequence of ALTER TABLEs with one action each. Pure.
 
-MySQL and MariaDB make all actions of an ALTER at once; TiDB refuses those that need one another, or
-concern the same column or index ("multi-schema change": TiDB's manual, "ALTER TABLE" and "MySQL
-Compatibility"). One after the other, they come to the same where none of them names what a later
-one takes away: in one statement its name means what is there in the end.
+MySQL and MariaDB execute all actions of an ALTER at once. TiDB refuses actions that depend on one
+another or change the same column or index ("multi-schema change": TiDB's manual, "ALTER TABLE" and
+"MySQL Compatibility"). The sequence has the same effect if no action names a column that a later
+action removes: within one statement, such a name means the column that exists at the end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from replicator.mysql.names import folded
 Action = tuple[Token, ...]
 
 _ASSERTIONS = frozenset({"ALGORITHM", "LOCK"})
-"""How the server is to make the changes; nothing that is changed."""
+"""Clauses about how the server makes the changes."""
 
 _KEYS = frozenset(
     {"INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "PRIMARY", "CONSTRAINT", "FOREIGN", "CHECK"}
@@ -30,10 +30,10 @@ _NOISE = frozenset({"COLUMN", "IF", "NOT", "EXISTS", "TO"})
 
 
 def single_changes(statement: ParsedStatement) -> tuple[str, ...]:
-    """The statements that come to the same, one after the other.
+    """Return statements with one action each that together have the effect of this one.
 
-    As in one statement, keys are dropped before anything else and added behind all columns. Empty
-    where there is one action only, or where it is not certain that they come to the same.
+    As in a single statement, keys are dropped first and added after all columns. Empty if there is
+    only one action, or if it is uncertain that the effect is the same.
     """
     if statement.kind is not StatementKind.ALTER_TABLE or statement.renames:
         return ()
@@ -58,9 +58,9 @@ def single_changes(statement: ParsedStatement) -> tuple[str, ...]:
 
 
 def change_and_rename(statement: ParsedStatement) -> tuple[str, ...]:
-    """An ALTER TABLE that also renames its table, as two statements: the change, and the rename.
+    """Split an ALTER TABLE that also renames its table into two: the change, and the rename.
 
-    Empty for any other.
+    Empty for other statements.
     """
     if statement.kind is not StatementKind.ALTER_TABLE or not statement.renames:
         return ()
@@ -68,7 +68,7 @@ def change_and_rename(statement: ParsedStatement) -> tuple[str, ...]:
     actions = alter_actions(statement)
     renaming = [a for a in actions if a[0].start < new.span.start < a[-1].end]
     changes = [action for action in actions if action not in renaming]
-    # What stands behind the new name without a comma is another action.
+    # Text after the new name without a comma is another action.
     if len(renaming) != 1 or not changes or renaming[0][-1].end != new.span.end:
         return ()
     head = _written([token for token in statement.tokens if token.start < subject.span.end])
@@ -79,10 +79,11 @@ def change_and_rename(statement: ParsedStatement) -> tuple[str, ...]:
 
 
 def renewed_columns(statement: ParsedStatement) -> frozenset[str]:
-    """The columns, folded, that an ALTER drops and adds anew.
+    """Return the folded names of the columns that an ALTER drops and adds again.
 
-    Made at once, indexes of such a column are then of the new one; one after the other, they go
-    with the old one (MySQL, ``mysql_prepare_alter_table`` in ``sql/sql_table.cc``).
+    In one statement, indexes of such a column then refer to the new column; in separate statements,
+    they are dropped with the old one (MySQL, ``mysql_prepare_alter_table`` in
+    ``sql/sql_table.cc``).
     """
     dropped: set[str] = set()
     added: set[str] = set()
@@ -97,7 +98,7 @@ def renewed_columns(statement: ParsedStatement) -> frozenset[str]:
 
 
 def dropped_keys(statement: ParsedStatement) -> frozenset[str]:
-    """The keys, folded, that an ALTER drops by their names."""
+    """Return the folded names of the keys that an ALTER drops by name."""
     found = set()
     for action in alter_actions(statement):
         if action[0].keyword == "DROP" and _about_keys(tuple(action)):
@@ -107,7 +108,7 @@ def dropped_keys(statement: ParsedStatement) -> frozenset[str]:
 
 
 def _parts(action: Action) -> Iterator[Action]:
-    """An action, or those that it is written together with."""
+    """Yield the actions that are written as one: in brackets, or with PARTITION BY at the end."""
     for place in range(1, len(action) - 1):
         pair = (action[place].keyword, action[place + 1].keyword)
         if pair in (("PARTITION", "BY"), ("REMOVE", "PARTITIONING")) and _depth(action, place) == 0:
@@ -124,7 +125,7 @@ def _parts(action: Action) -> Iterator[Action]:
 
 
 def _without_refused_default(action: Action, name: int | None) -> Iterator[Action]:
-    """An ADD COLUMN and its default, if this is one that servers take only in SET DEFAULT."""
+    """Yield an ADD COLUMN, and separately its default if servers accept it only in SET DEFAULT."""
     found = None
     if action[0].keyword == "ADD" and name is not None and not _about_keys(action):
         found = replaced_default(action[name + 1 :])
@@ -146,7 +147,7 @@ def _about_keys(action: Action) -> bool:
 
 
 def _turn(action: Action) -> int:
-    """Which comes first of two actions: the lower one; the text has the order of equal ones."""
+    """Return the sort key of an action; actions with equal keys keep the order of the text."""
     word = action[0].keyword
     if word == "DROP" and _about_keys(action):
         return 0
@@ -156,8 +157,11 @@ def _turn(action: Action) -> int:
 
 
 def _independent(actions: Sequence[Action]) -> bool:
-    """Whether no action names a column that a later one takes away, and none defines a column
-    beside one that changes what text columns are by default."""
+    """Whether no action depends on a later one.
+
+    That is, no action names a column that a later one removes or renames, and no action defines a
+    column if another one changes the default charset.
+    """
     named: set[str] = set()
     defines = defaults = False
     for action in actions:
@@ -175,7 +179,7 @@ def _independent(actions: Sequence[Action]) -> bool:
 
 
 def _taken(action: Action) -> set[str]:
-    """The columns whose names are free behind an action."""
+    """Return the column whose name is free after an action."""
     names = [token for token in action[1:] if token.is_name and token.keyword not in _NOISE]
     match action[0].keyword:
         case "DROP" if names:
@@ -187,7 +191,6 @@ def _taken(action: Action) -> set[str]:
 
 
 def _written(tokens: Sequence[Token]) -> str:
-    """The text of tokens, with a space where there was something between two of them."""
     text, end = "", tokens[0].start
     for token in tokens:
         text += token.text if token.start == end else f" {token.text}"

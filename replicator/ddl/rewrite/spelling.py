@@ -1,8 +1,8 @@
-"""One spelling of the statements that servers take for the same change of a table. Pure.
+"""One spelling for statements that servers treat as the same change of a table. Pure.
 
-The manuals ("ALTER TABLE", "CREATE INDEX") call these the same: INDEX and KEY, an action with and
-without COLUMN, CREATE INDEX and ADD INDEX, DROP INDEX and its action, CHANGE to the same name and
-MODIFY. Definitions of columns stay as they are.
+According to the manuals ("ALTER TABLE", "CREATE INDEX") these are equal: INDEX and KEY, an action
+with and without COLUMN, CREATE INDEX and ADD INDEX, DROP INDEX and its action, CHANGE to the same
+name and MODIFY. Definitions of columns are not changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COLUMNS = ("ADD", "DROP", "MODIFY", "CHANGE", "ALTER")
 
 
 def plain_spelling(statement: ParsedStatement) -> str:
-    """Return a statement in its plain spelling; as it is if it has no other."""
+    """Return a statement in its plain spelling, or unchanged if it has no other."""
     match statement.kind:
         case StatementKind.ALTER_TABLE:
             edits = [edit for action in alter_actions(statement) for edit in _edits(action)]
@@ -32,7 +32,7 @@ def plain_spelling(statement: ParsedStatement) -> str:
 
 
 def _as_alter(statement: ParsedStatement) -> str:
-    """The ALTER TABLE of a CREATE INDEX or DROP INDEX without further clauses; empty if none."""
+    """Return the ALTER TABLE of a CREATE or DROP INDEX without further clauses; else ""."""
     (table, *_) = statement.named(TableRole.SUBJECT)
     outside = [s for s in statement.tokens if not _within(s, statement.omitted)]
     head = _without_guard([token for token in outside if token.end <= table.span.start])
@@ -63,7 +63,6 @@ def _within(token: Token, spans: Sequence[Span]) -> bool:
 
 
 def _edits(action: Sequence[Token]) -> Iterator[tuple[Span, str]]:
-    """The edits of one action of an ALTER TABLE."""
     words = [token.keyword for token in action]
     first, left = words[0], list(action)
     if first in _COLUMNS and words[1:2] == ["COLUMN"] and len(action) > 2:

@@ -1,12 +1,12 @@
-"""Storage that a CREATE or ALTER TABLE names: engines, and places outside of the target.
+"""Storage in a CREATE or ALTER TABLE: engines, and places outside of the target's table.
 
 A statement of a binlog must not make the target's server open a file of the source's choice, or
-connect to another server. Written after the grammars of table options and partition definitions in
-MySQL's manual ("CREATE TABLE Statement", "Setting the Storage Engine") and MariaDB's ("CREATE
-TABLE", "Partitioning Types Overview").
+connect to another server. Rows and their record are written in one transaction. So a table of the
+target gets an engine that can roll back, whatever the engine of its shards is.
 
-Rows and the record of them are written in one transaction. So a table of the target gets an engine
-that can roll back, whatever its shard has.
+Sources: the grammars of table options and partition definitions in MySQL's manual ("CREATE TABLE
+Statement", "Setting the Storage Engine") and MariaDB's ("CREATE TABLE", "Partitioning Types
+Overview").
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from replicator.ddl.parser.tokens import Token, TokenKind
 from replicator.mysql.names import TableName
 
 Edit = tuple[Span, str]
-"""A piece of a statement and the text in its place."""
+"""A piece of a statement and its new text."""
 
 TRANSACTIONAL = frozenset({"INNODB", "INNOBASE", "NDB", "NDBCLUSTER", "ROCKSDB", "TOKUDB"})
 """Storage engines, in capitals, that can roll back."""
 
 REPLACED = frozenset({"ARCHIVE", "ARIA", "CSV", "HEAP", "MARIA", "MEMORY", "MYISAM"})
-"""Those that hold rows of their own on the server and can't roll back."""
+"""Storage engines, in capitals, that keep their own rows on the server and cannot roll back."""
 
 MERGING = frozenset({"MERGE", "MRG_MYISAM"})
-"""Those whose rows are the rows of other tables of the server."""
+"""Storage engines, in capitals, whose rows are the rows of other tables of the server."""
 
 REPLACEMENT = "InnoDB"
-"""What takes their place."""
+"""The engine that replaces those in `REPLACED`."""
 
 PHYSICAL = frozenset(
     {
@@ -44,10 +44,10 @@ PHYSICAL = frozenset(
         *("PAGE_COMPRESSION_LEVEL", "ROW_FORMAT", "SECONDARY_ENGINE_ATTRIBUTE", "TRANSACTIONAL"),
     }
 )
-"""Options that say how a server stores a table, and nothing about its structure or rows."""
+"""Options about how a server stores a table, which change neither structure nor rows."""
 
 STATISTICS = frozenset({"STATS_AUTO_RECALC", "STATS_PERSISTENT", "STATS_SAMPLE_PAGES"})
-"""Options about what the server knows of the table; an existing target does not get them."""
+"""Options about the server's statistics of the table; an existing target does not get them."""
 
 _DEFINING = (StatementKind.CREATE_TABLE, StatementKind.ALTER_TABLE)
 _QUERIES = frozenset({"SELECT", "TABLE", "VALUES"})
@@ -55,10 +55,10 @@ _PARTITIONS = frozenset({"PARTITION", "SUBPARTITION"})
 _ACTIONS = frozenset(
     {"ADD", "ALTER", "CHANGE", "CONVERT", "DISCARD", "DROP", "IMPORT", "MODIFY", "ORDER", "RENAME"}
 )
-"""What begins an action of ALTER TABLE whose own words can be names of columns."""
+"""First words of ALTER TABLE actions in which other words can be names of columns."""
 
 _SWITCHES = (("FORCE",), ("DISABLE", "KEYS"), ("ENABLE", "KEYS"))
-"""Actions of ALTER TABLE that leave nothing behind."""
+"""Actions of ALTER TABLE that change nothing permanently."""
 
 _SAFE_VALUE = re.compile(r"[\w.-]*")
 _ANY_VALUE = (TokenKind.WORD, TokenKind.QUOTED, TokenKind.STRING, TokenKind.NUMBER)
@@ -66,7 +66,7 @@ _WORD_OPERATORS = frozenset({"AND", "BETWEEN", "DIV", "IN", "IS", "LIKE", "MOD",
 
 
 def engines(statement: ParsedStatement) -> list[Token]:
-    """The names of storage engines in a statement, of the table and of its partitions."""
+    """Return the names of storage engines in a statement, of the table and of its partitions."""
     found = []
     for tokens, place in _options(statement):
         if tokens[place].keyword == "ENGINE":
@@ -75,15 +75,15 @@ def engines(statement: ParsedStatement) -> list[Token]:
 
 
 def engine_name(token: Token) -> str:
-    """The name that a token of `engines` stands for, in capitals."""
+    """Return the name in a token of `engines`, in capitals."""
     return token.text.strip("'\"`").upper()
 
 
 def foreign_engine(statement: ParsedStatement) -> str:
-    """An engine of which it is not known that it keeps the table's rows on the target itself.
+    """Return an engine in the statement that may not keep the table's rows on the target; else "".
 
-    FEDERATED, CONNECT, SPIDER and the like read other servers and files, BLACKHOLE keeps nothing.
-    Empty where there is none; `MERGING` ones are not meant.
+    FEDERATED, CONNECT, SPIDER and similar engines read other servers and files; BLACKHOLE keeps no
+    rows. Engines in `MERGING` are not included.
     """
     known = TRANSACTIONAL | REPLACED | MERGING
     names = (engine_name(token) for token in engines(statement))
@@ -91,7 +91,7 @@ def foreign_engine(statement: ParsedStatement) -> str:
 
 
 def foreign_rows(engine: str) -> str:
-    """What a `foreign_engine` means, as the end of a sentence about a table."""
+    """Return the explanation of a `foreign_engine`, as the end of a sentence about a table."""
     return (
         f"storage engine is {engine}: its rows may be those of another server, of a file or of"
         " other tables, or nowhere, and whoever writes them need not write to this binlog. The"
@@ -100,12 +100,15 @@ def foreign_rows(engine: str) -> str:
 
 
 def place_edits(statement: ParsedStatement, also: Set[str] = frozenset()) -> list[Edit]:
-    """What to take out of a statement so that it names no place outside of its table.
+    """Return edits after which a statement names no place outside of its table.
 
-    That is DATA DIRECTORY, INDEX DIRECTORY, TABLESPACE, CONNECTION, UNION and INSERT_METHOD, of the
-    table and of its partitions. For an engine that keeps rows of its own they say where, and change
-    neither structure nor rows. An action of ALTER TABLE that is nothing else goes with its comma.
-    ``also`` are further options to be taken out, each a word with one value.
+    They remove DATA DIRECTORY, INDEX DIRECTORY, TABLESPACE, CONNECTION, UNION and INSERT_METHOD, of
+    the table and of its partitions. For an engine that keeps its own rows these are only places,
+    and change neither structure nor rows. An ALTER TABLE action that consists only of such options
+    is removed with its comma.
+
+    Args:
+        also: further options to remove, each a word with one value.
     """
 
     def length(tokens: Sequence[Token], place: int) -> int:
@@ -117,9 +120,10 @@ def place_edits(statement: ParsedStatement, also: Set[str] = frozenset()) -> lis
 
 
 def physical_edits(statement: ParsedStatement) -> list[Edit]:
-    """What to take out of a CREATE or ALTER TABLE so that it does not say how a server stores the
-    table: its `PHYSICAL` and `STATISTICS` options, of ALTER TABLE also the engine, rebuilds, the
-    counter and switches of keys. An engine that keeps its rows elsewhere stays.
+    """Return edits after which a CREATE or ALTER TABLE leaves the storage to the server.
+
+    They remove the `PHYSICAL` and `STATISTICS` options; from ALTER TABLE also the engine, rebuilds,
+    the counter and switches of keys. An engine that keeps its rows elsewhere stays.
     """
     altering = statement.kind is StatementKind.ALTER_TABLE
     numbers = any(
@@ -138,7 +142,7 @@ def physical_edits(statement: ParsedStatement) -> list[Edit]:
             words = tuple(token.keyword for token in tokens[place : place + len(switch)])
             if words == switch:
                 return len(switch)
-        # A new column of numbers begins with the counter's.
+        # A new AUTO_INCREMENT column starts at the counter.
         if word == "AUTO_INCREMENT" and not numbers:
             return _with_value(tokens, place, 1, TokenKind.NUMBER)
         return _engine_length(tokens, place) if word == "ENGINE" else 0
@@ -147,9 +151,12 @@ def physical_edits(statement: ParsedStatement) -> list[Edit]:
 
 
 def physical_options(statement: ParsedStatement) -> tuple[TableOption, ...]:
-    """The `PHYSICAL` options that a CREATE or ALTER TABLE gives its table, of CREATE also those of
-    `STATISTICS`, and an engine that can roll back and is not the usual one. Values are SQL. Those
-    of an engine in `REPLACED` are left out: they mean something else to another engine."""
+    """Return the options by which a CREATE or ALTER TABLE decides how its table is stored, as SQL.
+
+    These are the `PHYSICAL` options, those in `STATISTICS` if the statement is a CREATE, and an
+    engine other than InnoDB that can roll back. Empty if the statement names an engine in
+    `REPLACED`: the options mean something else to another engine.
+    """
     if any(engine_name(token) in REPLACED for token in engines(statement)):
         return ()
     creates = statement.kind is StatementKind.CREATE_TABLE
@@ -171,7 +178,7 @@ def physical_options(statement: ParsedStatement) -> tuple[TableOption, ...]:
 
 
 def _engine_length(tokens: Sequence[Token], place: int) -> int:
-    """How many tokens ENGINE has, if it is the table's and keeps the rows on its server."""
+    """Return the number of tokens of the table's ENGINE if it keeps rows on its server, or 0."""
     known = [
         t for t in _values(tokens, place + 1)[:1] if engine_name(t) in TRANSACTIONAL | REPLACED
     ]
@@ -184,7 +191,7 @@ def _depth(tokens: Sequence[Token], place: int) -> int:
 
 
 def _cuts(statement: ParsedStatement, length: Callable[[Sequence[Token], int], int]) -> list[Edit]:
-    """Take out the options that have a `length` in tokens, with their commas."""
+    """Remove the options that have a ``length`` in tokens, with their commas."""
     removed: set[int] = set()
     for tokens, place in _options(statement):
         found = length(tokens, place)
@@ -192,7 +199,7 @@ def _cuts(statement: ParsedStatement, length: Callable[[Sequence[Token], int], i
     if not removed:
         return []
     omitted = {t.start for t in statement.tokens if _is_omitted(statement, t)}
-    # Word by word: an executable comment may begin or end between two of them.
+    # Remove word by word: an executable comment may begin or end between two words.
     edits = [
         (
             Span(_with_spaces(statement.sql, token.start), token.end),
@@ -213,12 +220,11 @@ def _with_spaces(sql: str, start: int) -> int:
 
 
 def _apart(sql: str, end: int) -> str:
-    """What keeps the words apart between which an option was."""
     return " " if sql[end : end + 1].strip(" \t\r\n,)") else ""
 
 
 def _options(statement: ParsedStatement) -> Iterator[tuple[Sequence[Token], int]]:
-    """The places where an option of the table or of a partition may begin: tokens, and an index."""
+    """Yield each place where an option of the table or of a partition may begin: tokens, index."""
     for piece in _pieces(statement):
         proper = [token for token in piece if not _is_omitted(statement, token)]
         altering = statement.kind is StatementKind.ALTER_TABLE
@@ -236,7 +242,7 @@ def _options(statement: ParsedStatement) -> Iterator[tuple[Sequence[Token], int]
 
 
 def _pieces(statement: ParsedStatement) -> list[list[Token]]:
-    """What follows the columns of a CREATE TABLE, or the name in an ALTER TABLE, cut at commas."""
+    """Return the result of `table_options`, split at commas."""
     pieces: list[list[Token]] = [[]]
     depth = 0
     for token in table_options(statement):
@@ -249,7 +255,10 @@ def _pieces(statement: ParsedStatement) -> list[list[Token]]:
 
 
 def table_options(statement: ParsedStatement) -> list[Token]:
-    """What stands behind the table's name, of CREATE TABLE behind its columns; without a query."""
+    """Return the tokens after the columns of a CREATE TABLE, or after the name in an ALTER TABLE.
+
+    The query of a CREATE TABLE … SELECT is not included.
+    """
     if statement.kind not in _DEFINING or not statement.named(TableRole.SUBJECT):
         return []
     subject = statement.named(TableRole.SUBJECT)[0]
@@ -276,7 +285,7 @@ def _queries(token: Token) -> bool:
 
 
 def _commas(statement: ParsedStatement, gone: set[int]) -> Iterator[Edit]:
-    """The commas of the pieces of which nothing is left."""
+    """Yield edits that remove one comma for each piece without remaining tokens."""
     depth = 0
     commas = []
     for token in table_options(statement):
@@ -292,7 +301,7 @@ def _commas(statement: ParsedStatement, gone: set[int]) -> Iterator[Edit]:
 
 
 def _place_length(tokens: Sequence[Token], place: int) -> int:
-    """How many tokens an option that names a place has; 0 for anything else."""
+    """Return the number of tokens of an option that names a place; 0 for any other text."""
     word = tokens[place].keyword
     before = tokens[place - 1].keyword if place else ""
     if word in ("DATA", "INDEX") and _keyword(tokens, place + 1) == "DIRECTORY":
@@ -325,7 +334,6 @@ def _with_list(tokens: Sequence[Token], place: int) -> int:
 
 
 def _values(tokens: Sequence[Token], place: int) -> Sequence[Token]:
-    """The tokens from an option's value on."""
     return tokens[place + (tokens[place].text == "=") :] if place < len(tokens) else ()
 
 
@@ -342,28 +350,29 @@ def _is_omitted(statement: ParsedStatement, token: Token) -> bool:
 
 
 def storage_edits(statement: ParsedStatement) -> list[tuple[Span, str]]:
-    """What to put into a CREATE or ALTER TABLE so that the table can roll back, and so that the
-    statement names no place outside of it."""
+    """Return edits after which a table can roll back and its statement names no place outside."""
     return [*engine_edits(statement), *place_edits(statement)]
 
 
 def engine_edits(statement: ParsedStatement) -> list[Edit]:
-    """Give a table, and its partitions, the usual engine in place of those that servers may lack or
-    that can't roll back."""
+    """Return edits that replace the engines of a table and its partitions by InnoDB.
+
+    They replace each engine that cannot roll back, or that servers may lack.
+    """
     usual = REPLACED | TRANSACTIONAL - {REPLACEMENT.upper()}
     found = [token for token in engines(statement) if engine_name(token) in usual]
     return [(Span(token.start, token.end), REPLACEMENT) for token in found]
 
 
 def merges_tables(statement: ParsedStatement) -> bool:
-    """Whether the table has no rows of its own, but those of other tables (ENGINE = MERGE)."""
+    """Whether the table has the rows of other tables instead of its own (ENGINE = MERGE)."""
     return any(engine_name(token) in MERGING for token in engines(statement))
 
 
 def merged_tables(statement: ParsedStatement) -> tuple[TableName, ...]:
-    """The tables whose rows a MERGE table has from a statement on (UNION), as far as it says so.
+    """Return the tables in the UNION of a MERGE table, as far as the statement names them.
 
-    The names are as they are written; without a schema it is that of the MERGE table.
+    The names are as written; a table without a schema is in that of the MERGE table.
     """
     if statement.kind not in (StatementKind.CREATE_TABLE, StatementKind.ALTER_TABLE):
         return ()

@@ -1,6 +1,6 @@
-"""The ALTER TABLE from one definition of a table to another, both shown by servers of a kind. Pure.
+"""The ALTER TABLE between two definitions of a table, both from servers of the same kind. Pure.
 
-Columns keep their values by their names: a column that only the first definition has is dropped.
+Columns keep their values by name: a column that only the first definition has is dropped.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _DOES_NOTHING = {"", "RESTRICT", "NO ACTION"}
 
 
 class NoChangeError(Exception):
-    """No ALTER TABLE is known for the change; the text says why."""
+    """No ALTER TABLE is known for the change; the text is the reason."""
 
 
 def altering_actions(before: TableDefinition, after: TableDefinition) -> list[str]:
-    """Return the actions of the ALTER TABLE from one definition to the other.
+    """Return the actions of the ALTER TABLE that changes ``before`` into ``after``.
 
     Raises NoChangeError.
     """
@@ -49,7 +49,7 @@ def altering_actions(before: TableDefinition, after: TableDefinition) -> list[st
 
 
 def _without(before: TableDefinition, after: TableDefinition) -> Iterator[str]:
-    """What goes; the parts that columns belong to go before the columns."""
+    """Yield the DROP actions; parts that use columns are dropped before the columns."""
     yield from (f"DROP FOREIGN KEY {quote(key.name)}" for key in _other_keys(before, after))
     gone = (check for check in before.checks if check not in after.checks)
     yield from (f"DROP CONSTRAINT {quote(check.name)}" for check in gone)
@@ -65,7 +65,7 @@ def _without(before: TableDefinition, after: TableDefinition) -> Iterator[str]:
 
 
 def _columns(old: Sequence[ColumnDefinition], new: Sequence[ColumnDefinition]) -> Iterator[str]:
-    """The columns that are added, or are otherwise, or elsewhere, than they were."""
+    """Yield the actions for columns that are new, redefined or moved."""
     names = {folded(column.name) for column in new}
     there = {folded(column.name): column for column in old}
     left = [folded(column.name) for column in old if folded(column.name) in names]
@@ -85,7 +85,7 @@ def _columns(old: Sequence[ColumnDefinition], new: Sequence[ColumnDefinition]) -
 
 
 def _in_full(column: ColumnDefinition, table: TableDefinition) -> ColumnDefinition:
-    """A column with its charset and collation, which a server leaves out if the table has them."""
+    """Return a column with its charset and collation, also if its table has the same ones."""
     word = column.type.lower().replace("(", " ").split()[0]
     if word not in TEXT_TYPES:
         return column
@@ -109,7 +109,7 @@ def _other_keys(one: TableDefinition, other: TableDefinition) -> list[ForeignKey
 
 
 def _plain(key: ForeignKeyDefinition) -> ForeignKeyDefinition:
-    """A foreign key without what has the same sense in several ways."""
+    """Return a foreign key in which clauses of the same meaning are written in one way."""
     acts = ("" if act in _DOES_NOTHING else act for act in (key.on_delete, key.on_update))
     on_delete, on_update = acts
     return replace(key, match="", on_delete=on_delete, on_update=on_update, index="")

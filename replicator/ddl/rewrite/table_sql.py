@@ -1,4 +1,4 @@
-"""Writing a typed table definition as SQL, for a server of the kind that showed it. Pure."""
+"""A typed table definition as SQL, for a server of the kind that it came from. Pure."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from replicator.ddl.model.table import (
 from replicator.mysql.names import TableName, quote
 
 _AFTER_THE_TYPE = ("COMPRESSED", "SRID", "REF_SYSTEM_ID")
-"""Attributes of a column that some servers only take beside its type."""
+"""Attributes of a column that some servers accept only directly after its type."""
 
 
 def create_table_sql(name: TableName, table: TableDefinition) -> str:
-    """Return the CREATE TABLE of a definition; parts that are not known are in it as they were."""
+    """Return the CREATE TABLE of a definition; it includes unknown parts as written."""
     items = [
         *map(column_sql, table.columns),
         *map(key_sql, table.keys),
@@ -63,7 +63,7 @@ def _clauses(column: ColumnDefinition) -> Iterator[str]:
     if not column.nullable:
         yield "NOT NULL"
     elif column.type.lower().startswith("timestamp") and column.generated is None:
-        # Without the word it would be NOT NULL on older servers.
+        # Without the word the column would be NOT NULL on older servers.
         yield "NULL"
     if column.default:
         yield f"DEFAULT {column.default.text}"
@@ -83,7 +83,7 @@ def _clauses(column: ColumnDefinition) -> Iterator[str]:
 
 
 def key_sql(key: KeyDefinition) -> str:
-    """Return the definition of a key, as CREATE TABLE and ADD take it."""
+    """Return the definition of a key, in the form for CREATE TABLE and ADD."""
     words = [key.kind.value, "KEY", quote(key.name) if key.name else ""]
     words.append("(" + ", ".join(map(_part, key.parts)) + ")")
     if key.using:
@@ -105,7 +105,7 @@ def _part(part: IndexPart) -> str:
 
 
 def foreign_key_sql(key: ForeignKeyDefinition) -> str:
-    """Return the definition of a foreign key, as CREATE TABLE and ADD take it."""
+    """Return the definition of a foreign key, in the form for CREATE TABLE and ADD."""
     parent = f"{quote(key.parent_schema)}." if key.parent_schema else ""
     words = [
         f"CONSTRAINT {quote(key.name)}" if key.name else "",
@@ -122,7 +122,7 @@ def foreign_key_sql(key: ForeignKeyDefinition) -> str:
 
 
 def check_sql(check: CheckDefinition) -> str:
-    """Return a CHECK, with its name if it has one."""
+    """Return the definition of a CHECK, with its name if it has one."""
     name = f"CONSTRAINT {quote(check.name)} " if check.name else ""
     return f"{name}CHECK {check.text}{'' if check.enforced else ' NOT ENFORCED'}"
 

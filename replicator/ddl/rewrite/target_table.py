@@ -1,8 +1,8 @@
-"""From the CREATE TABLE statement of a shard to that of the table it is merged into.
+"""The CREATE TABLE of a target, made from the CREATE TABLE of a shard.
 
-Written after what SHOW CREATE TABLE of MySQL 5.6 to 8 and MariaDB 10.x gives (MySQL manual, "SHOW
-CREATE TABLE", "CREATE TABLE Statement"; MariaDB's page "CREATE TABLE"), in a session whose
-``sql_mode`` is empty.
+Source: the output of SHOW CREATE TABLE of MySQL 5.6 to 8 and MariaDB 10.x (MySQL manual, "SHOW
+CREATE TABLE", "CREATE TABLE Statement"; MariaDB's page "CREATE TABLE"), in a session with an empty
+``sql_mode``.
 """
 
 from __future__ import annotations
@@ -34,25 +34,27 @@ from replicator.ddl.rewrite.table_sql import foreign_key_sql
 from replicator.mysql.names import TableName
 
 Parents = Callable[[str, str], TableName | None]
-"""From the schema (empty if it is not written) and the name of a parent to its target; None if it
-has none."""
+"""From the schema (empty if not written) and the name of a parent to its target, if any."""
 
 _GIVEN_NAME = re.compile(r"_ibfk_\d+$")
-"""A name that InnoDB gives to a foreign key without one, by the name of the table."""
+"""The end of a name that InnoDB generates for a foreign key from the table's name."""
 
 _COMMENT_END = re.compile(r"\s*\*/")
 
 
 @dataclass(frozen=True, slots=True)
 class CreateTarget:
-    """The statement that makes a target's table, and what differs from the shard's on purpose.
+    """The statement that creates a target's table, and its intended differences from the shard's.
 
-    ``foreign_keys`` are the definitions left out, as they were written; ``kept_keys`` those that it
-    has, with the names of the targets. ``auto_increment`` is the
-    column that counts up, empty where none does: the attribute is kept, the counter is not.
-    ``engine`` is the shard's storage engine where another one took its place, else empty.
-    ``collations`` are pairs of the shard's collation and the one that took its place. ``options``
-    say how the shard's server stores the table: the target gets those that it accepts, afterwards.
+    Attributes:
+        foreign_keys: the removed foreign keys, as written.
+        kept_keys: the kept foreign keys, with the names of the targets.
+        auto_increment: the column that counts up, empty if there is none. It keeps the attribute,
+            but not the counter.
+        engine: the shard's storage engine if it was replaced, else empty.
+        collations: pairs of the shard's collation and its replacement.
+        options: how the shard's server stores the table. The target gets the options that it
+            accepts, after its creation.
     """
 
     sql: str
@@ -66,25 +68,26 @@ class CreateTarget:
 
 @dataclass(frozen=True, slots=True)
 class Collations:
-    """What two servers understand by charsets and collations; names in lower case.
+    """Charsets and collations of two servers; all names are in lower case.
 
-    ``defaults`` are those of the shard's server, by charset: where a statement names a charset
-    only, it is the server that decides on the collation, and others decide differently.
-    ``available`` are all that the target's server has; None: those that are wanted.
+    Attributes:
+        defaults: the shard server's default collation of each charset. If a statement only names a
+            charset, the server chooses the collation, and the choice differs between servers.
+        available: all collations of the target's server; None accepts any collation.
     """
 
     defaults: Mapping[str, str] = field(default_factory=dict)
     available: Set[str] | None = None
 
     def stand_in(self, wanted: str) -> str:
-        """The collation to name to the target; the wanted one also where there is none for it."""
+        """Return the collation to use on the target; the wanted one if nothing can replace it."""
         if self.available is None:
             return wanted
         return nearest_collation(wanted, self.available) or wanted
 
 
 def no_parents(schema: str, table: str) -> TableName | None:
-    """The parents of a table whose foreign keys are all left out."""
+    """Return None for every parent, so that all foreign keys are removed."""
     return None
 
 
@@ -97,14 +100,15 @@ def target_table(
 ) -> CreateTarget:
     """Return CREATE TABLE IF NOT EXISTS for ``schema.table``, made from a shard's statement.
 
-    Each charset gets its collation written out; one that the target's server lacks is replaced by a
-    binary one, which makes no two texts equal that differ for the shards. Left out are foreign keys
-    without an action, and those whose ``parents`` have no target; the counter of AUTO_INCREMENT,
-    its tablespaces, places in its file system and other servers, and `physical_options`. A storage
-    engine that can't roll
-    back is replaced, in the partitions, too: rows could not be written in one transaction with the
-    record of them. All else stays as it was written. Raises `ValueError` for text that is no CREATE
-    TABLE with a list of columns, for a `foreign_engine`, and for an impossible name.
+    Each charset gets an explicit collation. A collation that the target's server lacks is replaced
+    by a binary one, in which texts that differ for the shards are never equal. A storage engine
+    that cannot roll back is replaced, also in partitions: otherwise rows and their record could not
+    be written in one transaction. The result has neither foreign keys without an action nor foreign
+    keys whose ``parents`` have no target, no AUTO_INCREMENT counter, no tablespaces, file paths or
+    other servers, and no `physical_options`. Everything else stays as written.
+
+    Raises `ValueError` for a text that is not a CREATE TABLE with a list of columns, for a
+    `foreign_engine`, and for an invalid name.
     """
     found = classify(create_sql, default_schema=schema)
     if found.kind is not StatementKind.CREATE_TABLE:
@@ -125,7 +129,7 @@ def target_table(
             pieces.append((Span(item[0].start, item[-1].end), key))
             kept.append(key)
         elif _is_foreign_key(item):
-            # The comma before it goes, too: a column always comes first.
+            # Remove the comma before it, too: a column always comes first.
             pieces.append((Span(before[-1].end, item[-1].end), ""))
             foreign_keys.append(create_sql[item[0].start : item[-1].end])
         else:
@@ -148,7 +152,7 @@ def target_table(
 
 
 def _definitions(found: ParsedStatement, start: int) -> tuple[list[list[Token]], int]:
-    """The tokens of each column, key and constraint; the index of the token behind the list."""
+    """Return the tokens of each column, key and constraint, and the index of the next token."""
     items: list[list[Token]] = [[]]
     depth = 0
     for index in range(start, len(found.tokens)):
@@ -169,7 +173,6 @@ def _definitions(found: ParsedStatement, start: int) -> tuple[list[list[Token]],
 
 
 def _outermost(tokens: list[Token]) -> Iterator[Token]:
-    """The tokens that stand in no parentheses."""
     depth = 0
     for token in tokens:
         depth -= token.text == ")"
@@ -186,7 +189,7 @@ def _is_foreign_key(item: list[Token]) -> bool:
 
 
 def _kept_key(sql: str, item: list[Token], parents: Parents) -> str:
-    """The definition of a key with an action for the target; empty if it is left out."""
+    """Return a foreign key with an action as the target gets it; "" if it is removed."""
     key = foreign_key_of(sql, item)
     if isinstance(key, str) or not key.acts or key.unknown:
         return ""
@@ -200,9 +203,12 @@ def _kept_key(sql: str, item: list[Token], parents: Parents) -> str:
 
 
 def _hidden(sql: str, item: list[Token]) -> Iterator[tuple[Span, str]]:
-    """A column that MySQL hides from MariaDB, too: for that, the word stands in a comment of the
-    version that brought it (``/*!80023 INVISIBLE */``), which MariaDB leaves out. MariaDB's own
-    comments are left out by all others (its page "Comment Syntax")."""
+    """Hide a column that MySQL hides from MariaDB, too.
+
+    MySQL writes INVISIBLE in a comment for the version that introduced it (``/*!80023 INVISIBLE
+    */``), which MariaDB ignores. Other servers ignore MariaDB's own comments (its page "Comment
+    Syntax").
+    """
     if item[0].kind is not TokenKind.QUOTED:
         return
     for token in _outermost(item):
@@ -216,14 +222,14 @@ def _counts_up(item: list[Token]) -> bool:
 
 
 class _Texts:
-    """The edits to the charsets and collations of one statement, and what was replaced."""
+    """Edits of the charsets and collations of one statement, and the replaced collations."""
 
     def __init__(self, collations: Collations) -> None:
         self._collations = collations
         self.replaced: set[tuple[str, str]] = set()
 
     def edits(self, tokens: list[Token], sign: str) -> Iterator[tuple[Span, str]]:
-        """Those of a column, or of the table's options; ``sign`` stands behind COLLATE."""
+        """Yield the edits of a column, or of the table's options; ``sign`` comes after COLLATE."""
         own = [token for token in _outermost(tokens) if token.text != "="]
         charset = _value(own, ("CHARSET",)) or _value(own, ("CHARACTER", "SET"))
         collation = _value(own, ("COLLATE",))
@@ -246,7 +252,6 @@ class _Texts:
 
 
 def _value(tokens: list[Token], option: tuple[str, ...]) -> Token | None:
-    """The token behind the first place of these words."""
     size = len(option)
     for at in range(len(tokens) - size):
         if tuple(token.keyword for token in tokens[at : at + size]) == option:

@@ -1,8 +1,8 @@
-"""Constraints whose names other tables of the target have.
+"""Statements with constraint names that other tables of the target already have.
 
-Servers other than TiDB have each name of a foreign key once in a database, and MySQL each name of a
-CHECK. The target keeps a table that its shards have dropped, and the tables of a shard that is read
-later, and a shard may be on a server of another kind, so a name may be taken there only.
+In a database, servers other than TiDB have each foreign key's name once, and MySQL each CHECK's.
+Such a name may be free in the shard only: the target keeps tables that the shards have dropped, has
+tables of shards that are read later, and may be a server of another kind.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REFUSALS = frozenset(
         ErrorCode.ER_DUP_CONSTRAINT_NAME,
     }
 )
-"""Errors for a name that is taken: two of MariaDB's, which have other reasons too, and MySQL's."""
+"""The errors for a name in use: two of MariaDB, which have other reasons too, and MySQL's."""
 
 _OTHERS = """
 SELECT CONSTRAINT_TYPE, CONSTRAINT_NAME FROM information_schema.TABLE_CONSTRAINTS
@@ -47,12 +47,10 @@ async def execute_named(
     *,
     patience: float | None = None,
 ) -> None:
-    """Execute a statement; the server names the constraints whose names other tables have.
+    """Execute a statement; if other tables have a constraint's name, the server chooses another.
 
-    Args:
-        patience: seconds that the statement may take; None for the connection's own.
-
-    Raises pymysql.err.MySQLError.
+    `patience`: seconds that the statement may take; None for the connection's limit. Raises
+    pymysql.err.MySQLError.
     """
     try:
         await session.execute(statement.sql, patience=patience)
@@ -85,11 +83,11 @@ def renews_key(statement: ParsedStatement, code: int) -> bool:
 
 
 def with_present_checks(statement: ParsedStatement, before: Table, target: Table) -> str:
-    """Return a statement that drops CHECK constraints by the names that they have on the target.
+    """Return a statement that drops CHECK constraints by their names on the target.
 
     Args:
-        before: the structure of the shard before it.
-        target: that of the target.
+        before: structure of the shard before the statement.
+        target: structure of the target.
     """
     there = {folded(check.name) for check in target.definition.checks}
     by_form = {form_of(check.text): check.name for check in target.definition.checks}

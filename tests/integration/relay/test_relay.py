@@ -210,9 +210,11 @@ async def test_a_source_is_read_where_the_relay_is_damaged(
         data[-60] ^= 1
         first.write_bytes(data)
         start = SourcePosition(BinlogPosition(begin.file, 4))
-        with pytest.raises(StreamLostError, match="damaged"):
+        with pytest.raises(StreamLostError, match="damaged"), capture_logs() as logged:
             read_up(there, start)
         assert not relay.has(start.binlog)
+        assert "damaged" in error_of(relay)
+        assert [entry["event"] for entry in logged] == ["relay.failed"]
         assert read_up(there, start) == end_of(source)
 
 
