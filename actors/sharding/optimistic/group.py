@@ -55,8 +55,7 @@ class OptimisticGroup(GroupActor):
         self._dropped: set[Member] = set()
         """Held members whose DROP waits."""
         self._ends = False
-        """Whether the target is dropped with these members, so that everything later waits for
-        them."""
+        """Whether the target is dropped with these members: everything later waits for them."""
         self._asked: list[tuple[Member, int]] = []
 
     @property
