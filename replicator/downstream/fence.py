@@ -1,9 +1,9 @@
-"""What those who write to the target must find there, and what it means when they do not.
+"""The fence: the token that each writer must find on the target before it writes.
 
 A run of a task draws a token when it begins and puts it into every row that a writer locks before
-it writes. Whoever finds another token there, or less than this run has left, must not write: either
-another run has taken the task over, or the target has lost its last commits. Which of the two it
-is, `replicator.downstream.meta.lease` tells. Plain data, so that it travels to executors.
+it writes. A writer that finds another token, or less progress than this run has saved, must not
+write: either another run has taken the task over, or the target has lost its last commits.
+`replicator.downstream.meta.lease` distinguishes the two. Plain data, because executors get it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """``token`` is that of the run; ``lease_table`` is the quoted name of where it comes from."""
+    """The fence of a run.
+
+    Attributes:
+        lease_table: quoted name of the table that holds the token.
+        token: the run's token.
+    """
 
     lease_table: str
     token: int
@@ -21,7 +26,13 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """What should be on the target, and what is there; ``bucket`` is None where it is of none."""
+    """A difference between the state that this run saved on the target and the state found there.
+
+    Attributes:
+        what: the saved thing, for messages.
+        target: empty if the mismatch concerns no target.
+        bucket: None if the mismatch concerns no bucket.
+    """
 
     what: str
     expected: str
@@ -36,7 +47,7 @@ class Mismatch:
 
 
 class FencedError(Exception):
-    """The target does not hold what this run has left there; nothing was written."""
+    """The target does not hold the state that this run saved; nothing was written."""
 
     def __init__(self, mismatch: Mismatch) -> None:
         super().__init__(str(mismatch))

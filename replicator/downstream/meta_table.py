@@ -1,7 +1,7 @@
-"""What a meta table is: how it is called in a task, and what it is made of.
+"""The declaration of a meta table: its name in a task, its columns and its keys.
 
-Each module that reads and writes a meta table declares it; `replicator.downstream.meta.all_tables`
-has them all. Needs no asyncio driver: executors write some of them.
+The module that reads and writes a meta table declares it; `replicator.downstream.meta.all_tables`
+lists them all. This module needs no asyncio driver, because executors write some of the tables.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from replicator.mysql.names import TableName
 
 _PART = re.compile(r", (?![^(]*\))")
-"""Between two parts of a definition: a comma outside of brackets."""
+"""The separator of two parts of a definition: a comma outside of parentheses."""
 
 _OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 
 
 @dataclass(frozen=True, slots=True)
 class MetaTable:
-    """A table that each task has one of. ``definition`` are its columns and keys, as SQL.
+    """A table that each task has once; its text compares byte by byte.
 
-    ``suffix`` follows the task's name. All text in it is compared byte by byte.
+    Attributes:
+        suffix: the part of the name after the task's name.
+        definition: the columns and keys, as SQL.
     """
 
     suffix: str
@@ -29,8 +31,7 @@ class MetaTable:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The definitions of its columns and keys, one by one. Only those of keys begin with a
-        capital letter."""
+        """The definitions of the columns and keys; only keys begin with a capital letter."""
         return tuple(_PART.split(self.definition))
 
     @property
@@ -47,6 +48,6 @@ class MetaTable:
         return TableName(meta_schema, self.name(task)).quoted
 
     def create_sql(self, meta_schema: str, task: str) -> str:
-        """The statement that creates a task's table where it does not exist."""
+        """The statement that creates a task's table if it does not exist."""
         name = self.qualified(meta_schema, task)
         return f"CREATE TABLE IF NOT EXISTS {name} ({self.definition}) {_OPTIONS}"

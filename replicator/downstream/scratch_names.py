@@ -1,8 +1,9 @@
-"""How scratch tables are called: empty tables on which the effect of a DDL is learned.
+"""The names of scratch tables: empty tables on which the effect of a DDL statement is learned.
 
-What uses them is `replicator.schema.scratch.scratch_table`. Nothing but the lease keeps a second
-process of a task out, and one that was suspended learns for a moment of that only at its next
-save. So no two share a table: either could read back what the other's statement has made.
+`replicator.schema.scratch.scratch_table` uses the tables. Only the lease prevents two processes
+from running one task, and a suspended process notices the loss of the lease no earlier than at its
+next save. Therefore no two processes share a table: each could read the effect of the other's
+statement.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from replicator.mysql.names import TableName
 from replicator.mysql.server.identity import folds_names
 
 _TOKEN_BYTES = 3
-"""All that is left of the 64 characters of a name beside the longest task's."""
+"""The bytes that fit into the 64 characters of a name after the longest name of a task."""
 
 
 def scratch_table(meta_schema: str, task: str) -> TableName:
-    """A name that nobody else has; there for a moment, or left behind by a process that died."""
+    """A new, unique name; the table exists briefly, or until a start if its process was killed."""
     return TableName(meta_schema, f"{task}_scratch_{secrets.token_hex(_TOKEN_BYTES)}")
 
 
@@ -29,9 +30,9 @@ def scratch_pattern(task: str) -> str:
 
 
 async def drop_scratch_tables(connection: Connection, meta_schema: str, task: str) -> None:
-    """Remove what processes of the task have left behind.
+    """Remove the scratch tables of the task's former processes.
 
-    One that still learns finds its table gone, and takes nothing for learned. Raises
+    If such a process is still learning, it finds its table gone and uses no result. Raises
     DatabaseUnavailableError or the server's error.
     """
     case = re.IGNORECASE if await folds_names(connection) else re.NOFLAG

@@ -30,8 +30,11 @@ from replicator.schema.structure.inspection import (
 )
 
 CREATE_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES"
-"""The ``sql_mode`` in which tables are created: in another one, a server would shorten keys, widen
-types and choose its own engines, with only a warning. ALLOW_INVALID_DATES allows such defaults."""
+"""The ``sql_mode`` for creating tables.
+
+In other modes, a server would shorten keys, widen types and choose its own engines, with only a
+warning. ALLOW_INVALID_DATES allows such defaults.
+"""
 
 _KEY_COLLATIONS = """
 SELECT DISTINCT c.COLLATION_NAME FROM information_schema.STATISTICS s
@@ -64,17 +67,17 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTarget:
-    """A created target; the fields below ``created`` are empty if the table existed.
+    """A created target; the fields after ``created`` are empty if the table existed.
 
     Attributes:
-        foreign_keys: the keys that were left out.
+        foreign_keys: the omitted keys.
         refused: the reason why the target has refused others.
-        auto_increment: a column that counts up in the target, too: rows written there by others
+        auto_increment: a column that counts up in the target, too: rows that others write there
             would get values that shards give to their own rows.
         engine: the shard's storage engine, if one that can roll back has replaced it.
         collations: pairs of a shard's collation that the target lacks, and the binary collation
             that has replaced it.
-        warnings: the server's own, such as TiDB's about indexes and checks that it leaves out.
+        warnings: the server's own, such as TiDB's about omitted indexes and checks.
     """
 
     created: bool

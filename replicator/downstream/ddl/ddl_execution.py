@@ -8,8 +8,7 @@ renames a table of ours, the marker, whose name shows whether it ran.
 
 Servers, mostly TiDB, refuse some statements as one, whatever the rows, but accept their single
 changes (`replicator.ddl.rewrite.single_changes`). Then these are executed, each with the
-fingerprint before it in the record. If one of them is refused because of the rows, the record keeps
-the number of the executed ones.
+fingerprint before it in the record, which keeps their number if the rows make the next impossible.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.ddl.rewrite.storage import REPLACED
 from replicator.downstream.ddl.cluster_wide import reach_all_nodes
 from replicator.downstream.ddl.database_drop import drop_database
-from replicator.downstream.ddl.key_names import execute_named, renews_key, with_present_checks
+from replicator.downstream.ddl.key_names import execute_named, own_clash, with_present_checks
 from replicator.downstream.ddl.left_out_indexes import without_refused
 from replicator.downstream.ddl.lock_limit import lock_limit
 from replicator.downstream.ddl.rebuilding import changed_table, rebuild
@@ -94,9 +93,10 @@ ALREADY_DONE = frozenset(
         ER.NONUNIQ_TABLE,
     }
 )
-"""Errors that may mean that the target already is as the statement would make it: something exists
-or is gone; or a table would be created like itself (ER_NONUNIQ_TABLE), as ``CREATE TABLE … LIKE``
-another shard becomes that. The target is checked before the error is accepted."""
+"""Errors that may mean that the target already has the statement's result, which is then checked.
+
+ER_NONUNIQ_TABLE: a table would be created like itself, when ``CREATE TABLE … LIKE`` names a shard.
+"""
 
 _NO_DATABASE = frozenset({ER.BAD_DB_ERROR, ER.DBACCESS_DENIED_ERROR})
 """Errors for a database that does not exist, or that the account may not know of."""
@@ -245,8 +245,7 @@ class DdlExecutor:
     async def _carry_out(
         self, ddl: DdlExecution, version: int, progress: Progress, former: str
     ) -> None:
-        """Run the rest of a record's statements. ``former``: the fingerprint before the first of
-        them if an earlier process may have run it, else empty."""
+        """Run a record's remaining statements; `former`: fingerprint before an interrupted one."""
         statements = _statements(ddl, progress)
         for number in range(progress.number, len(statements)):
             step = Progress(number, progress.single, begun=True)
@@ -274,16 +273,14 @@ class DdlExecutor:
         return None
 
     async def _stands_apart(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
-        """Return whether the target refuses a statement as one, whatever its rows, but accepts its
-        single changes."""
+        """Return whether a target always refuses a statement, but accepts its single changes."""
         if ddl.instead is not None or isinstance(error, TargetLockedError):
             return False
         whole = _recognised(ddl, ddl.sql)
         singles = [_recognised(ddl, sql) for sql in single_changes(whole)]
         if not singles or not await self.rehearsal.keeps_keys(ddl.target, whole):
             return False
-        # The rehearsal's copy has no foreign keys.
-        if not renews_key(whole, error.code):
+        if not own_clash(whole, error.code):
             if not await self.rehearsal.refused(ddl.target, [whole], ddl.context):
                 return False
             if await self.rehearsal.refused(ddl.target, singles, ddl.context):
@@ -312,8 +309,7 @@ class DdlExecutor:
     async def _not_rebuilt(
         self, ddl: DdlExecution, sql: str, error: DdlRefusedError
     ) -> DdlRefusedError | None:
-        """Create a target again as a statement would make it that its server refuses; return None
-        if that is done, else the refusal of the statement."""
+        """Create a target again with a statement's change; return the refusal if that fails."""
         if error.code not in REFUSED_BY_TIDB:
             return error
         actions = typed_actions(_recognised(ddl, sql))
@@ -333,8 +329,7 @@ class DdlExecutor:
     async def _settle(
         self, ddl: DdlExecution, version: int, step: Progress, error: DdlRefusedError
     ) -> None:
-        """Accept an error that means that everything is done already; otherwise record the refusal
-        and raise it."""
+        """Accept an error if everything is done already; otherwise record and raise it."""
         try:
             await self._tolerate(ddl, error)
         except DdlRefusedError as final:
@@ -496,8 +491,11 @@ class DdlExecutor:
         return None
 
     async def _only_history(self, ddl: DdlExecution, sql: str) -> bool:
-        """Return whether a statement removes only history, which the target does not keep. Raises
-        DdlRefusedError if it would remove other rows of the target than of its shard."""
+        """Return whether a statement only removes history, which the target does not keep.
+
+        Raises DdlRefusedError if the statement would remove other rows of the target than of its
+        shard.
+        """
         statement = _recognised(ddl, sql)
         removed = removed_rows(statement, ddl.before)
         if removed is None:
@@ -514,9 +512,11 @@ class DdlExecutor:
         )
 
     async def _with_present_keys(self, ddl: DdlExecution, sql: str) -> str:
-        """Return a statement with the target's names of constraints, without the keys that the
-        shard's engine ignores; empty if nothing is left, for example since it only drops keys that
-        the target does not have."""
+        """Return a statement with the target's names of constraints.
+
+        Foreign keys that the shard's engine ignores are removed. Empty if nothing is left, for
+        example if the statement only drops keys that the target does not have.
+        """
         words = ("drop", "rename", "references")
         if ddl.before is None or not any(word in sql.lower() for word in words):
             return sql
@@ -572,7 +572,6 @@ def _recognised(ddl: DdlExecution, sql: str) -> ParsedStatement:
 
 
 def _statements(ddl: DdlExecution, progress: Progress) -> tuple[str, ...]:
-    """Return the statements that a record's number counts."""
     return single_changes(_recognised(ddl, ddl.sql)) if progress.single else ddl.statements
 
 

@@ -33,8 +33,7 @@ from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.structure.inspection import read_table
 
 COPY_PATIENCE = 7 * 24 * 3600.0
-"""Seconds that copying the rows of a large table, or waiting for transactions that use it, may take
-before the connection is given up."""
+"""How long copying a large table, or waiting for its transactions, may take, in seconds."""
 
 ROWS_AT_ONCE = 10_000
 """Rows that one transaction copies (TiDB's page "Non-Transactional DML Statements")."""
@@ -86,8 +85,11 @@ async def changed_table(
 
 
 async def _is_in_tiflash(connection: Connection, target: TableName) -> bool:
-    """Return whether TiFlash may answer a query of the target (TiDB's page "Use TiDB to Read
-    TiFlash Replicas"). TiDB's table of replicas asks the placement driver, which may be slow."""
+    """Return whether TiFlash may answer a query of the target.
+
+    The plan shows this (TiDB's page "Use TiDB to Read TiFlash Replicas"); TiDB's table of replicas
+    asks the placement driver, which may be slow.
+    """
     session = Connection(connection.address)
     try:
         await session.execute("SET SESSION tidb_isolation_read_engines = 'tiflash'")
@@ -139,7 +141,7 @@ async def rebuild(
 async def create_changed(
     session: Connection, name: TableName, target: TableName, wanted: AlteredTable
 ) -> None:
-    """Create what a target is to become, without rows, in any schema. Raises the server's error."""
+    """Create the changed table without rows, in any schema. Raises the server's error."""
 
     def named(key: ForeignKeyDefinition) -> ForeignKeyDefinition:
         return replace(key, parent_schema=key.parent_schema or target.schema)
@@ -149,8 +151,10 @@ async def create_changed(
 
 
 async def _division(session: Connection, target: TableName) -> str:
-    """The words that let TiDB copy rows in several transactions, divided by the first column of the
-    primary key; empty if it does not divide by such a type."""
+    """Return the clause that lets TiDB copy rows in several transactions.
+
+    TiDB divides the rows by the first column of the primary key; empty if it can't for its type.
+    """
     found = await session.fetch(
         "SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.KEY_COLUMN_USAGE"
         " JOIN information_schema.COLUMNS USING (TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME)"
@@ -165,7 +169,7 @@ async def _division(session: Connection, target: TableName) -> str:
 
 
 async def _are_alike(session: Connection, target: TableName, made: TableName) -> bool:
-    """Whether two tables have the same number of rows: a BATCH may leave out what fails."""
+    """Return whether two tables have the same number of rows: a BATCH may skip failed rows."""
     found = await session.execute(
         f"SELECT 1 FROM DUAL WHERE (SELECT COUNT(*) FROM {target.quoted})"
         f" = (SELECT COUNT(*) FROM {made.quoted})",
@@ -187,14 +191,15 @@ def _copying(made: TableName, target: TableName, wanted: AlteredTable) -> str:
 
 
 def _needs_value(column: ColumnDefinition) -> bool:
-    """Whether rows have no value for a new column unless they are given one."""
     has_own = column.default or column.generated or column.auto_increment
     return not column.nullable and not has_own
 
 
 def _implicit_default(column: ColumnDefinition) -> str:
-    """The value that rows get for a new column that is NOT NULL and has no default (MySQL's manual,
-    "Data Type Default Values"); empty if it needs none, or there is none."""
+    """Return the value of existing rows for a new column that is NOT NULL and has no default.
+
+    Empty if it needs none, or there is none (MySQL's manual, "Data Type Default Values").
+    """
     if not _needs_value(column):
         return ""
     if labels := _FIRST_LABEL.match(column.type):

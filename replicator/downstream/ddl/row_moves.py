@@ -1,8 +1,8 @@
 """Moving all rows of a target into another one, exactly once.
 
-They move in one transaction, which begins with a row of a table of ours, the marker. After a crash
-another transaction writes the same row: it waits for the first one, and then shows whether that was
-committed. If it was not, it can't be any more.
+They move in one transaction, which begins with a row of a table of the task, the marker. After a
+crash another transaction writes the same row: it waits for the first one, and then shows whether
+that was committed. If it was not, it never will be.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Renaming targets whose shards were all renamed, exactly once.
 
-The statement also renames a table of ours, the marker: after a crash the marker's name shows
-whether the statement ran. Several targets are renamed in one statement, since one may take
-another's name.
+The statement also renames a table of the task, the marker: after a crash the marker's name shows
+whether the statement ran. One statement renames several targets, because one may take another's
+name.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """All meta tables of a task: created together, and dropped together when the task is forgotten.
 
-A start adds what the releases before this one did not have, so that a task of the former release
-goes on. Additions are the only change that meta tables know: a column with a default, and a table
-that may be empty. An older release meets columns that it does not know, and refuses them
-(``task.other-tables``). The saved releases in tests/releases/ hold `ADDED_COLUMNS` and
-`ADDED_TABLES` against the declarations.
+A start adds the tables and columns that earlier releases did not have, so that their tasks
+continue. Meta tables only change by additions: a column with a default, and a table that may be
+empty. An older release refuses columns that it does not know (``task.other-tables``). A test
+compares `ADDED_COLUMNS` and `ADDED_TABLES` with the saved releases in tests/releases/.
 """
 
 from __future__ import annotations
@@ -74,20 +73,20 @@ META_TABLES = (
     RETIRED_TABLE,
     SWITCH_TABLE,
 )
-"""Every declaration there is; a test holds this against the modules of this package."""
+"""All declarations; a test compares them with the modules of this package."""
 
 
 async def create_tables(connection: Connection, meta_schema: str, task: str) -> None:
-    """Create the meta schema and the task's tables where they do not exist."""
+    """Create the meta schema and the task's tables if they do not exist."""
     await connection.execute(f"CREATE DATABASE IF NOT EXISTS {quote(meta_schema)}")
     for table in META_TABLES:
         await connection.execute(table.create_sql(meta_schema, task))
 
 
 async def drop_tables(connection: Connection, meta_schema: str, task: str) -> None:
-    """Forget the task: drop its tables where they exist, and leave the meta schema.
+    """Forget the task: drop its tables except the lease, and keep the meta schema.
 
-    The lease stays: it keeps out processes that still know the former state (`drop_lease`).
+    The lease keeps out processes that still know the former state (`drop_lease`).
     """
     for name in await present_tables(connection, meta_schema, task):
         if name.table.lower() != LEASE_TABLE.name(task).lower():
@@ -95,16 +94,16 @@ async def drop_tables(connection: Connection, meta_schema: str, task: str) -> No
 
 
 async def drop_lease(connection: Connection, meta_schema: str, task: str) -> None:
-    """Drop the last table of a task, too."""
+    """Drop the last table of a task."""
     await connection.execute(f"DROP TABLE IF EXISTS {LEASE_TABLE.qualified(meta_schema, task)}")
 
 
 async def present_tables(
     connection: Connection, meta_schema: str, task: str
 ) -> tuple[TableName, ...]:
-    """The tables that a task has in the meta schema, also those that are there for a moment only.
+    """Return the task's tables in the meta schema, with its temporary ones.
 
-    These are scratch tables, and the markers of a RENAME (`MetaStore.marker`).
+    The temporary ones are scratch tables and the markers of a RENAME (`MetaStore.marker`).
     """
     kinds = [re.escape(table.name(task)) for table in META_TABLES]
     kinds += [scratch_pattern(task), rf"{re.escape(task)}_[0-9a-f]{{8}}(_done)?"]
@@ -121,9 +120,9 @@ ADDED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     CHECKPOINT_TABLE.suffix: ("begin_again TINYINT NOT NULL DEFAULT 0",),
     VALIDATION_ERROR_TABLE.suffix: ("corrections INT NOT NULL DEFAULT 0",),
 }
-"""By the suffix of a table of an earlier release: the definitions of its new columns, as SQL.
+"""New columns by the suffix of an earlier release's table: their definitions, as SQL.
 
-The lease, the watermarks and the chunks are read before the additions: they get none.
+The lease, the watermarks and the chunks get none, because they are read before the additions.
 """
 
 ADDED_TABLES: frozenset[str] = frozenset(
@@ -141,10 +140,10 @@ ADDED_TABLES: frozenset[str] = frozenset(
 
 
 async def add_missing(connection: Connection, meta_schema: str, task: str) -> None:
-    """Add to the meta tables of a task what an earlier release did not have.
+    """Add the tables and columns that an earlier release did not have to the task's meta tables.
 
-    The caller has the lease. Does nothing where no task is saved. Raises DatabaseUnavailableError
-    and the server's error.
+    The caller has the lease. Does nothing if no task is saved. Raises DatabaseUnavailableError and
+    the server's error.
     """
     rows = await connection.fetch(
         "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s",
@@ -166,16 +165,16 @@ async def add_missing(connection: Connection, meta_schema: str, task: str) -> No
 
 
 SAVED_TABLES = tuple(table for table in META_TABLES if table is not LEASE_TABLE)
-"""Those that hold what a task has saved; the lease says only who may write."""
+"""The tables with a task's saved state; the lease only names the run that may write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """The meta tables of a task, by their names without the schema: those that are not there, and
-    those that have rows. The lease is in neither.
+    """The missing and the filled meta tables of a task, by their names without the schema.
 
-    A start makes tables that are missing. So whoever has removed some of them by hand would give
-    the rest another meaning: a copy that is recorded as done, without a position to follow from.
+    The lease is in neither. A start creates missing tables, so tables removed by hand would change
+    the meaning of the others: for example, a copy recorded as done without a position to follow
+    from.
     """
 
     missing: tuple[str, ...]
@@ -183,21 +182,22 @@ class Leftovers:
 
     @property
     def whole(self) -> bool:
-        """Whether they can be started from: all of them are there, or nothing is saved in any."""
+        """Whether a start can use the tables: all of them exist, or none has rows."""
         return not (self.missing and self.filled)
 
     @property
     def gone(self) -> bool:
-        """Whether none of them is there."""
+        """Whether none of the tables exists."""
         return len(self.missing) == len(SAVED_TABLES)
 
 
 @dataclass(frozen=True, slots=True)
 class SavedSources:
-    """The sources that a task has saved something of.
+    """The sources with saved state.
 
-    ``followed`` have a checkpoint, ``copied`` have a record of their copy as done, or of one of
-    its chunks.
+    Attributes:
+        followed: sources with a checkpoint.
+        copied: sources with a record of a finished copy, or of a chunk.
     """
 
     followed: frozenset[str]
@@ -205,15 +205,15 @@ class SavedSources:
 
     @property
     def all(self) -> frozenset[str]:
-        """All of them."""
+        """All of these sources."""
         return self.followed | self.copied
 
 
 async def other_tables(connection: Connection, meta_schema: str, task: str) -> tuple[str, ...]:
-    """The tables with the name of a meta table and other columns, by their names in the schema.
+    """Return the tables with a meta table's name but other columns, by their names in the schema.
 
-    They were made by another program, or another version of this one. Raises
-    DatabaseUnavailableError, the server's error.
+    Another program, or another version of this one, created them. Raises DatabaseUnavailableError,
+    the server's error.
     """
     rows = await connection.fetch(
         "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s",
@@ -227,7 +227,10 @@ async def other_tables(connection: Connection, meta_schema: str, task: str) -> t
 
 
 async def leftovers(connection: Connection, meta_schema: str, task: str) -> Leftovers:
-    """Look at the meta tables of a task. Raises DatabaseUnavailableError, the server's error."""
+    """Return the missing and the filled meta tables.
+
+    Raises DatabaseUnavailableError, the server's error.
+    """
     missing, filled = [], []
     for table in SAVED_TABLES:
         rows = await _rows(connection, "1", table, meta_schema, task, " LIMIT 1")
@@ -239,7 +242,7 @@ async def leftovers(connection: Connection, meta_schema: str, task: str) -> Left
 
 
 async def saved_sources(connection: Connection, meta_schema: str, task: str) -> SavedSources:
-    """Look up the sources in the meta tables, as far as these are there. Raises as `leftovers`."""
+    """Return the sources in the existing meta tables. Raises as `leftovers`."""
     followed = await _rows(connection, "source", CHECKPOINT_TABLE, meta_schema, task)
     done = await _rows(connection, "source", COPY_TABLE, meta_schema, task, " WHERE done")
     chunks = await _rows(connection, "DISTINCT source", CHUNK_TABLE, meta_schema, task)
@@ -254,7 +257,7 @@ async def _rows(
     task: str,
     rest: str = "",
 ) -> list[tuple[str, ...]] | None:
-    """None where the table is not there."""
+    """Return the rows, or None if the table does not exist."""
     name = table.qualified(meta_schema, task)
     try:
         return await connection.fetch(f"SELECT {columns} FROM {name}{rest}")

@@ -1,8 +1,8 @@
-"""The answers about the schema changes of targets whose shards may differ, in the table of records.
+"""The answers about schema changes of targets whose shards may differ, in the table of DDL records.
 
-An answer to a statement is the `entry` of its write-ahead record. What no event stands behind (a
-member that is there at the start, a release, what the operator says) is a record of its own. What
-an entry says is text here: its meaning is known where it is made.
+The answer to a statement is the `entry` of its write-ahead record. An answer without an event (a
+shard present at the start, a release, an operator's command) is a record of its own. This module
+treats entries as text; the modules that make them define their meaning.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from replicator.mysql.names import Member, TableName
 
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
-    """An entry as it is saved. ``done``: what is executed for it has been."""
+    """A saved entry; `done` if the statements for it were executed."""
 
     target: TableName
     member: Member
@@ -27,14 +27,14 @@ class AnswerRecord:
 
 
 class AnswerStore:
-    """Reads the entries of all targets, and adds those that no statement stands behind."""
+    """Reads the entries of all targets, and adds entries that belong to no event."""
 
     def __init__(self, meta: MetaStore) -> None:
         self._meta = meta
         self._history = DdlHistoryStore(meta)
 
     async def load(self) -> list[AnswerRecord]:
-        """All entries, by target and in their order."""
+        """Return all entries, by target and in their order."""
         rows = await self._meta.connection.fetch(
             "SELECT target_schema, target_table, owner, schema_name, table_name, transaction_key,"
             f" entry, state FROM {self._meta.table(DDL_TABLE)}"
@@ -52,11 +52,11 @@ class AnswerStore:
         ]
 
     async def add(self, target: TableName, member: Member, entry: str) -> None:
-        """Add an entry that no event stands behind."""
+        """Add an entry that belongs to no event."""
         await self._history.add(target, member, entry)
 
     async def add_all(self, entries: Mapping[TableName, tuple[Member, str]]) -> None:
-        """Add entries of several targets that no event stands behind, all or none."""
+        """Add entries of several targets that belong to no event, all or none."""
         async with self._meta.saving() as transaction:
             for target, (member, entry) in entries.items():
                 await append_entry(transaction, self._meta.table(DDL_TABLE), target, member, entry)
@@ -64,8 +64,11 @@ class AnswerStore:
     async def release(
         self, target: TableName, member: Member, entry: str, statements: dict[Member, int]
     ) -> None:
-        """Add a release. The answers to these statements (places by member) are not found any more:
-        they are given anew when the statements are read again. What they said then stays."""
+        """Add a release, and detach the former answers of `statements` (positions' keys by shard).
+
+        The statements are answered again when they are read again; the former answers stay as
+        records.
+        """
         table = self._meta.table(DDL_TABLE)
         async with self._meta.saving() as transaction:
             for released, place in statements.items():

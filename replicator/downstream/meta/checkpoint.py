@@ -1,9 +1,7 @@
-"""What the watermarks of a source say when a run begins.
+"""The checkpoints of a task in its meta tables: positions, members, groups, low watermarks.
 
-The checkpoints of a task in its meta tables: positions, members, groups, low watermarks.
-
-Everything needed to go on after a crash is there, so a new host with the same task file goes on
-where the old one stopped.
+They hold everything that a run needs to continue after a crash, so a new host with the same task
+file continues where the old one stopped.
 """
 
 from __future__ import annotations
@@ -60,10 +58,13 @@ from replicator.watermark import NOTHING_APPLIED, Watermark
 
 @dataclass(frozen=True, slots=True)
 class SavedWatermarks:
-    """By target, the ``low`` watermark of a source and the ``high``est of the buckets.
+    """The watermarks of a source that a run finds when it begins.
 
-    ``anchor`` is the last of those that were saved with them: where a process was killed, it
-    stands behind the saved position. None where there is none.
+    Attributes:
+        low: by target, the low watermark.
+        high: by target, the highest watermark of its buckets.
+        anchor: last anchor event saved with a watermark, or None. After a kill, it may be later
+            than the saved position.
     """
 
     low: dict[TableName, Watermark] = field(default_factory=dict)
@@ -72,7 +73,7 @@ class SavedWatermarks:
 
 
 async def saved_watermarks(connection: Connection, table: str, source: str) -> SavedWatermarks:
-    """Those of a source, from the quoted, qualified meta table."""
+    """Read the watermarks of a source from `table`, the quoted and qualified meta table."""
     rows = await connection.fetch(
         "SELECT target_schema, target_table, bucket, anchor, version, transaction_key, ordinal"
         f" FROM {table} WHERE source = %s",
@@ -94,7 +95,7 @@ async def saved_watermarks(connection: Connection, table: str, source: str) -> S
 
 
 def last_anchor(*anchors: AnchorEvent | None) -> AnchorEvent | None:
-    """The one that stands behind all others in the binlog; None where there is none."""
+    """Return the last of the anchors in the binlog; None if there is none."""
     found = [mark for mark in anchors if mark is not None]
     return max(found, key=lambda mark: (mark.sequence, mark.offset), default=None)
 
@@ -132,25 +133,27 @@ GROUP_TABLE = MetaTable(
 Row = TypeVar("Row")
 
 _ROWS = 500
-"""Rows that one statement reads or makes by their keys."""
+"""The number of rows that one statement reads or writes by their keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A source's saved transaction boundary, its members there, and the watermarks known applied.
+    """A source's saved transaction boundary, with its members and watermarks there.
 
-    ``groups`` are the states of its groups there, as text, where DDL is coordinated, and
-    ``open_items`` is how many of their DDL items were read and are not resolved. ``shard_mode`` and
-    ``high_watermarks`` are read, never written: the mode of the task that saved it, and what the
-    buckets say of themselves: by target, the highest of their watermarks.
-
-    ``server`` is the one that wrote the binlog: positions of another server do not compare with
-    these. ``anchor``: an event by which its binlog is known, at or before the position; as it is
-    read, of the last event group that anything on the target is of, which may stand behind it.
-    ``prepared``: where XA transactions stand that are prepared at the position, ``file:offset``.
-    ``low_gtids``, written and never read: by target, the GTID sets executed where low watermarks
-    stand that have moved. ``applied``, too: up to where all is applied that does not wait,
-    ``file:offset``.
+    Attributes:
+        server: the server that wrote the binlog; positions of different servers do not compare.
+        groups: with coordinated DDL, the states of the source's groups, as text.
+        open_items: number of DDL items of the groups that were read and are not resolved.
+        applied: ``file:offset`` up to which everything is applied that does not wait. Written,
+            never read.
+        shard_mode: mode of the task that saved the checkpoint. Read, never written.
+        anchor: event that identifies the binlog. A saved one is at or before the position; a loaded
+            one is of the last event group with anything on the target, and may be after the
+            position.
+        prepared: ``file:offset`` of each XA transaction that is prepared at the position.
+        high_watermarks: by target, the highest watermark of its buckets. Read, never written.
+        low_gtids: by target, the GTID set executed at a low watermark that has moved. Written,
+            never read.
     """
 
     source: str
@@ -171,7 +174,7 @@ class Checkpoint:
 
     @property
     def state(self) -> SavedMembers:
-        """What is saved beside the position."""
+        """The state saved besides the position."""
         members = {record.member.name: record for record in self.members}
         assert len(members) == len(self.members), f"{self.source}: a member of two groups"
         return SavedMembers(members, dict(self.groups), dict(self.low_watermarks), self.low_gtids)
@@ -183,10 +186,10 @@ AlsoSaved = Callable[[Transaction], Awaitable[None]]
 
 @attrs.define(eq=False)
 class MetaStore:
-    """Reads and writes the checkpoints over one connection, for a task with this shard-mode.
+    """Reads and writes the checkpoints of a task with this shard-mode, over one connection.
 
-    Whatever saves something of the task does it by `saving`; so only the run that has begun last
-    can, and only on top of what it has saved before.
+    All saved state of the task goes through `saving`. So only the latest run can save, and only
+    after it has found its previous save on the target.
     """
 
     connection: Connection
@@ -205,7 +208,7 @@ class MetaStore:
 
     @asynccontextmanager
     async def saving(self) -> AsyncIterator[Transaction]:
-        """A transaction that saves something: see `replicator.downstream.meta.lease.Lease.saving`.
+        """Open a transaction that saves something, as `Lease.saving` does.
 
         It begins with the rows of `save_later`.
         """
@@ -223,26 +226,27 @@ class MetaStore:
                 self._later[into].pop(row, None)
 
     def save_later(self, into: str, row: tuple[object, ...]) -> None:
-        """Save a row with the next transaction that saves something, before the rest of it.
+        """Save a row at the beginning of the next transaction that saves something.
 
-        So it is saved whenever something is that was decided afterwards. ``into``: the quoted table
-        with its columns.
+        So the row is saved before anything that was decided later. `into`: the quoted table with
+        its columns.
         """
         self._later.setdefault(into, {})[row] = None
 
     async def write(self, sql: str, args: Sequence[object] = ()) -> None:
-        """Save something by one statement, as by `saving`."""
+        """Save something by one statement, as `saving` does."""
         async with self.saving() as transaction:
             await transaction.fetch(sql, args)
 
     async def confirm(self) -> None:
-        """Raise FencedError where the target does not hold what was saved last."""
+        """Raise FencedError if the target does not hold this run's last save."""
         await self.lease.confirm(self.connection)
 
     async def out_of_step(self, mismatch: Mismatch) -> NoReturn:
-        """Raise what it means that an executor did not find what this run has left."""
+        """Raise the reason why an executor did not find this run's state."""
         with suppress(DatabaseUnavailableError):
-            # The lease knows better why; a connection that broke with the server can't tell.
+            # The lease knows the reason better, unless the connection broke together with the
+            # server.
             await self.confirm()
         raise FencedError(mismatch)
 
@@ -251,16 +255,18 @@ class MetaStore:
         return table.qualified(self.schema, self.task)
 
     def marker(self, target: TableName) -> TableName:
-        """A table that is there while a RENAME of a target has not run: its name is short enough
-        for the longest name of a task."""
+        """The table that exists while a RENAME of a target has not run.
+
+        Its name is short enough for the longest name of a task.
+        """
         digest = crc32(f"{target.schema}\0{target.table}".encode())
         return TableName(self.schema, f"{self.task}_{digest:08x}")
 
     async def choose_buckets(self, wanted: int) -> int:
-        """How many buckets to use: ``wanted``, unless watermarks show that it must wait.
+        """Choose the number of buckets: ``wanted``, unless watermarks show that a change must wait.
 
-        Each bucket's watermark speaks for the rows that fell to it. So the number may only change
-        where all buckets stand at the low watermark, as they do after a stop in order.
+        A bucket's watermark is valid for the rows of this bucket only. So the number may only
+        change when all buckets are at the low watermark, as they are after an orderly stop.
         """
         stored = await self.connection.fetch(
             f"SELECT MAX(key_buckets) FROM {self.table(CHECKPOINT_TABLE)}"
@@ -268,7 +274,7 @@ class MetaStore:
         ahead = await self._ahead()
         kept = stored[0][0] if ahead else None
         self.buckets = wanted if kept is None else int(kept)
-        # Of all sources, also those that the task no longer has: watermarks of one number only.
+        # Also the sources that the task no longer has: all watermarks belong to one number.
         async with self.saving() as transaction:
             await transaction.fetch(
                 f"UPDATE {self.table(CHECKPOINT_TABLE)} SET key_buckets = %s", (self.buckets,)
@@ -276,16 +282,18 @@ class MetaStore:
         return self.buckets
 
     async def unfinished(self, sources: Collection[str]) -> frozenset[TableName]:
-        """The targets of which some buckets are ahead of others in rows of one of these sources."""
+        """Return the targets with a bucket ahead of the low watermark of one of these sources."""
         return frozenset(target for source, target in await self._ahead() if source in sources)
 
     async def spread(self) -> frozenset[TableName]:
-        """The targets with several buckets of which one is ahead of the low watermark."""
+        """Return the targets with several buckets, one of them ahead of the low watermark."""
         return frozenset(target for _, target in await self._ahead(several=True))
 
     async def _ahead(self, *, several: bool = False) -> list[tuple[str, TableName]]:
-        """The sources and targets of which a bucket is ahead of the low watermark, ``several``: of
-        those that have several buckets."""
+        """Return the sources and targets with a bucket ahead of the low watermark.
+
+        `several`: only targets that have several buckets.
+        """
         watermarks = self.table(WATERMARK_TABLE)
         further = (
             f" AND EXISTS (SELECT 1 FROM {watermarks} o WHERE o.source = p.source AND o.bucket > 0"
@@ -304,11 +312,11 @@ class MetaStore:
         return [(source, TableName(schema, table)) for source, schema, table in found]
 
     async def watermarks(self) -> dict[BucketKey, Watermark]:
-        """What each bucket of each target has, of all sources."""
+        """Return the watermark of each bucket of each target, for all sources."""
         return by_bucket(await self.connection.fetch(self._watermarks_sql("bucket >= 0")))
 
     async def open_buckets(self, buckets: Iterable[BucketKey]) -> None:
-        """Make the watermarks of buckets that had none."""
+        """Create watermarks of buckets that have none."""
         token = self.lease.fence.token
         async with self.saving() as transaction:
             for part in _parts(list(buckets)):
@@ -321,9 +329,9 @@ class MetaStore:
                 )
 
     async def close_buckets(self, buckets: Iterable[BucketKey]) -> None:
-        """Remove the watermarks of buckets that their targets do not have any more.
+        """Remove the watermarks of buckets that their targets no longer have.
 
-        A watermark ahead of the low one stays: rows may have to be known by it.
+        A watermark ahead of the low one stays: it may be needed to recognize applied rows.
         """
         watermarks, place = self.table(WATERMARK_TABLE), "version, transaction_key, ordinal"
         bucket = "source = %s AND target_schema = %s AND target_table = %s AND bucket = %s"
@@ -344,7 +352,7 @@ class MetaStore:
         )
 
     async def load(self, source: str) -> Checkpoint | None:
-        """The saved state of a source; None when it has none."""
+        """Return the saved state of a source, or None."""
         found = await self.connection.fetch(
             "SELECT binlog_file, binlog_offset, gtid, server_id, server_uuid, folds_names,"
             " shard_mode, open_items, prepared, anchor_file, anchor_offset, anchor_created,"
@@ -387,7 +395,7 @@ class MetaStore:
         )
 
     async def sources(self) -> list[str]:
-        """The sources that something is saved of."""
+        """Return the sources with a saved checkpoint."""
         rows = await self.connection.fetch(
             f"SELECT source FROM {self.table(CHECKPOINT_TABLE)} ORDER BY 1"
         )
@@ -420,7 +428,7 @@ class MetaStore:
     async def write_members(
         self, transaction: Transaction, before: Checkpoint, after: Checkpoint
     ) -> None:
-        """Write the members and groups of a checkpoint; ``before``: what is saved."""
+        """Write the members and groups of a checkpoint; `before` is the saved one."""
         await write_members(transaction, self._tables, after.source, before.state, after.state)
 
     async def ask_to_begin_again(self, source: str, *, asked: bool = True) -> None:
@@ -448,11 +456,16 @@ class MetaStore:
     ) -> None:
         """Write checkpoints, all in one transaction.
 
-        ``members`` names the sources whose members and groups have changed since they were
-        saved; those of the others are left as they are. ``former``: by source, the checkpoint that
-        was saved last, with its members, where that is known: what is the same is not written.
-        ``left``: watermarks that buckets have at least, as the checkpoints rely on them. Raises
-        FencedError where one has less.
+        Args:
+            members: sources whose members and groups have changed since their last save; other
+                sources keep theirs.
+            former: by source, the last saved checkpoint with its members, if known; equal values
+                are not written again.
+            left: the least watermarks of buckets on which the checkpoints rely.
+            also: saves more in the same transaction.
+
+        Raises:
+            FencedError: a bucket's watermark is less than in `left`.
         """
         async with self.saving() as transaction:
             await self._verify(transaction, left or {})
@@ -472,7 +485,7 @@ class MetaStore:
         former: Mapping[str, Checkpoint],
         left: Mapping[BucketKey, Watermark],
     ) -> None:
-        """Write the low watermarks of checkpoints, and nothing else of them; as `save`."""
+        """Write only the low watermarks of checkpoints; otherwise as `save`."""
         async with self.saving() as transaction:
             await self._verify(transaction, left)
             for one in checkpoints:

@@ -1,7 +1,7 @@
 """One record per chunk of a shard, written in the transaction that writes the chunk's rows.
 
-So after a crash it is known which chunks are on the target. A chunk is planned by the driver
-(`replicator.downstream.meta.chunks`), locked and recorded by the executor that copies it.
+After a crash, the records show which chunks are on the target. The driver plans a chunk
+(`replicator.downstream.meta.chunks`); the executor that copies it locks and completes the record.
 """
 
 from __future__ import annotations
@@ -31,12 +31,15 @@ PLANNED, DONE = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class ReadChunk:
-    """What was read of a shard for a chunk: so many rows, of so many bytes (of row lines).
+    """The result of reading a chunk of a shard. Positions are keys, 0 if there is none.
 
-    Places are keys of positions, 0 where there is none: ``read_at``, where the binlog was at the
-    moment that the rows are of, if that had to be known; ``known_to``, up to which the shard's
-    statements were known; ``read_by``, before which it was read. ``added``: by how many rows the
-    target has grown.
+    Attributes:
+        rows: number of rows read.
+        size: bytes of the row lines.
+        read_at: binlog position to which the rows belong, if the copy needed it.
+        known_to: position up to which the shard's statements were known.
+        read_by: position before which the chunk was read.
+        added: number of rows by which the target has grown.
     """
 
     rows: int
@@ -48,7 +51,7 @@ class ReadChunk:
 
 
 def lost_chunk(source: str, member: TableName, number: int, expected: str) -> Mismatch:
-    """That a chunk has no record, or not the ``expected`` one."""
+    """Return the mismatch of a chunk that has no record, or not the ``expected`` one."""
     return Mismatch(
         f"chunk {number} of {Member(source, member)}", expected, "no such record of this run"
     )
@@ -57,11 +60,10 @@ def lost_chunk(source: str, member: TableName, number: int, expected: str) -> Mi
 def lock_chunk(
     session: Session, table: str, fence: Fence, source: str, member: TableName, number: int
 ) -> bool:
-    """Lock a planned chunk until the transaction ends; whether its rows are on the target.
+    """Lock a planned chunk until the transaction ends; return whether its rows are on the target.
 
-    The lock keeps out a copy of the same chunk that is still running elsewhere. Raises the
-    server's error, FencedError where this run has not planned the chunk, as far as the target
-    knows.
+    The lock excludes a copy of the same chunk that still runs elsewhere. Raises the server's error,
+    and FencedError if the target has no record that this run planned the chunk.
     """
     where = _where(source, member, number)
     rows = session.rows(b"SELECT state,token FROM %s%s FOR UPDATE" % (table.encode(), where))
@@ -75,7 +77,7 @@ def lock_chunk(
 def record_chunk(
     session: Session, table: str, source: str, member: TableName, number: int, read: ReadChunk
 ) -> None:
-    """Note in the transaction that wrote them that a chunk's rows are on the target."""
+    """Save that a chunk's rows are on the target, in the transaction that wrote them."""
     session.run(
         b"UPDATE %s SET state=%d,row_count=%d,byte_count=%d,read_at=%d,known_to=%d,read_by=%d,"
         b"added_rows=%d%s"

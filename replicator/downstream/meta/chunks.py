@@ -1,6 +1,6 @@
-"""What is copied: copies of sources and their chunks, as the driver plans and finishes them.
+"""Copies of sources and their chunks, as the driver plans and finishes them.
 
-Bounds are kept in hex, since they are bytes of any charset.
+Bounds are saved in hex, because they are bytes of any charset.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ COPY_TARGET_TABLE = MetaTable(
 )
 
 HAS_KEY, KEY_LOST, EMPTIED_NEXT = 0, 1, 2
-"""What is noted of a target that had no rows before its copy: no key tells its rows apart any more;
-so the next start empties it, unless it has more rows than were copied."""
+"""The notes about a target that had no rows before its copy.
+
+KEY_LOST: no key distinguishes its rows any more. EMPTIED_NEXT: the next start empties it, unless it
+has more rows than were copied.
+"""
 
 _PLACE = "source = %s AND schema_name = %s AND table_name = %s"
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkRecord:
-    """A chunk of a shard as the meta table has it.
-
-    ``rows`` and ``size`` (bytes) are those copied.
-    """
+    """A chunk of a shard in the meta table; ``rows`` and ``size`` (bytes) were copied."""
 
     member: TableName
     number: int
@@ -70,9 +70,13 @@ class ChunkRecord:
 
 @dataclass(frozen=True, slots=True)
 class ReadSpan:
-    """Between which places (keys) of its binlog a chunk of a shard was read: behind the one that
-    its statements were known to, before the other. ``exact``: at a place that is known, too, since
-    its rows are not told apart by a key."""
+    """The part of its shard's binlog in which a chunk was read. Positions are keys.
+
+    Attributes:
+        known_to: position up to which the shard's statements were known before.
+        read_by: position before which the chunk was read.
+        exact: whether the chunk belongs to a known position, because no key distinguishes its rows.
+    """
 
     member: TableName
     known_to: int
@@ -82,8 +86,13 @@ class ReadSpan:
 
 @dataclass(frozen=True, slots=True)
 class CopyRecord:
-    """The copy of a source. ``end``: the position (file, offset) behind which nothing that was
-    copied is newer than the binlog; None while the copy goes on, or without a binlog."""
+    """The copy of a source.
+
+    Attributes:
+        done: whether the copy is complete.
+        end: position (file, offset) after which no copied row is newer than the binlog; None while
+            the copy runs, or without a binlog.
+    """
 
     done: bool
     end: tuple[str, int] | None
@@ -91,8 +100,12 @@ class CopyRecord:
 
 @dataclass(frozen=True, slots=True)
 class LaterCopy:
-    """From which place (its key) of its binlog on a shard is copied once more, and its structure
-    there. The saved position of the source is before that place."""
+    """A shard that is copied once more, from a position after the source's saved position.
+
+    Attributes:
+        place: key of that position.
+        structure: the shard's structure there.
+    """
 
     place: int
     structure: Table
@@ -100,7 +113,7 @@ class LaterCopy:
 
 @dataclass(frozen=True, slots=True)
 class CopiedTables:
-    """Shards of a source with all of their chunks; ``size`` in bytes of row lines."""
+    """The shards of a source with all of their chunks; ``size`` in bytes of row lines."""
 
     tables: int
     chunks: int
@@ -127,7 +140,7 @@ class CopyStore:
         self._run = meta.connection.fetch
 
     async def copies(self) -> dict[str, CopyRecord]:
-        """The copies that were begun, by source."""
+        """Return the copies that were begun, by source."""
         rows = await self._run(
             f"SELECT source, done, end_file, end_offset FROM {self._meta.table(COPY_TABLE)}"
         )
@@ -137,7 +150,7 @@ class CopyStore:
         }
 
     async def begin(self, source: str) -> None:
-        """Note that the source is being copied; its starting position is saved before."""
+        """Save that the source is being copied; its first position is saved before."""
         await self._meta.write(
             f"REPLACE INTO {self._meta.table(COPY_TABLE)} (source, done, end_file, end_offset)"
             " VALUES (%s, 0, '', 0)",
@@ -151,11 +164,15 @@ class CopyStore:
         copied: Iterable[TableName] = (),
         deferred: Mapping[TableName, CopyState] | None = None,
     ) -> None:
-        """Note that the chunks of the source are on the target, but for shards to be copied later.
+        """Save that the source's chunks are on the target, except the shards to be copied later.
 
-        ``copied`` are those that were deferred before and are copied now; ``deferred`` are to be
-        copied anew: what is noted of their chunks is forgotten. Raises FencedError where the
-        target has lost a chunk.
+        Args:
+            end: as in `CopyRecord`.
+            copied: formerly deferred shards that are copied now.
+            deferred: shards to be copied again; the records of their chunks are removed.
+
+        Raises:
+            FencedError: the target has lost a chunk.
         """
         file, offset = end or ("", 0)
         member, chunk = self._meta.table(MEMBER_TABLE), self._meta.table(CHUNK_TABLE)
@@ -186,7 +203,7 @@ class CopyStore:
             )
 
     async def extend(self, source: str, end: tuple[str, int]) -> None:
-        """Note another end of a source's copy, if the source was copied.
+        """Save another end of a source's copy, if the source was copied.
 
         Raises DatabaseUnavailableError, FencedError.
         """
@@ -194,8 +211,10 @@ class CopyStore:
             await extend_copy(transaction, self._meta, source, end)
 
     async def note_empty(self, targets: Iterable[TableName]) -> None:
-        """Note that targets have no rows before their copy: until it is done, what they hold is
-        what the task has copied. Raises DatabaseUnavailableError, FencedError.
+        """Save that targets have no rows before their copy.
+
+        Until the copy is done, they hold only rows that the task has copied. Raises
+        DatabaseUnavailableError, FencedError.
         """
         async with self._meta.saving() as transaction:
             for target in targets:
@@ -207,7 +226,7 @@ class CopyStore:
                 )
 
     async def note_key_lost(self, targets: Iterable[TableName]) -> None:
-        """Note that no key tells the copied rows of targets from those that the binlog brings.
+        """Save that no key distinguishes the copied rows of targets from rows of the binlog.
 
         Raises DatabaseUnavailableError, FencedError.
         """
@@ -220,12 +239,12 @@ class CopyStore:
                 )
 
     async def recopy_keyless(self) -> list[TableName]:
-        """Note that targets that have lost their key are emptied at the next start, and all their
-        shards copied anew: those that were empty before their copy. Which ones, in their order.
+        """Mark targets without a key: the next start empties them and copies their shards again.
 
-        What is noted of other targets is forgotten if any of their shards is followed from now on:
-        what they hold later is more than what was copied. The copies of all sources must be done.
-        Raises DatabaseUnavailableError, FencedError.
+        Returns these targets in their order; all were empty before their copy. The marks of other
+        targets are removed if any of their shards is followed from now on, because they will hold
+        more rows than were copied. The copies of all sources must be done. Raises
+        DatabaseUnavailableError, FencedError.
         """
         member, noted = self._meta.table(MEMBER_TABLE), self._meta.table(COPY_TARGET_TABLE)
         async with self._meta.saving() as transaction:
@@ -253,7 +272,7 @@ class CopyStore:
         return [TableName(*place) for place in rows]
 
     async def began_empty(self) -> frozenset[TableName]:
-        """The targets that had no rows before their copy, which is not done."""
+        """Return the targets that had no rows before their copy, which is not done."""
         rows = await self._run(
             f"SELECT target_schema, target_table FROM {self._meta.table(COPY_TARGET_TABLE)}"
         )
@@ -265,10 +284,11 @@ class CopyStore:
         structures: Mapping[TableName, Table],
         later: Mapping[TableName, LaterCopy],
     ) -> None:
-        """Note that shards that were deferred are copied from the saved position on.
+        """Save that deferred shards are copied and then followed from the saved position.
 
-        ``structures``: those that they have there, as their server tells. ``later``: the shards
-        that are copied from a place behind it on, up to which their targets have everything.
+        Args:
+            structures: the shards' structures at the saved position, as their server reports them.
+            later: shards copied from a later position, up to which their targets have everything.
         """
         async with self._meta.saving() as transaction:
             for name, structure in structures.items():
@@ -302,7 +322,7 @@ class CopyStore:
                 )
 
     async def later_copies(self, source: str) -> dict[TableName, LaterCopy]:
-        """The shards of a source that are, or were, copied from a place behind the saved one."""
+        """Return the source's shards whose copy begins, or began, after the saved position."""
         rows = await self._run(
             "SELECT schema_name, table_name, place, structure"
             f" FROM {self._meta.table(LATER_COPY_TABLE)} WHERE source = %s",
@@ -316,7 +336,7 @@ class CopyStore:
         return found
 
     async def chunks(self, source: str) -> list[ChunkRecord]:
-        """The chunks of a source that were planned so far, each shard's in their order."""
+        """Return the chunks of a source planned so far, each shard's in their order."""
         rows = await self._run(
             "SELECT schema_name, table_name, number, lower_key, upper_key, state, row_count,"
             f" byte_count FROM {self._meta.table(CHUNK_TABLE)} WHERE source = %s"
@@ -337,7 +357,7 @@ class CopyStore:
         ]
 
     async def copied_shards(self) -> list[Member]:
-        """The shards of any source of which rows were copied to the target."""
+        """Return the shards of all sources with rows copied to the target."""
         rows = await self._run(
             f"SELECT DISTINCT source, schema_name, table_name FROM {self._meta.table(CHUNK_TABLE)}"
             " WHERE state = %s AND row_count > 0",
@@ -346,7 +366,7 @@ class CopyStore:
         return [Member(source, TableName(schema, table)) for source, schema, table in rows]
 
     async def copied(self, source: str) -> CopiedTables:
-        """What is on the target of a source whose copy is done."""
+        """Return the copied amounts of a source whose copy is done."""
         rows = await self._run(
             "SELECT COUNT(DISTINCT schema_name, table_name), COUNT(*),"
             " COALESCE(SUM(row_count), 0), COALESCE(SUM(byte_count), 0)"
@@ -356,7 +376,7 @@ class CopyStore:
         return CopiedTables(*map(int, rows[0]))
 
     async def whole(self, source: str) -> set[TableName]:
-        """The shards of a source of which all chunks are planned, and on the target."""
+        """Return the source's shards whose chunks are all planned and on the target."""
         rows = await self._run(
             f"SELECT schema_name, table_name FROM {self._meta.table(CHUNK_TABLE)}"
             " WHERE source = %s GROUP BY schema_name, table_name"
@@ -366,7 +386,7 @@ class CopyStore:
         return {TableName(schema, table) for schema, table in rows}
 
     async def read_at(self, source: str) -> dict[TableName, int]:
-        """The shards that were read at a known place of the binlog (its key)."""
+        """Return the shards that were read at a known position of the binlog, with its key."""
         rows = await self._run(
             f"SELECT schema_name, table_name, read_at FROM {self._meta.table(CHUNK_TABLE)}"
             " WHERE source = %s AND read_at > 0",
@@ -375,7 +395,7 @@ class CopyStore:
         return {TableName(schema, table): int(read_at) for schema, table, read_at in rows}
 
     async def read_spans(self, source: str) -> list[ReadSpan]:
-        """Where the copied chunks of a source were read, as far as it was noted."""
+        """Return the positions between which the copied chunks of a source were read, if known."""
         rows = await self._run(
             "SELECT DISTINCT schema_name, table_name, known_to, read_by, read_at > 0"
             f" FROM {self._meta.table(CHUNK_TABLE)} WHERE source = %s AND read_by > 0",
@@ -387,7 +407,7 @@ class CopyStore:
         ]
 
     async def read_again(self, source: str, spans: Iterable[ReadSpan]) -> None:
-        """Note that the chunks that were read there are to be read once more."""
+        """Save that the chunks read in these spans must be read once more."""
         read = f"{_PLACE} AND known_to = %s AND read_by = %s"
         async with self._meta.saving() as transaction:
             for span in spans:
@@ -401,7 +421,7 @@ class CopyStore:
                 )
 
     async def _forget(self, transaction: Transaction, place: tuple[str, str, str]) -> None:
-        """Forget the chunks of a shard, but not by how many rows its target has grown."""
+        """Forget the chunks of a shard, but count the rows that they added to its target."""
         await self._count_on(transaction, place, _PLACE, place)
         await transaction.fetch(
             f"DELETE FROM {self._meta.table(CHUNK_TABLE)} WHERE {_PLACE}", place

@@ -22,10 +22,11 @@ DDL_OVERRIDE_TABLE = MetaTable(
 
 @dataclass(frozen=True, slots=True)
 class DdlOverride:
-    """What to do about the statement at one position of a source.
+    """The operator's choice for the statement at one position of a source.
 
-    ``key`` is that of the position (`replicator.binlog.positions.position.BinlogPosition.key`).
-    ``statements`` are written like the source's own.
+    Attributes:
+        key: the position's key (`replicator.binlog.positions.position.BinlogPosition.key`).
+        statements: SQL in the source's own dialect and names.
     """
 
     source: str
@@ -44,7 +45,7 @@ class DdlOverrideStore:
         self._table = meta.table(DDL_OVERRIDE_TABLE)
 
     async def load(self) -> list[DdlOverride]:
-        """All overrides, by source and position."""
+        """Return all overrides, by source and position."""
         rows = await self._meta.connection.fetch(
             "SELECT source, binlog_file, binlog_offset, position_key, action, statements"
             f" FROM {self._table} ORDER BY source, position_key"
@@ -55,14 +56,14 @@ class DdlOverrideStore:
         ]
 
     async def put(self, override: DdlOverride) -> None:
-        """Save an override, in place of another one for the same position."""
+        """Save an override; it replaces another one for the same position."""
         async with self._meta.saving() as transaction:
             await self._put(transaction, override)
 
     async def replace(
         self, transaction: Transaction, source: str, overrides: Iterable[DdlOverride]
     ) -> None:
-        """Save these in place of all overrides of a source."""
+        """Replace all overrides of a source."""
         await transaction.fetch(f"DELETE FROM {self._table} WHERE source = %s", (source,))
         for override in overrides:
             await self._put(transaction, override)
@@ -82,7 +83,7 @@ class DdlOverrideStore:
         )
 
     async def forget(self, source: str, before: int) -> None:
-        """Remove the overrides of a source for positions before this key: they will not be read."""
+        """Remove a source's overrides before this position's key, which will not be read again."""
         await self._meta.write(
             f"DELETE FROM {self._table} WHERE source = %s AND position_key < %s",
             (source, before),

@@ -1,7 +1,7 @@
-"""The decided items of the targets: the lock, the write-ahead record and the history in one.
+"""The decided items of the targets: lock, write-ahead record and history in one.
 
-What was decided (`decision`), and what a statement is in the history of a target whose DDL is not
-coordinated (`entry`), is text here: its meaning is known where it is made.
+A decision (`decision`) and a statement's entry in the history of a target with uncoordinated DDL
+(`entry`) are text here; the modules that make them define their meaning.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ DDL_TABLE = MetaTable(
 )
 
 DECIDED = "decided"
-"""The state of a record before its execution begins; then ``pending``, then ``done``."""
+"""The first state of a record; execution changes it to ``pending``, then to ``done``."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionRecord:
-    """One item of a target. ``transaction`` is the place of the owner's DDL event."""
+    """One item of a target; ``transaction`` is the position of the owner's DDL event."""
 
     target: TableName
     version: int
@@ -57,7 +57,7 @@ class DecisionStore:
         self.meta = meta
 
     async def load(self) -> list[DecisionRecord]:
-        """All decided items, by target and version."""
+        """Return all decided items, by target and version."""
         rows = await self.meta.connection.fetch(
             "SELECT target_schema, target_table, version, statement, owner, schema_name,"
             " table_name, transaction_key, decision, state"
@@ -99,7 +99,6 @@ class DecisionStore:
                 await transaction.fetch(*self._insertion(record, "done"))
 
     def _insertion(self, record: DecisionRecord, state: str) -> tuple[str, tuple[object, ...]]:
-        """The statement that saves a decision, and its values."""
         return (
             f"INSERT INTO {self.meta.table(DDL_TABLE)} (target_schema, target_table, version,"
             " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
@@ -117,7 +116,7 @@ class DecisionStore:
         )
 
     async def unfinished(self, source: str, place: int) -> bool:
-        """Whether a record of a source is not done, or stands behind a place (key) of it."""
+        """Return whether the source has a record that is not done, or is after a position (key)."""
         rows = await self.meta.connection.fetch(
             f"SELECT 1 FROM {self.meta.table(DDL_TABLE)} WHERE owner = %s"
             " AND (state <> 'done' OR transaction_key > %s) LIMIT 1",
@@ -126,7 +125,7 @@ class DecisionStore:
         return bool(rows)
 
     async def recorded(self, source: str, place: int) -> set[tuple[Member, int]]:
-        """The statements after a place (key) of a source that have a record, by shard and place."""
+        """Return the statements after a position (key) with a record, by shard and position."""
         rows = await self.meta.connection.fetch(
             "SELECT schema_name, table_name, transaction_key"
             f" FROM {self.meta.table(DDL_TABLE)} WHERE owner = %s AND transaction_key > %s",
@@ -135,8 +134,10 @@ class DecisionStore:
         return {(Member(source, TableName(schema, table)), key) for schema, table, key in rows}
 
     async def begin_anew(self) -> None:
-        """Forget all items and groups: versions count from 0, by the mode of this task. Nothing may
-        be open, or left to be read again."""
+        """Forget all items and groups: versions count from 0, by the mode of this task.
+
+        No item may be open or unread.
+        """
         table = self.meta.table
         async with self.meta.saving() as transaction:
             for forgotten in (DDL_TABLE, GROUP_TABLE):
@@ -150,7 +151,7 @@ class DecisionStore:
         reach(Failpoint.MODE_CHANGED)
 
     async def pass_over(self, target: TableName, version: int) -> None:
-        """An item that is not to be executed is done."""
+        """Mark an item as done without its execution."""
         await self.meta.write(
             f"UPDATE {self.meta.table(DDL_TABLE)} SET state = 'done'"
             " WHERE target_schema = %s AND target_table = %s AND version = %s",
@@ -159,13 +160,13 @@ class DecisionStore:
 
 
 class DdlHistoryStore:
-    """Reads the entries, and adds those that no event stands behind."""
+    """Reads the entries, and adds entries that belong to no event."""
 
     def __init__(self, meta: MetaStore) -> None:
         self.meta = meta
 
     async def entries(self, target: TableName) -> list[tuple[int, str]]:
-        """The entries of a target's history with their numbers, in their order."""
+        """Return the entries of a target's history with their numbers, in their order."""
         rows = await self.meta.connection.fetch(
             f"SELECT version, entry FROM {self.meta.table(DDL_TABLE)}"
             " WHERE target_schema = %s AND target_table = %s AND entry <> '' ORDER BY version",
@@ -174,7 +175,7 @@ class DdlHistoryStore:
         return [(version, entry) for version, entry in rows]
 
     async def add(self, target: TableName, member: Member, entry: str) -> None:
-        """Add what is known of a member that no event tells of."""
+        """Add a fact about a member that comes from no event."""
         async with self.meta.saving() as transaction:
             await append_entry(transaction, self.meta.table(DDL_TABLE), target, member, entry)
 
@@ -182,7 +183,7 @@ class DdlHistoryStore:
 async def append_entry(
     transaction: Transaction, table: str, target: TableName, member: Member, entry: str
 ) -> None:
-    """Add an entry to a target's history in ``table``, behind all that is there."""
+    """Append an entry to a target's history in ``table``."""
     rows = await transaction.fetch(
         f"SELECT COALESCE(MAX(version), 0) + 1 FROM {table}"
         " WHERE target_schema = %s AND target_table = %s",

@@ -1,7 +1,7 @@
-"""The structures that the operator has told for shard tables, in a meta table.
+"""The structures of shard tables that the operator has declared, in a meta table.
 
-Each holds from a place of the binlog on, until the next change of its table. It stays here until
-the checkpoint has it: the rows that it is for are read again at the next start.
+Each is valid from a binlog position until the next change of its table. It is kept until the
+checkpoint has it, because the next start reads its rows again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DECLARED_STRUCTURE_TABLE = MetaTable(
 class DeclaredStructure:
     """A table's structure from the event group at ``since`` on.
 
-    That is the key of its position (`replicator.binlog.positions.position.BinlogPosition.key`).
+    ``since`` is a position's key (`replicator.binlog.positions.position.BinlogPosition.key`).
     """
 
     member: Member
@@ -35,14 +35,14 @@ class DeclaredStructure:
 
 
 class DeclaredStructureStore:
-    """Reads and writes what was told."""
+    """Reads and writes the declared structures."""
 
     def __init__(self, meta: MetaStore) -> None:
         self._meta = meta
         self._table = meta.table(DECLARED_STRUCTURE_TABLE)
 
     async def load(self, source: str) -> list[DeclaredStructure]:
-        """What was told for tables of a source."""
+        """Return the declared structures for tables of a source."""
         rows = await self._meta.connection.fetch(
             "SELECT schema_name, table_name, since, structure"
             f" FROM {self._table} WHERE source = %s ORDER BY 1, 2, 3",
@@ -58,7 +58,7 @@ class DeclaredStructureStore:
         return found
 
     async def put(self, declared: DeclaredStructure) -> None:
-        """Save a structure, in place of another one for the same table and place."""
+        """Save a structure; it replaces another one for the same table and position."""
         name = declared.member.name
         await self._meta.write(
             f"REPLACE INTO {self._table} (source, schema_name, table_name, since, structure)"
@@ -77,10 +77,10 @@ class DeclaredStructureStore:
 
 
 def is_needed(declared: DeclaredStructure, checkpoint: Checkpoint | None, saved: int) -> bool:
-    """Whether a structure is not in the checkpoint, whose position has the key ``saved``.
+    """Return whether a structure is not in the checkpoint, whose position has the key ``saved``.
 
-    It is there once its place is passed and the members were saved behind it. A table that is no
-    member any more needs it no more.
+    The checkpoint has it once its position is passed and the members were saved afterwards. A table
+    that is no longer a member no longer needs it.
     """
     if checkpoint is None or declared.since >= saved:
         return True

@@ -1,8 +1,8 @@
-"""Rewriting all that is saved of a source in places of its binlog, when another server takes over.
+"""Rewriting a source's saved binlog positions when another server takes over.
 
-Places compare as the events stand in one binlog. What is saved from before the saved position goes
-below zero, in its order: it stands before everything of the new binlog, whose places are taken as
-they are. What stands behind it is given the place that the same transactions have there.
+The order of positions is the order of events in one binlog. Positions before the saved one become
+negative and keep their order: so they are before all positions of the new binlog, which need no
+change. Positions after it are replaced by the positions of the same transactions in the new binlog.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ _PLACES: tuple[tuple[MetaTable, str, str], ...] = (
     (CHUNK_TABLE, "source", "read_by"),
     (LATER_COPY_TABLE, "source", "place"),
 )
-"""Meta tables with the column that names the source, and the one that holds a place's key."""
+"""Meta tables with the columns that hold the source and a position's key."""
 
 _NAMED = (MEMBER_TABLE, DDL_TABLE, ONLINE_DDL_TABLE, MOVED_SHARD_TABLE)
-"""Those of them whose places behind the saved position are needed."""
+"""The tables whose positions after the saved one must be found in the new binlog."""
 
 _LOWEST = -(1 << 62)
-"""Places from before many failovers end here, together: nothing asks for their order any more."""
+"""The common limit of positions from before many failovers: their order is needed no longer."""
 
 _ASIDE = 1 << 62
-"""Added to places on their way: no key is as large, so none is taken for another meanwhile."""
+"""An offset during the move: no key is as large, so no moved key equals another one."""
 
 
 class UnknownPlaceError(Exception):
-    """A place behind the saved position of which it is not known where it is on another server."""
+    """A position after the saved one has no known equivalent on the other server."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarkedPlace:
-    """A watermark behind the saved position; ``gtid``: the set executed there, empty if unknown."""
+    """A watermark after the saved position; ``gtid``: the set executed there, empty if unknown."""
 
     target: str
     bucket: int
@@ -69,10 +69,13 @@ class MarkedPlace:
 
 @dataclass(frozen=True, slots=True)
 class FailoverPositions:
-    """Where what stood in the former binlog stands in the new one.
+    """The new positions of a source, by the former ones.
 
-    ``saved`` and ``now`` are the keys of the saved position in both; ``statements``: by the keys of
-    the event groups of statements behind it, ``marks``: by the places of watermarks behind it.
+    Attributes:
+        saved: key of the saved position in the former binlog.
+        now: key of the saved position in the new binlog.
+        statements: new keys of the event groups of later statements, by their former keys.
+        marks: new keys of later watermarks, by their former positions.
     """
 
     saved: int
@@ -81,7 +84,7 @@ class FailoverPositions:
     marks: Mapping[Place, int] = field(default_factory=dict)
 
     def key(self, key: int) -> int:
-        """The new key; 0, before everything, stays. Raises UnknownPlaceError."""
+        """Return the new key; 0, before everything, stays. Raises UnknownPlaceError."""
         if not key or key < self.saved:
             return key and max(key - self.saved, _LOWEST)
         if key in self.statements:
@@ -91,7 +94,7 @@ class FailoverPositions:
         raise UnknownPlaceError(f"place {key}")
 
     def place(self, place: Place) -> Place:
-        """The new place. Raises UnknownPlaceError."""
+        """Return the new position. Raises UnknownPlaceError."""
         if place in self.marks:
             return boundary(self.marks[place])
         if place.transaction >= self.saved and place.ordinal > 0:
@@ -99,15 +102,17 @@ class FailoverPositions:
         return Place(self.key(place.transaction), place.ordinal)
 
     def near(self, place: Place) -> Place:
-        """The new place, or what `before` says where that is unknown."""
+        """Return the new position or, if it is unknown, the result of `before`."""
         try:
             return self.place(place)
         except UnknownPlaceError:
             return self.before(place)
 
     def before(self, place: Place) -> Place:
-        """The new place of the last statement before a place that is known, or of the saved
-        position where there is none behind it."""
+        """Return the new position of the last known statement before a position.
+
+        Without such a statement after the saved position, returns the new saved position.
+        """
         if place.transaction < self.saved:
             return self.place(place)
         for key in last_before(place, self.saved, self.statements):
@@ -116,14 +121,13 @@ class FailoverPositions:
 
 
 def last_before(place: Place, saved: int, statements: Iterable[int]) -> tuple[int, ...]:
-    """The last of the keys of statements that stands before a place and behind the saved position;
-    none where there is none."""
+    """Return the key of the last statement between the saved position and `place`, if any."""
     keys = [key for key in statements if saved <= key < place.transaction]
     return (max(keys),) if keys else ()
 
 
 async def marked_places(meta: MetaStore, source: str, saved: int) -> list[MarkedPlace]:
-    """The watermarks of a source behind its saved position."""
+    """Return the watermarks of a source after its saved position."""
     rows = await meta.connection.fetch(
         "SELECT target_schema, target_table, bucket, transaction_key, ordinal, gtid"
         f" FROM {meta.table(WATERMARK_TABLE)} WHERE source = %s AND transaction_key >= %s",
@@ -149,7 +153,7 @@ async def last_place(meta: MetaStore, source: str) -> int:
 
 
 async def named_places(meta: MetaStore, source: str, saved: int) -> set[int]:
-    """The keys of statements behind the saved position that something is saved of."""
+    """Return the keys after the saved position of statements with saved data."""
     found: set[int] = set()
     for table, owner, column in _PLACES:
         if table in _NAMED:
@@ -165,16 +169,16 @@ async def named_places(meta: MetaStore, source: str, saved: int) -> set[int]:
 async def move_places(
     transaction: Transaction, meta: MetaStore, source: str, moves: FailoverPositions
 ) -> None:
-    """Rewrite the columns of a source; texts that hold places are the caller's.
+    """Rewrite the columns of a source; texts that hold positions are left to the caller.
 
-    Structures that were told for what stands behind the saved position are forgotten: they are
-    asked for again.
+    Structures declared for positions after the saved one are forgotten: the task asks for them
+    again.
     """
     await transaction.fetch(
         f"DELETE FROM {meta.table(DECLARED_STRUCTURE_TABLE)} WHERE source = %s AND since >= %s",
         (source, moves.saved),
     )
-    # Of a statement one place is left, where its event group begins.
+    # A statement keeps one position, the begin of its event group.
     kept = (*{now: former for former, now in moves.statements.items()}.values(), 0)
     await transaction.fetch(
         f"DELETE FROM {meta.table(STATEMENT_GTID_TABLE)} WHERE source = %s"
@@ -203,7 +207,7 @@ async def _move_column(
         (source, moves.saved),
     )
     now = {int(key): moves.key(int(key)) for (key,) in behind}
-    # In an order in which no row meets another one of the same key.
+    # In this order, no row meets another row with the same key.
     await transaction.fetch(
         f"UPDATE {table} SET {column} = GREATEST({column} - %s, %s)"
         f" WHERE {owner} = %s AND {column} < %s AND {column} <> 0 ORDER BY {column}",
@@ -234,7 +238,7 @@ async def _move_watermarks(
         " WHERE source = %s AND transaction_key >= %s",
         (_ASIDE, source, moves.saved),
     )
-    # Those are events of the server before; the position has one of the new binlog.
+    # The anchors are events of the former server; the checkpoint has one of the new binlog.
     await transaction.fetch(f"UPDATE {table} SET anchor = NULL WHERE source = %s", (source,))
     for place, key in moves.marks.items():
         now = boundary(key)
@@ -253,12 +257,12 @@ async def move_checkpoint(
     mark: AnchorEvent,
     server: ServerIdentity,
 ) -> None:
-    """Let the saved position be a ``place`` (file, offset) of another server, known by ``mark``."""
+    """Set the saved position to ``place`` (file, offset) of another server, and its anchor."""
     await transaction.fetch(
         f"UPDATE {meta.table(CHECKPOINT_TABLE)} SET binlog_file = %s, binlog_offset = %s,"
         " server_id = %s, server_uuid = %s, folds_names = %s, anchor_file = %s,"
         " anchor_offset = %s, anchor_created = %s, anchor_fingerprint = %s,"
-        # What is prepared is searched for in the new binlog when it is committed.
+        # The commit of a prepared transaction searches for it in the new binlog.
         " prepared = '', applied = ''"
         " WHERE source = %s",
         (
@@ -277,7 +281,7 @@ async def move_texts(
     column: str,
     rows: Iterable[tuple[tuple[object, ...], str]],
 ) -> None:
-    """Replace texts of a table: by the values of its ``key`` columns, the new ones."""
+    """Replace texts of a table; `rows`: values of the ``key`` columns, and the new text."""
     where = " AND ".join(f"{name} = %s" for name in key)
     for values, text in rows:
         await transaction.fetch(f"UPDATE {table} SET {column} = %s WHERE {where}", (text, *values))
@@ -294,8 +298,7 @@ FAILOVER_TABLE = MetaTable(
 
 
 async def failovers(meta: MetaStore, source: str) -> list[str]:
-    """By failover, in their order: what the binlog of the server had that took over, as GTIDs of
-    each server (MariaDB)."""
+    """Return, by failover in order, the GTIDs of each server in the new binlog (MariaDB)."""
     rows = await meta.connection.fetch(
         f"SELECT logged FROM {meta.table(FAILOVER_TABLE)} WHERE source = %s ORDER BY number",
         (source,),
@@ -306,9 +309,9 @@ async def failovers(meta: MetaStore, source: str) -> list[str]:
 async def save_failover(
     transaction: Transaction, meta: MetaStore, number: int, left: Checkpoint, logged: str
 ) -> None:
-    """Note that another server takes over from that of a checkpoint, the ``number``-th time.
+    """Save that another server takes over from the checkpoint's server, the ``number``-th time.
 
-    ``logged`` as `failovers` gives it.
+    ``logged``: as `failovers` returns it.
     """
     await transaction.fetch(
         f"INSERT INTO {meta.table(FAILOVER_TABLE)} (source, number, server_id, server_uuid,"

@@ -1,5 +1,7 @@
-"""The shards whose rows wait behind schema changes, in a meta table: saved with each checkpoint, so
-that a target can be compared while its task does not run."""
+"""The shards whose rows wait for schema changes, in a meta table.
+
+They are saved with each checkpoint, so that a target can be compared while its task does not run.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,11 @@ class HeldShards:
 
     Attributes:
         all_of: whether rows of all shards may wait.
-        shards: those whose rows may wait otherwise, as `replicator.mysql.names.Member` is shown.
+        shards: otherwise, the shards whose rows may wait, as `replicator.mysql.names.Member` shows
+            them.
         reason: what else than a schema change holds them (`PAUSED`, a fault, `lock_reason`); empty
             if there is nothing else.
-        events: how many row events are held; None if that is not known.
+        events: number of held row events; None if unknown.
     """
 
     all_of: bool = False
@@ -42,7 +45,7 @@ class HeldShards:
 
     @property
     def alone(self) -> bool:
-        """Whether rows of single shards may wait, and those of the others may not."""
+        """Whether rows of single shards may wait, but not rows of the others."""
         return not self.all_of and bool(self.shards)
 
     @property
@@ -51,7 +54,7 @@ class HeldShards:
         return self.all_of or bool(self.shards)
 
     def holds(self, shard: str) -> bool:
-        """Whether a row of this shard may wait; an empty name is that of a row without a shard."""
+        """Return whether a row of this shard may wait; an empty name means no shard."""
         if not shard:
             return self.some
         return self.all_of or shard in self.shards
@@ -62,7 +65,7 @@ ALL_HELD = HeldShards(all_of=True)
 
 
 def all_held(several: Iterable[HeldShards]) -> HeldShards:
-    """Return the shards of a target that any of these name."""
+    """Return the union of several results for one target."""
     found = NOTHING_HELD
     for each in several:
         counts = [count for count in (found.events, each.events) if count is not None]
@@ -79,12 +82,16 @@ PAUSED = "the operator has paused it"
 """The reason of a target that waits for its operator, without a fault."""
 
 _LONGEST_REASON = 1000
-"""Characters of a reason that are saved."""
+"""The longest saved reason, in characters."""
 
 
 def lock_reason(lock: str, *, conflict: bool, refused: bool) -> str:
-    """Return what else than a schema change holds rows if a lock is in conflict, or the target has
-    ``refused`` its statement; empty otherwise."""
+    """Return what else than a schema change holds rows; empty if nothing does.
+
+    Args:
+        conflict: whether the lock is in conflict.
+        refused: whether the target has refused the lock's statement.
+    """
     if conflict:
         return f"the DDL lock {lock} is in conflict"
     return f"the target has refused the statement of the DDL lock {lock}" if refused else ""
@@ -93,7 +100,7 @@ def lock_reason(lock: str, *, conflict: bool, refused: bool) -> str:
 async def replace_held(
     transaction: Transaction, table: str, held: Mapping[TableName, HeldShards]
 ) -> None:
-    """Save these, and nothing else; ``table`` is the quoted name of the meta table."""
+    """Replace the saved shards; ``table`` is the quoted name of the meta table."""
     await transaction.fetch(f"DELETE FROM {table}")
     for target, shards in sorted(held.items()):
         await transaction.fetch(
@@ -109,7 +116,7 @@ async def replace_held(
 
 
 async def read_held(connection: Connection, table: str) -> dict[TableName, HeldShards]:
-    """What was saved last, by target. Raises DatabaseUnavailableError and the server's error."""
+    """Return the saved shards by target. Raises DatabaseUnavailableError and the server's error."""
     rows = await connection.fetch(
         f"SELECT target_schema, target_table, all_of, shards, reason FROM {table}"
     )

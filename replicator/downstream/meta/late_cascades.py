@@ -1,8 +1,8 @@
-"""What foreign keys do to rows of a child whose own rows are not applied with its parent's.
+"""Effects of foreign keys on rows of a child whose rows are not applied together with its parent's.
 
-A row that foreign keys have changed may have children whose rows are held, or were applied while
-the rows of their parent were held. What the keys did to them is noted by executors, in the
-transaction that changes the parent, and done when the rows of the children come to this event.
+A row changed by foreign keys may have children whose rows are held, or were applied while the
+parent's rows were held. The executor saves the effects in the transaction that changes the parent;
+they are applied when the child's rows reach this event.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class LateCascade:
 
 
 def note_late(session: Session, table: str, at: Place, late: Sequence[LateCascade]) -> None:
-    """Note changes at the place of a row event. Raises the driver's error."""
+    """Save changes at the position of a row event. Raises the driver's error."""
     for number, one in enumerate(late):
         values = (
             *map(_text, (one.child.source, *one.child.name)),
@@ -61,7 +61,7 @@ def note_late(session: Session, table: str, at: Place, late: Sequence[LateCascad
 
 
 def take_late(session: Session, table: str, at: Place, child: Member) -> list[LateCascade]:
-    """Return what is noted for a child at a place, and forget it. Raises the driver's error."""
+    """Remove and return the saved changes of a child at a position. Raises the driver's error."""
     where = b" WHERE source=%s AND member_schema=%s AND member_table=%s" % (
         *map(_text, (child.source, *child.name)),
     )
@@ -84,7 +84,7 @@ def take_late(session: Session, table: str, at: Place, child: Member) -> list[La
 
 
 def forget_late_sql(table: str) -> str:
-    """The statement that forgets what is noted for a source (%s) before a position's key (%s)."""
+    """Return the statement that removes a source's (%s) changes before a position's key (%s)."""
     return f"DELETE FROM {table} WHERE source = %s AND transaction_key < %s"
 
 

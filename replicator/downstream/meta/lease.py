@@ -1,15 +1,13 @@
-"""The lease: which process runs the task, which of its runs may write, and what it has saved.
+"""The lease: the process that runs the task, the run that may write, and its last save.
 
-One row. Every transaction of the driver that saves something locks it, finds its own token there
-and the number that its last one has left, and counts the number up. So a run that was replaced
-can't save any more; and where a server has lost its last commits, which it does from the end of its
-log, the number is lower than it was left. Executors compare the number too, and the token, which
-stands in each row that they lock (`replicator.downstream.fence`).
+The lease is one row. Every transaction of the driver that saves something locks it, checks its own
+token and the number that its last save has written, and increments the number. So a replaced run
+can't save any more. If a server has lost its last commits, the number is lower than the run's.
+Executors compare the number too, and the token, which is also in each row that they lock
+(`replicator.downstream.fence`); a blocking session can lock the lease with `lock_lease`.
 
 A process holds the lease for LEASE_SECONDS, by the clock of the target, and renews it until it
-ends. Another one can take it when it has run out, or was given back, or its holder is surely gone.
-
-The lease's row, locked by a blocking session that writes what only the holder may.
+ends. Another process can take it when it has expired, was given back, or its holder is surely gone.
 """
 
 from __future__ import annotations
@@ -47,21 +45,22 @@ LEASE_TABLE = MetaTable(
 )
 
 LEASE_SECONDS = 30.0
-"""How long a process that is not heard of keeps the lease."""
+"""How long a process keeps the lease without renewing it."""
 
 
 _PROC = Path("/proc")
 _ENDED = frozenset("ZX")
-"""States of a process that is dead, and of which only the number is left."""
+"""The states of a process that has ended and keeps only its number."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseHolder:
     """A process on a host.
 
-    ``machine`` is one boot of a host, as one set of processes sees it (containers have sets of
-    their own); empty where that can't be told. ``begun`` tells the process from others that get
-    its number.
+    Attributes:
+        machine: one boot of a host, as one process namespace sees it (containers have their own);
+            empty if unknown.
+        begun: start time, which distinguishes the process from later ones with the same number.
     """
 
     host: str
@@ -75,29 +74,29 @@ class LeaseHolder:
 
 @cache
 def this_process() -> LeaseHolder:
-    """The process that asks."""
+    """The current process."""
     pid = os.getpid()
     return LeaseHolder(socket.gethostname(), pid, _machine(), begun(pid) or secrets.token_hex(8))
 
 
 def is_gone(holder: LeaseHolder, here: LeaseHolder, begun_at: Callable[[int], str]) -> bool:
-    """Whether a process has surely ended, as ``here`` can see it.
+    """Return whether a process has surely ended, as seen from ``here``.
 
-    ``begun_at`` tells when the process that has a number now was begun; empty if none has it. A
-    process of another machine may live, however long nothing is heard of it.
-    Needs Linux to tell (proc(5)): elsewhere nobody is ever known to be gone.
+    ``begun_at`` returns the start time of the process that has a number now; empty if none has it.
+    A process of another machine counts as running, however long its silence. Needs Linux (proc(5)):
+    on other systems no process is ever known to be gone.
     """
     seen = here.machine != "" and (holder.host, holder.machine) == (here.host, here.machine)
     return seen and begun_at(holder.process) != holder.begun
 
 
 def begun(process: int) -> str:
-    """When a process was begun, in ticks since the host's start; empty if there is none."""
+    """Return the start of a process in ticks since the host's start; empty if there is none."""
     try:
         text = (_PROC / str(process) / "stat").read_text()
     except OSError:
         return ""
-    # The second field is the name in brackets, which may hold anything; the state follows.
+    # The second field is the name in brackets, which may hold any character; the state follows.
     fields = text.rpartition(")")[2].split()
     return "" if fields[0] in _ENDED else fields[19]
 
@@ -116,7 +115,7 @@ _MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
-    """The lease as it was left or found: whose it is, and the number of the last save.
+    """The lease as it was saved or found: its holder, and the number of the last save.
 
     Times are of the target's clock, in UTC; ``remaining`` seconds were left when it was read.
     """
@@ -133,7 +132,7 @@ class LeaseState:
 
 
 class LeaseHeldError(Exception):
-    """Another process has the lease, as ``state`` tells, if it has not ended without a word."""
+    """Another process has the lease, as ``state`` shows, unless it has died."""
 
     def __init__(self, state: LeaseState) -> None:
         super().__init__(
@@ -146,7 +145,7 @@ class LeaseHeldError(Exception):
 
 
 class LeaseLostError(Exception):
-    """Another process has taken the lease over, as ``state`` tells: this one must not go on."""
+    """Another process has taken the lease over, as ``state`` shows; this one must not continue."""
 
     def __init__(self, state: LeaseState) -> None:
         super().__init__(f"the task was taken over by {state}")
@@ -154,9 +153,9 @@ class LeaseLostError(Exception):
 
 
 class Lease:
-    """What a process, ``holder``, knows of the lease of its task. All that save have it in common.
+    """A process's knowledge of its task's lease; everything in the process that saves shares it.
 
-    ``seconds``: how long it is held without being renewed.
+    ``seconds``: time until the lease expires if it is not renewed.
     """
 
     def __init__(
@@ -173,7 +172,7 @@ class Lease:
 
     @property
     def fence(self) -> Fence:
-        """What executors need to know of it in this run."""
+        """The fence that executors need in this run."""
         return Fence(self._table, self._state.token)
 
     @property
@@ -188,11 +187,11 @@ class Lease:
         return self._left
 
     async def begin(self, connection: Connection) -> None:
-        """Begin a run from what the target has: writers of earlier ones find another token.
+        """Begin a run from the target's state: writers of earlier runs then find another token.
 
-        Waits for their transactions that are open. Raises LeaseHeldError where another process has
-        the lease, LeaseLostError where it has taken it from this one; DatabaseUnavailableError,
-        also where a transaction does not end.
+        Waits for their open transactions. Raises LeaseHeldError if another process has the lease,
+        LeaseLostError if it has taken it from this one, and DatabaseUnavailableError, also if a
+        transaction does not end.
         """
         token = secrets.randbits(63)
         async with self._lock:
@@ -208,7 +207,6 @@ class Lease:
             self._left, self._unsure = state, False
 
     def _claim(self, found: LeaseState | None) -> None:
-        """Raise where another process has the lease."""
         if found is None or found.holder == self._holder:
             return
         if self._left is not None and found.revision >= self._left.revision:
@@ -237,14 +235,14 @@ class Lease:
 
     @asynccontextmanager
     async def saving(self, connection: Connection) -> AsyncIterator[Transaction]:
-        """A transaction that saves something of the task, committed at the end of the block.
+        """Open a transaction that saves something of the task, committed at the end of the block.
 
-        Raises LeaseLostError where another process has taken the task over, FencedError where
-        the target does not hold what was saved before, and DatabaseUnavailableError, also where
-        other transactions stand in the way.
+        Raises LeaseLostError if another process has taken the task over, FencedError if the target
+        does not hold the previous save, and DatabaseUnavailableError, also if other transactions
+        hold the locks.
         """
         async with self._lock:
-            # Until the end of the COMMIT is known, both numbers may be there afterwards.
+            # Until the result of the COMMIT is known, the target may have either number.
             unsure, self._unsure = self._unsure, True
             async with _contended(), connection.transaction() as transaction:
                 left = self._state
@@ -255,7 +253,7 @@ class Lease:
             self._left, self._unsure = replace(left, revision=left.revision + 1), False
 
     async def _count_up(self, transaction: Transaction, found: LeaseState) -> bool:
-        """Lock the lease and count its number up, if it is as it was left or found."""
+        """Lock the lease and increment its number; False if the lease is not as it was found."""
         return bool(
             await transaction.execute(
                 f"UPDATE {self._table} SET revision = revision + 1,"
@@ -266,14 +264,14 @@ class Lease:
         )
 
     async def confirm(self, connection: Connection) -> None:
-        """Raise LeaseLostError or FencedError where nothing could be saved."""
+        """Raise LeaseLostError or FencedError if this run could not save."""
         async with self._lock:
             self._checked(await self._find(connection, ""), self._unsure)
 
     async def renew(self, connection: Connection) -> None:
         """Keep the lease. Raises LeaseLostError, DatabaseUnavailableError, the server's error.
 
-        That commits were lost is left to the run to find.
+        Does not detect lost commits; the next save does.
         """
         async with _contended():
             renewed = await connection.execute(
@@ -285,7 +283,7 @@ class Lease:
             self._refuse_other(await self._find(connection, ""))
 
     async def found(self, connection: Connection) -> LeaseState | None:
-        """The lease of a process that may still have it; None where none has.
+        """Return the lease if a process may still hold it.
 
         Raises DatabaseUnavailableError and the server's error.
         """
@@ -295,7 +293,7 @@ class Lease:
         return None if is_gone(state.holder, self._holder, begun) else state
 
     async def release(self, connection: Connection) -> None:
-        """Give the lease back, if this process has it. Raises what `renew` does but the loss."""
+        """Give the lease back if this process has it. Raises as `renew`, except LeaseLostError."""
         if self._left is not None:
             async with _contended():
                 await connection.execute(
@@ -317,9 +315,9 @@ class Lease:
         return LeaseState(token, revision, holder, taken, expires, remaining / _MICROSECONDS)
 
     def _refuse_other(self, found: LeaseState | None) -> None:
-        """Raise where another process has taken the lease after this one did.
+        """Raise if another process has taken the lease after this one did.
 
-        What a target has that lost the taking itself is older.
+        If the target has lost this process's own taking of the lease, the found number is lower.
         """
         if found and found.holder != self._holder and found.revision >= self._state.revision:
             raise LeaseLostError(found)
@@ -341,7 +339,7 @@ class Lease:
 
 @asynccontextmanager
 async def _contended() -> AsyncIterator[None]:
-    """A transaction that was broken off for another one's sake can be tried again."""
+    """Turn the server's error for contention into DatabaseUnavailableError, which is retried."""
     try:
         yield
     except MySQLError as error:
@@ -354,9 +352,9 @@ async def _contended() -> AsyncIterator[None]:
 
 
 def lock_lease(session: Session, fence: Fence) -> None:
-    """Keep others from taking the task over until the transaction ends.
+    """Prevent other processes from taking the task over until the transaction ends.
 
-    Raises FencedError where another has it, or the driver's error.
+    Raises FencedError if another process has it, or the driver's error.
     """
     rows = session.rows(b"SELECT token FROM %s FOR UPDATE" % fence.lease_table.encode())
     if not rows or int(rows[0][0]) != fence.token:

@@ -1,7 +1,7 @@
-"""The renamed targets and the shards that moved with them, in a meta table: the write-ahead record.
+"""The renamed targets and the shards that moved with them: the write-ahead record, in a meta table.
 
-A record is saved before targets are renamed, and is done after that. It stays: when the RENAME of
-a shard is read again, the record says that the rows of the shard are on its new target.
+A record is saved before targets are renamed, and is done after that. It stays: when the RENAME of a
+shard is read again, the record shows that the shard's rows are on its new target.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ JOINS = -1
 """The ``version`` of a shard that joins its new target, while the former one keeps its name."""
 
 AHEAD = -2
-"""The ``version`` of a created shard that fits its target at no version, less that at its time."""
+"""The ``version`` of a created shard that fits no version of its target, minus the version then."""
 
 _FIELDS = (
     "number, source, schema_name, table_name, place, former_schema, former_table,"
@@ -47,12 +47,12 @@ class MovedShard:
 
     Attributes:
         member: the shard, by its name before the statement.
-        place: of the statement in the binlog of the shard's source; 0 for shards of a target that
-            gave way to another one: they had been dropped.
-        former: its target before the statement.
-        target: its target after the statement.
-        version: of the former target, when it was renamed; `JOINS` if it was not; `AHEAD` or less
-            for a created shard whose rows are held, since it fits no version.
+        place: position of the statement in the binlog of the shard's source; 0 for the dropped
+            shards of a target that gave way to another one.
+        former: target before the statement.
+        target: target after the statement.
+        version: version of the former target when it was renamed; `JOINS` if it was not renamed;
+            `AHEAD` or less for a created shard whose rows are held, because it fits no version.
     """
 
     member: Member
@@ -64,11 +64,11 @@ class MovedShard:
 
 @dataclass(frozen=True, slots=True)
 class AppliedUntil:
-    """The place before which a target had all rows of a source when it got or lost its name.
+    """The position before which a target had all rows of a source when it got or lost its name.
 
     Attributes:
         source: empty if only the version counts, which the target had when shards came to it.
-        version: the highest one of these rows. Rows of later versions were not applied.
+        version: the highest version of these rows; rows of later versions were not applied.
     """
 
     source: str
@@ -79,10 +79,10 @@ class AppliedUntil:
 
 @dataclass(frozen=True, slots=True)
 class TableLife:
-    """What a table is from a place on, by its name at the source.
+    """The meaning of a table's name at the source from a position on.
 
     Attributes:
-        number: of the last renaming that its rows waited for; 0 if they did not wait.
+        number: the last renaming that its rows waited for; 0 if they did not wait.
     """
 
     member: Member
@@ -96,11 +96,12 @@ class Renaming:
 
     Attributes:
         number: counts the renamings of a task from 1.
-        shards: those that have moved with their target.
-        joined: those whose rows the operator has moved, or that join as the operator wants.
-        ahead: those that were created, and fit their target at no version.
-        until: of each source and target with such rows; also of targets of which tables waited.
-        lives: of the tables that waited, each from its statements on.
+        shards: shards that moved with their target.
+        joined: shards whose rows the operator has moved, or that join by the operator's command.
+        ahead: created shards that fit no version of their target.
+        until: one for each source and target with such rows, and for targets with tables that
+            waited.
+        lives: for the tables that waited, each from its statements on.
     """
 
     number: int
@@ -153,7 +154,7 @@ class MovedShardStore:
         self._table = meta.table(MOVED_SHARD_TABLE)
 
     async def load(self, *, done: bool) -> list[Renaming]:
-        """The records that are done, in their order, or the one that is not."""
+        """Return the finished records in their order, or the unfinished one."""
         rows = await self._meta.connection.fetch(
             f"SELECT {_FIELDS} FROM {self._table} WHERE state = %s ORDER BY number, item",
             ("done" if done else "pending",),
@@ -180,9 +181,10 @@ class MovedShardStore:
         until: Sequence[AppliedUntil],
         lives: Sequence[TableLife],
     ) -> Renaming:
-        """Record that targets are about to be renamed, or shards to join others, and no more.
+        """Save that targets are about to be renamed, or shards about to join others.
 
-        ``lives`` of a higher number than all renamings get the number of this one.
+        Replaces an unfinished record. ``lives`` with a higher number than all renamings get the
+        number of this one.
         """
         async with self._meta.saving() as transaction:
             await transaction.fetch(f"DELETE FROM {self._table} WHERE state = 'pending'")
@@ -212,15 +214,15 @@ class MovedShardStore:
         return found
 
     async def note_ahead(self, member: Member, place: int, target: TableName, known: int) -> None:
-        """Record that the rows of a created shard are held while its target has a version."""
+        """Save that a created shard's rows are held while its target has a version."""
         shard = MovedShard(member, place, target, target, AHEAD - known)
         await self.finish(await self.begin([shard], (), ()))
 
     async def finish(self, renaming: Renaming) -> None:
-        """Record that targets were renamed, or that shards join others.
+        """Save that targets were renamed, or that shards have joined others.
 
-        Their watermarks are removed: rows of the former ones would be taken for rows of the tables
-        that have these names now. What is read again is known by `AppliedUntil`.
+        Their watermarks are removed, because they would now apply to the tables that have these
+        names now. `AppliedUntil` identifies the rows that are read again.
         """
         async with self._meta.saving() as transaction:
             await transaction.fetch(
@@ -237,7 +239,7 @@ class MovedShardStore:
             await move_reconciliations(transaction, queue, renaming.followed)
 
     async def _move_owners(self, transaction: Transaction, renaming: Renaming) -> None:
-        """Let the new targets have the rows of shards that were dropped before."""
+        """Give the rows of shards dropped earlier to the new targets."""
         table = self._meta.table(ROW_OWNER_TABLE)
         of_target = f"FROM {table} WHERE target_schema = %s AND target_table = %s"
         moved = {(shard.member.source, *shard.member.name) for shard in renaming.shards}

@@ -1,6 +1,6 @@
-"""What is known of online schema changes under way, in a meta table.
+"""The entries of online schema changes in progress, in a meta table.
 
-It is saved before the checkpoint can pass it, and kept until no reading can need it.
+An entry is saved before the checkpoint can pass it, and kept until no reader can need it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OnlineDdlStore:
         self._table = meta.table(ONLINE_DDL_TABLE)
 
     async def load(self, source: str) -> list[GhostEntry]:
-        """All entries of a source."""
+        """Return all entries of a source."""
         rows = await self._meta.connection.fetch(
             "SELECT ghost_schema, ghost_table, place, act, ddl, default_schema, moment, context"
             f" FROM {self._table} WHERE source = %s",
@@ -52,7 +52,7 @@ class OnlineDdlStore:
         ]
 
     async def put(self, source: str, entry: GhostEntry) -> None:
-        """Save an entry, in place of another one for the same table and place."""
+        """Save an entry; it replaces another one for the same table and position."""
         await self._meta.write(
             f"REPLACE INTO {self._table} (source, ghost_schema, ghost_table, place, act, ddl,"
             " default_schema, moment, context) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",

@@ -1,7 +1,7 @@
-"""The queue of targets whose rows must be compared with those of their shards and corrected.
+"""The queue of targets whose rows must be compared with their shards' rows and corrected.
 
-An entry is a target and the condition of its rows. If an entry is asked for again, the two become
-one, and another pass follows the one that is being made.
+An entry is a target and the condition of its rows. A repeated request is merged into its entry, and
+another pass follows the current one.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Reconciliation:
 
     Attributes:
         target: the table to correct.
-        where: the condition of its rows, as SQL; empty for all rows.
-        columns: the columns that must be compared; empty for all that can be compared.
-        asked: how often the entry was asked for.
+        where: the rows' condition as SQL; empty for all rows.
+        columns: the columns to compare; empty for all comparable columns.
+        asked: number of requests.
         begun: the value of ``asked`` when the current pass began; 0 before the first pass.
         corrected: rows corrected so far.
         progress: the saved comparison of the current pass; empty at its beginning.
@@ -59,7 +59,7 @@ class Reconciliation:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """The key of its row."""
+        """The primary key of the entry."""
         return (*self.target, _digest(self.where))
 
 
@@ -75,12 +75,12 @@ async def queue_reconciliation(
     where: str = "",
     safe_sources: Collection[str] = (),
 ) -> None:
-    """Ask for a reconciliation; ``table``: the quoted name of the meta table.
+    """Request a reconciliation.
 
-    ``safe_sources``: sources that must be in safe mode until it is done. Raises
-    DatabaseUnavailableError and the server's error.
+    `table` is the quoted name of the meta table; ``safe_sources`` must be in safe mode until the
+    reconciliation is done. Raises DatabaseUnavailableError and the server's error.
     """
-    # Each line has the columns of one request. One without columns asks for all of them.
+    # Each line has the columns of one request; an empty list means all columns.
     line = json.dumps(sorted(columns), ensure_ascii=False) + "\n"
     safe = "".join(f"{source}\n" for source in sorted(safe_sources))
     await transaction.fetch(
@@ -126,10 +126,9 @@ async def queued_safe_sources(
 async def move_reconciliations(
     transaction: Transaction, table: str, renamed: Collection[tuple[TableName, TableName]]
 ) -> None:
-    """Let the entries of targets follow their rows to the targets' new names.
+    """Move the entries of renamed targets to the new names, and begin a new pass for each.
 
-    ``renamed``: the former and the new names; ``table`` as for `queue_reconciliation`. A new pass
-    begins for each entry.
+    ``renamed``: pairs of the former and the new name; ``table`` as for `queue_reconciliation`.
     """
     place = "target_schema = %s AND target_table = %s"
     rest = "condition_digest, row_condition, column_names, safe_sources, asked, corrected"
@@ -138,7 +137,7 @@ async def move_reconciliations(
     found = [
         (target, await transaction.fetch(of_former, tuple(former))) for former, target in renamed
     ]
-    # First, since one may have the former name of another.
+    # Delete first, because a new name may be the former name of another target.
     for former, _ in renamed:
         await transaction.fetch(f"DELETE FROM {table} WHERE {place}", tuple(former))
     for target, entries in found:
@@ -166,7 +165,7 @@ class ReconciliationStore:
         where: str = "",
         safe_sources: Mapping[TableName, Collection[str]] | None = None,
     ) -> None:
-        """Ask for all columns of these targets; ``safe_sources``, by target, as for an entry."""
+        """Request all columns of these targets; ``safe_sources``, by target, as for an entry."""
         async with self._meta.saving() as transaction:
             for target in targets:
                 safe = (safe_sources or {}).get(target, ())
@@ -213,7 +212,7 @@ class ReconciliationStore:
         )
 
     async def save(self, entry: Reconciliation, progress: str, corrected: int) -> None:
-        """Save how far the pass of an entry is."""
+        """Save the progress of an entry's pass."""
         await self._meta.write(
             f"UPDATE {self._table} SET progress = %s, corrected = %s WHERE {_PLACE}",
             (progress, corrected, *entry.place),
@@ -222,10 +221,10 @@ class ReconciliationStore:
     async def finish(
         self, entry: Reconciliation, ends: Mapping[str, tuple[str, int]] | None = None
     ) -> bool:
-        """Remove an entry, unless it was asked for again since its pass began; return whether.
+        """Remove an entry unless it was requested again during its pass; return whether it is gone.
 
-        ``ends``: by source that is in safe mode until then, the position (file, offset) before
-        which safe mode does not end.
+        ``ends``: by source in safe mode, the position (file, offset) before which safe mode does
+        not end.
         """
         async with self._meta.saving() as transaction:
             rows = await transaction.execute(
@@ -247,7 +246,6 @@ class ReconciliationStore:
 
 
 def _requests(lines: str) -> list[list[str]]:
-    """The columns of each request."""
     return [json.loads(line) for line in lines.splitlines()]
 
 

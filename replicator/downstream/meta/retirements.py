@@ -44,14 +44,14 @@ class Retirement:
 async def read_retirements(
     connection: Connection, schema: str, task: str
 ) -> tuple[Retirement, ...]:
-    """The retired shards of a task. Raises DatabaseUnavailableError and the server's error."""
+    """Return the task's retired shards. Raises DatabaseUnavailableError and the server's error."""
     try:
         rows = await connection.fetch(
             "SELECT source, schema_name, table_name, target_schema, target_table, place, retired_at"
             f" FROM {RETIRED_TABLE.qualified(schema, task)} ORDER BY 1, 2, 3"
         )
     except MySQLError as error:
-        # The task has not run, or an earlier version has made its meta tables.
+        # Either the task has not run, or an earlier version created its meta tables.
         if error_code(error) in NO_SUCH_TABLE:
             return ()
         raise

@@ -1,8 +1,9 @@
-"""The shards that each target may have rows of, in a meta table.
+"""The shards whose rows each target may have, in a meta table.
 
 The name of a shard is saved before its first row is written, and stays when its table is dropped.
-So a comparison knows every shard that a row of the target can come from. With the first shard of a
-target, it is saved whether the target has rows already: those are of nobody that the task knows.
+So a comparison knows every shard from which a row of the target can come. With the first shard of a
+target, the task also saves whether the target already has rows, which then belong to no known
+shard.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ ROW_OWNER_TABLE = MetaTable(
 )
 
 MarksOf = Callable[[Member], str]
-"""The `RowMarks` of a shard's rows, as text."""
+"""Returns the `RowMarks` of a shard's rows, as text."""
 
 NOBODY = ""
 """The saved source of rows that a target had before the task wrote the first one.
 
-Such a record has *ended* if there were rows; otherwise it says that the target had none.
+Such a record has *ended* if there were rows; otherwise the target had none.
 """
 
 _ROWS = 500
@@ -46,11 +47,11 @@ _ROWS = 500
 
 @dataclass(frozen=True, slots=True)
 class RowOwner:
-    """A shard that a target may have rows of.
+    """A shard whose rows a target may have.
 
     Attributes:
         ended: a table of this name was dropped, and the target keeps its rows.
-        marks: what the rows have; empty if that is unknown, or has changed.
+        marks: the marks of its rows; empty if unknown or changed.
     """
 
     member: Member
@@ -59,7 +60,7 @@ class RowOwner:
 
 
 class RowOwnerStore:
-    """Saves the changes that a run notes. ``marks_of``: what the rows of a shard have."""
+    """Saves a run's changes of row owners; ``marks_of`` returns the marks of a shard's rows."""
 
     def __init__(self, meta: MetaStore, owners: RowOwners, marks_of: MarksOf) -> None:
         self._meta = meta
@@ -68,14 +69,17 @@ class RowOwnerStore:
         self._table = meta.table(ROW_OWNER_TABLE)
 
     async def save(self) -> None:
-        """Save what is unsaved, in a transaction. Raises FencedError, DatabaseUnavailableError."""
+        """Save the unsaved changes in a transaction.
+
+        Raises FencedError, DatabaseUnavailableError.
+        """
         if self._owners.unsaved:
             async with self._meta.saving() as transaction:
                 count = await self.write(transaction)
             self._owners.saved(count)
 
     async def write(self, transaction: Transaction) -> int:
-        """Write what is unsaved; the number of changes, for `saved` after the commit."""
+        """Write the unsaved changes; return their number, for `saved` after the commit."""
         changes = self._owners.unsaved
         for event, some in groupby(changes, key=lambda change: change.event):
             match event:
@@ -91,11 +95,11 @@ class RowOwnerStore:
         return len(changes)
 
     def saved(self, count: int) -> None:
-        """Note that so many changes are committed."""
+        """Mark so many changes as committed."""
         self._owners.saved(count)
 
     async def _note_before(self, transaction: Transaction, changes: Sequence[OwnerChange]) -> None:
-        """Note of targets that get their first shard whether they have rows already."""
+        """Save whether targets that get their first shard already have rows."""
         sources: dict[TableName, set[str]] = {}
         for change in changes:
             assert change.member is not None
@@ -111,7 +115,7 @@ class RowOwnerStore:
         with closing(Connection(self._meta.connection.address)) as session:
             for target in sorted(new):
                 filled = await _has_rows(session, target)
-                # Without a copy, the rows may be those of the shards.
+                # Without a copy, the rows may belong to the shards.
                 if not filled or sources[target] <= {str(source) for (source,) in copied}:
                     await _note(transaction, self._table, target, filled=filled)
 
@@ -129,7 +133,7 @@ class RowOwnerStore:
                 f"INSERT INTO {self._table} (target_schema, target_table, source, schema_name,"
                 " table_name, ended, marks) VALUES "
                 + ", ".join([f"(%s, %s, %s, %s, %s, {ended}, %s)"] * len(some))
-                # Rows that were written by other rules have other marks.
+                # Rows written by other rules have other marks.
                 + " ON DUPLICATE KEY UPDATE marks = IF(marks = VALUES(marks), marks, ''),"
                 f" ended = {again}",
                 fields,
@@ -169,7 +173,7 @@ class RowOwnerStore:
 async def note_rows_before(
     meta: MetaStore, filled: Iterable[TableName], empty: Iterable[TableName]
 ) -> None:
-    """Save which targets have rows that the task has not written, and which have no rows at all.
+    """Save which targets have rows that the task has not written, and which are empty.
 
     Raises as `RowOwnerStore.save`.
     """
@@ -203,7 +207,7 @@ async def forget_owners(meta: MetaStore, transaction: Transaction, target: Table
 
 
 async def owned_by(meta: MetaStore, target: TableName, members: Collection[Member]) -> bool:
-    """Whether a target has rows of these shards only, as far as it is saved.
+    """Return whether a target has rows of these shards only, according to the saved owners.
 
     Raises DatabaseUnavailableError and the server's error.
     """
@@ -211,11 +215,19 @@ async def owned_by(meta: MetaStore, target: TableName, members: Collection[Membe
     return all(not ended and (nobody or m in members) for m, nobody, ended in owners)
 
 
-async def all_owned_by(meta: MetaStore, target: TableName, members: Collection[Member]) -> bool:
-    """Whether all rows of a target are known to be those of these shards, so that rows that only
-    the target has may be deleted: it had none before, or the task has copied the shards.
+async def had_shards(meta: MetaStore, target: TableName) -> bool:
+    """Whether a target may have rows of shards, of dropped ones, too.
 
     Raises DatabaseUnavailableError and the server's error.
+    """
+    return any(not nobody for _, nobody, _ in await _owners(meta, target))
+
+
+async def all_owned_by(meta: MetaStore, target: TableName, members: Collection[Member]) -> bool:
+    """Return whether a target surely has rows of these shards only.
+
+    Then rows that only the target has may be deleted. It is so if the target had no rows before, or
+    the task has copied the shards. Raises DatabaseUnavailableError and the server's error.
     """
     if not await owned_by(meta, target, members):
         return False
@@ -227,7 +239,7 @@ async def all_owned_by(meta: MetaStore, target: TableName, members: Collection[M
 
 
 async def _owners(meta: MetaStore, target: TableName) -> list[tuple[Member, bool, bool]]:
-    """Each saved owner of a target: the shard, whether it is `NOBODY`, whether it has ended."""
+    """Return each saved owner of a target: shard, whether it is `NOBODY`, whether it has ended."""
     rows = await meta.connection.fetch(
         f"SELECT source, schema_name, table_name, ended FROM {meta.table(ROW_OWNER_TABLE)}"
         " WHERE target_schema = %s AND target_table = %s",
@@ -245,12 +257,12 @@ OwnerRow = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class SavedOwners:
-    """The shards that a target may have rows of, as they are saved.
+    """The saved shards whose rows a target may have.
 
     Attributes:
-        owners: the shards, also members that no row was applied of.
+        owners: the shards, also members without an applied row.
         query: reads the saved rows again; empty if the meta table does not exist.
-        rows: what the query returned.
+        rows: result of the query.
         before: whether the target had rows before the task wrote the first one; None if unknown.
     """
 
@@ -263,7 +275,7 @@ class SavedOwners:
 async def read_owners(
     connection: Connection, schema: str, task: str
 ) -> dict[TableName, SavedOwners] | None:
-    """The shards of all targets; None if nothing is saved of the task.
+    """Return the shards of all targets; None if the task has no saved state.
 
     Raises DatabaseUnavailableError and the server's error.
     """
@@ -307,7 +319,7 @@ _FIELDS = "source, schema_name, table_name, ended, marks"
 
 
 def owner_row(row: Sequence[object]) -> OwnerRow:
-    """A row of `SavedOwners.query` as text."""
+    """Return a row of `SavedOwners.query` as text."""
     return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in row)
 
 
@@ -319,11 +331,11 @@ def _query(table: str, target: TableName) -> bytes:
 
 
 async def _fetch(connection: Connection, sql: str) -> list[tuple[Any, ...]] | None:
-    """The rows of a query; None if there is no such table."""
+    """Return the rows of a query; None if there is no such table."""
     try:
         return await connection.fetch(sql)
     except MySQLError as error:
-        # A task of an earlier version has not made every table.
+        # A task of an earlier version has not created every table.
         if error_code(error) in NO_SUCH_TABLE:
             return None
         raise

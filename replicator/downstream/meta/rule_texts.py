@@ -1,4 +1,4 @@
-"""The rules that the rows of each source were written by, in a meta table."""
+"""The rules by which the rows of each source were written, in a meta table."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ RULES_TABLE = MetaTable(
 
 
 class RuleTextStore:
-    """Reads and writes them, as texts."""
+    """Reads and writes the rules, as texts."""
 
     def __init__(self, meta: MetaStore) -> None:
         self._meta = meta
         self._table = meta.table(RULES_TABLE)
 
     async def load(self) -> dict[str, str]:
-        """The rules of each source."""
+        """Return the rules of each source."""
         rows = await self._meta.connection.fetch(f"SELECT source, rules FROM {self._table}")
         return {str(source): str(rules) for source, rules in rows}
 
     async def put(self, source: str, rules: str) -> None:
-        """Save the rules of a source, in place of others."""
+        """Save the rules of a source, and replace its former ones."""
         await self._meta.write(
             f"REPLACE INTO {self._table} (source, rules) VALUES (%s, %s)", (source, rules)
         )

@@ -1,7 +1,7 @@
-"""Writing what a checkpoint keeps of members, groups and low watermarks, where it has changed.
+"""Writing the changed members, groups and low watermarks of a checkpoint.
 
-A schema change saves several times, and concerns some of thousands of members: so what is saved as
-it is already is left alone, and the rest goes in statements of many rows.
+A schema change saves several times, and concerns some of thousands of members. So unchanged rows
+are not written again, and the others are written by statements of many rows.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from replicator.schema.registry.registry import MemberRecord, dump_structure
 from replicator.watermark import Watermark
 
 _LONGEST_DOUBT = 5_000
-"""Characters: four bytes each fit into TEXT."""
+"""In characters; four bytes each fit into TEXT."""
 
 _ROWS = 500
 _CHARACTERS = 500_000
-"""At most in one statement, but for a single row; four bytes each fit into the smallest packet that
-a server takes by default (4 MiB: MySQL 5.6's manual, max_allowed_packet)."""
+"""The characters of one statement, unless it has a single row.
+
+Four bytes each fit into the smallest default packet of a server (4 MiB: MySQL 5.6's manual,
+max_allowed_packet).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +38,12 @@ class SavedTables:
 
 @dataclass(frozen=True, slots=True)
 class SavedMembers:
-    """What is saved of a source beside its position: members, and by target the state of its group
-    as text, and the low watermark. ``low_gtids``: the GTID sets where these stand, of those that
-    are known to have moved."""
+    """The saved state of a source besides its position.
+
+    Attributes:
+        groups: by target, the state of the source's group as text.
+        low_gtids: GTID sets at the low watermarks that are known to have moved.
+    """
 
     members: Mapping[TableName, MemberRecord]
     groups: Mapping[TableName, str]
@@ -46,7 +52,7 @@ class SavedMembers:
 
 
 NOTHING_KNOWN = SavedMembers({}, {}, {})
-"""Where it is not known what is saved."""
+"""The former state if it is unknown."""
 
 
 async def write_members(
@@ -56,7 +62,7 @@ async def write_members(
     former: SavedMembers | None,
     now: SavedMembers,
 ) -> None:
-    """Write members and groups; ``former`` is what is saved, None where that is not known."""
+    """Write members and groups; ``former``: the saved state, None if unknown."""
     if former is None:
         await transaction.fetch(f"DELETE FROM {tables.member} WHERE source = %s", (source,))
         await transaction.fetch(f"DELETE FROM {tables.group} WHERE source = %s", (source,))
@@ -106,7 +112,7 @@ async def write_low_watermarks(
             (*(source, *target, LOW_WATERMARK_BUCKET), *(*watermark, now.low_gtids.get(target)))
             for target, watermark in moved
         ],
-        # One that is not known to have moved keeps its GTIDs.
+        # A watermark that is not known to have moved keeps its GTIDs.
         " ON DUPLICATE KEY UPDATE version = VALUES(version),"
         " transaction_key = VALUES(transaction_key), ordinal = VALUES(ordinal),"
         " gtid = COALESCE(VALUES(gtid), gtid)",
@@ -114,7 +120,7 @@ async def write_low_watermarks(
 
 
 def _same(one: MemberRecord | None, other: MemberRecord) -> bool:
-    # Structures are equal whatever their columns were learned from, which is saved, too.
+    # Equal structures may have been learned from different sources, which are saved too.
     return one == other and one.held.structure is other.held.structure
 
 
@@ -137,7 +143,7 @@ async def _put(
 
 
 def _parts(rows: Iterable[Sequence[object]]) -> Iterator[list[Sequence[object]]]:
-    """The rows in pieces that one statement takes; none is empty."""
+    """Divide the rows into parts for one statement each; none is empty."""
     part: list[Sequence[object]] = []
     size = 0
     for row in rows:

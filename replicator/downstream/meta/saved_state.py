@@ -1,4 +1,4 @@
-"""What the meta tables tell of a task that does not run: read by those who only look."""
+"""The saved state of a task that does not run, for commands that only read."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ from replicator.mysql.server.identity import ServerIdentity
 class SavedSource:
     """The checkpoint of a source.
 
-    ``position`` is ``file:offset``; ``open_items`` are its schema changes that wait for others.
-    ``applied``: up to where all was applied that did not wait, in the same form. ``server``: the
-    one whose binlog the position is in.
+    Attributes:
+        position: ``file:offset``.
+        open_items: schema changes that wait for other shards.
+        applied: position up to which everything was applied that did not wait, as ``file:offset``.
+        server: the server that wrote this binlog.
     """
 
     source: str
@@ -38,9 +40,12 @@ class SavedSource:
 
 @dataclass(frozen=True, slots=True)
 class SavedCopy:
-    """A full copy: planned and finished chunks, their shards, and the rows that are copied.
+    """A full copy: planned and finished chunks, their shards, and the copied rows.
 
-    ``done``: the copies of all its sources are, but for ``deferred`` shards.
+    Attributes:
+        done: whether the copies of all sources are done, except `deferred` shards.
+        chunks: finished chunks.
+        size: bytes of row lines.
     """
 
     done: bool
@@ -54,8 +59,13 @@ class SavedCopy:
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """All of it. ``members``: by target, how many shards it has. ``copy``: None without one.
-    ``held``: by target, the shards whose rows waited."""
+    """The saved state of a task.
+
+    Attributes:
+        members: by target, its number of shards.
+        copy: None without a copy.
+        held: by target, the shards whose rows waited.
+    """
 
     sources: tuple[SavedSource, ...]
     members: tuple[tuple[TableName, int], ...]
@@ -64,7 +74,7 @@ class SavedState:
 
 
 async def read_saved(connection: Connection, schema: str, task: str) -> SavedState | None:
-    """What is saved of a task; None where nothing is.
+    """Return the saved state of a task, or None.
 
     Raises DatabaseUnavailableError and the server's error.
     """

@@ -1,9 +1,9 @@
-"""The GTIDs of the statements behind the saved position, in a meta table.
+"""The GTIDs of the statements after the saved position, in a meta table.
 
-Decisions, records of DDL and what is known of online schema changes name statements by their places
-in the binlog, the operator's answers also by those of their own events. When another server takes
-over, its binlog is asked by these GTIDs where they stand there. So each is saved before anything
-that names its statement, or in the same transaction.
+Decisions, DDL records and entries of online schema changes identify statements by binlog positions;
+the operator's answers also use the positions of the statements' own events. When another server
+takes over, these GTIDs show the positions in its binlog. So a GTID is saved before any record that
+names its statement, or in the same transaction.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ STATEMENT_GTID_TABLE = MetaTable(
 
 
 class StatementGtidStore:
-    """Reads and writes them; places are keys of where the statements' event groups begin, and of
-    where their own events do."""
+    """Reads and writes the GTIDs of statements, by the keys of positions.
+
+    A statement has two positions: the begin of its event group and that of its own event.
+    """
 
     def __init__(self, meta: MetaStore) -> None:
         self._meta = meta
@@ -31,16 +33,16 @@ class StatementGtidStore:
         self._saved: dict[tuple[str, int], str] = {}
 
     async def load(self, source: str) -> dict[int, str]:
-        """Those of a source, by place."""
+        """Return the GTIDs of a source, by position."""
         rows = await self._meta.connection.fetch(
             f"SELECT place, gtid FROM {self._table} WHERE source = %s", (source,)
         )
         return {int(place): gtid for place, gtid in rows}
 
     def note(self, source: str, places: Iterable[int], gtid: str) -> None:
-        """Have one saved under several places, unless it is saved there already.
+        """Queue a GTID to be saved under several positions, unless it is already saved there.
 
-        The next transaction saves it, and with it the first record that names its statement.
+        The next transaction saves it, with the first record that names its statement.
         """
         for place in places:
             if self._saved.get((source, place)) != gtid:
@@ -48,12 +50,12 @@ class StatementGtidStore:
                 self._saved[source, place] = gtid
 
     async def save(self) -> None:
-        """Save those that were noted."""
+        """Save the queued GTIDs."""
         async with self._meta.saving():
             pass
 
     async def forget(self, source: str, place: int) -> None:
-        """Remove those of statements before a place."""
+        """Remove the GTIDs of statements before a position."""
         gone = await self._meta.connection.fetch(
             f"SELECT COUNT(*) FROM {self._table} WHERE source = %s AND place < %s", (source, place)
         )

@@ -1,7 +1,7 @@
-"""Keys that several shards may have, as long as this is not known: deleted ones, and shared ones.
+"""Keys that several shards may have, until this is known: deleted keys and shared keys.
 
-They are noted by executors, in the transaction that deletes them, or that puts a row over one that
-may be another shard's. The driver looks them up in the shards.
+The executor saves them in the transaction that deletes them, or that replaces a row which may be
+another shard's. The driver searches the shards for them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ TRACKED_KEY_TABLE = MetaTable(
 KEYS_PER_STATEMENT = 500
 
 MANY_KEYS = 1_000_000
-"""With more tracked keys, looking them up takes long."""
+"""With more tracked keys, the search takes long."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrackedKey:
-    """A key of a target: its line, by the names that the key's columns had.
+    """A key of a target.
 
-    ``times``: how often it was noted up to now.
+    Attributes:
+        columns: names of the key's columns when it was saved.
+        line: the key line.
+        times: how often the key was saved until now.
     """
 
     columns: tuple[str, ...]
@@ -51,14 +54,14 @@ def track_keys(
     columns: Sequence[TargetColumn],
     keys: Iterable[bytes],
 ) -> None:
-    """Note keys in the transaction that is under way; ``table`` is the quoted name.
+    """Save keys in the current transaction; ``table`` is the quoted name.
 
     Raises the driver's error.
     """
     head = b"INSERT INTO " + table.encode() + b" VALUES "
     names = json.dumps([column.name for column in columns]).encode()
     of = b",".join(map(_hex, (target.schema.encode(), target.table.encode())))
-    # In one order for all transactions, so that they wait for one another in one direction.
+    # All transactions use one order, so that they wait for one another in one direction.
     digests = sorted((_digest(names, key), key) for key in keys)
     values = (
         b"(%s,x'%s',%s,%s,1)" % (of, digest, _hex(names), _hex(key)) for digest, key in digests
@@ -68,13 +71,13 @@ def track_keys(
 
 
 KEYS_AT_ONCE = 20_000
-"""Keys that are looked up by one transaction of the target."""
+"""The keys that one transaction of the target reads."""
 
 
 def tracked_keys(session: Session, table: str, target: TableName, after: bytes) -> list[TrackedKey]:
-    """At most `KEYS_AT_ONCE` of the keys that are noted of a target, in the order of their digests.
+    """Return at most `KEYS_AT_ONCE` saved keys of a target, ordered by their digests.
 
-    They come behind the digest ``after``, which is empty for the first. Raises the driver's error.
+    ``after``: the digest after which they begin; empty for the first. Raises the driver's error.
     """
     rows = session.rows(
         b"SELECT key_columns,key_line,digest,times FROM %s%s AND digest>x'%s'"
@@ -88,9 +91,9 @@ def tracked_keys(session: Session, table: str, target: TableName, after: bytes) 
 
 
 def forget_keys(session: Session, table: str, target: TableName, keys: Iterable[TrackedKey]) -> int:
-    """Note these no longer, but for those that were noted again since they were read.
+    """Remove keys unless they were saved again since they were read; return how many were removed.
 
-    How many were forgotten. Raises the driver's error.
+    Raises the driver's error.
     """
     found = (
         b"(digest=x'%s' AND times=%d)" % (key.digest.hex().encode(), key.times) for key in keys
@@ -104,7 +107,7 @@ def forget_keys(session: Session, table: str, target: TableName, keys: Iterable[
 
 
 async def tracked_targets(connection: Fetching, table: str) -> dict[TableName, int]:
-    """How many keys are noted, by target. Raises DatabaseUnavailableError."""
+    """Return the number of saved keys by target. Raises DatabaseUnavailableError."""
     rows = await connection.fetch(
         f"SELECT target_schema, target_table, COUNT(*) FROM {table} GROUP BY 1, 2"
     )

@@ -1,3 +1,1 @@
-"""How rows are written to a target: by LOAD DATA, by statements, in transactions with their
-watermarks.
-"""
+"""Writing rows to a target: by LOAD DATA or statements, in transactions with their watermarks."""

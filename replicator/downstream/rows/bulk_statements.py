@@ -1,7 +1,7 @@
-"""Writing rows by statements that take many at once, of values that never were text.
+"""Writing rows by statements that take many at once, with values that never were text.
 
-A MariaDB stores them for less than the same rows of a file cost it (docs/inside/performance.md), by
-the rules of INSERT and REPLACE: a row that collides, or a value that does not fit, is an error.
+MariaDB stores such rows with less CPU than `LOAD DATA` does (docs/inside/performance.md). The rules
+of INSERT and REPLACE hold: a duplicate key, or a value that does not fit, is an error.
 """
 
 from __future__ import annotations
@@ -32,16 +32,19 @@ NOT_PREPARED = frozenset(
         ErrorCode.ER_NEED_REPREPARE,
     }
 )
-"""The server prepares no statement: not this one, or none for anybody now; or its tables leave its
-cache so fast that what was prepared is void before it is executed, again and again."""
+"""The server prepares no statement.
+
+Either it does not support this statement, or it has too many prepared statements, or its tables
+leave its cache so fast that the statement is void before each execution.
+"""
 
 
 class NotTypedError(Exception):
-    """The rows can't be written so: roll back, and write them as text."""
+    """The rows can't be written by a typed statement: roll back, and write them as text."""
 
 
 class TypedStatement:
-    """A statement of a session that writes rows of parameters."""
+    """A session's statement that writes rows of parameters."""
 
     def __init__(
         self,
@@ -51,7 +54,7 @@ class TypedStatement:
         types: Sequence[WireType],
         verb: bytes,
     ) -> None:
-        """Prepare it. ``verb``: INSERT or REPLACE. Raises as `write`, and NotTypedError."""
+        """Prepare an INSERT or REPLACE (`verb`). Raises as `write`, or NotTypedError."""
         self._session = session
         filled = [quote(name) for name, _ in target.filled]
         names = ",".join([*(quote(column.name) for column in columns), *filled])
@@ -61,13 +64,13 @@ class TypedStatement:
             self._number = session.prepare(sql.encode())
         self._head = bulk_head(self._number, types)
         self.room = session.packet_room - len(self._head)
-        """The most bytes that rows may have which are written at once."""
+        """The limit of bytes of the rows written at once."""
 
     def write(self, blocks: Iterable[memoryview]) -> int:
-        """Write blocks of rows; how many rows were affected.
+        """Write blocks of rows; return the number of affected rows.
 
-        While the server writes one, the next is asked for. Raises InexactLoadError where the server
-        does not take the rows as they are, the driver's error, or what ``blocks`` raises.
+        While the server writes a block, the next one is requested. Raises InexactLoadError if the
+        server does not accept the rows as they are, the driver's error, or errors of ``blocks``.
         """
         affected, sent = 0, False
         try:
@@ -81,8 +84,8 @@ class TypedStatement:
                 sent = False
                 affected += self._answered()
         finally:
-            # The session may stay: nothing must be left that comes as the answer to something
-            # else, nor a statement that the server keeps.
+            # The session may be used again: no answer may be left unread, and no statement
+            # prepared.
             with contextlib.suppress(MySQLError, InexactLoadError):
                 if sent:
                     self._session.answer()

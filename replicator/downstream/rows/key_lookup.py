@@ -1,7 +1,7 @@
-"""Looking rows up by their keys, many at a time, and telling which key each row has.
+"""Searching rows by many keys at a time, with the key that each row has.
 
-What a row's key is equal to only its server knows (collations, 7 and 7.00). So the server tells,
-by the number of the first key in the question that the row has.
+Only the server knows which keys are equal (collations, 7 and 7.00). So the query returns, for each
+row, the number of the first of its keys.
 """
 
 from __future__ import annotations
@@ -29,15 +29,19 @@ KeyFields = Sequence[tuple[TargetColumn, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class KeyQuery:
-    """A question for some keys. ``condition``: what rows with one of them meet; ``number``: the
-    expression that tells which of all the keys asked for it is."""
+    """A query for some keys.
+
+    Attributes:
+        condition: true for rows with one of the keys.
+        number: expression for the number of a row's key among all the keys.
+    """
 
     condition: bytes
     number: bytes
 
 
 def key_queries(keys: Iterable[tuple[int, KeyFields]]) -> Iterator[KeyQuery]:
-    """Questions for numbered keys, each of a size that any server takes."""
+    """Yield queries for numbered keys, each within the size limits of any server."""
     run: list[tuple[int, bytes]] = []
     size = 0
     for number, key in keys:
@@ -52,7 +56,7 @@ def key_queries(keys: Iterable[tuple[int, KeyFields]]) -> Iterator[KeyQuery]:
 
 
 def key_conditions(keys: Iterable[KeyFields], most: int = KEYS_PER_QUERY) -> Iterator[bytes]:
-    """Conditions that the rows with these keys meet, ``most`` keys in each at most."""
+    """Yield conditions for the rows with these keys, at most ``most`` keys each."""
     run: list[KeyFields] = []
     size = 0
     for key in keys:
@@ -67,7 +71,7 @@ def key_conditions(keys: Iterable[KeyFields], most: int = KEYS_PER_QUERY) -> Ite
 
 
 def key_condition(run: Sequence[KeyFields]) -> bytes:
-    """The condition that the rows with one of these keys meet."""
+    """Return the condition for the rows with one of these keys."""
     if len(run[0]) == 1 and not run[0][0][0].bytewise:
         ((column, _),) = run[0]
         values = b",".join([field for ((_, field),) in run])
@@ -85,7 +89,7 @@ def _equal(key: KeyFields) -> bytes:
 def count_keys(
     session: Session, target: TargetTable, columns: Sequence[TargetColumn], lines: Sequence[bytes]
 ) -> int:
-    """How many rows with these key lines the target has. Raises the driver's error."""
+    """Return how many rows with these key lines the target has. Raises the driver's error."""
     fields = (list(zip(columns, line.split(b"\t"), strict=True)) for line in lines)
     name = target.quoted.encode()
     found = (
@@ -98,7 +102,7 @@ def count_keys(
 def keys_there(
     session: Session, target: TargetTable, columns: Sequence[TargetColumn], lines: Sequence[bytes]
 ) -> set[int]:
-    """The numbers (from 0) of those key lines that the target has rows of.
+    """Return the numbers (from 0) of the key lines with rows on the target.
 
     Raises the driver's error.
     """
@@ -127,7 +131,7 @@ def selected_fields(
 
 
 def _shown(column: TargetColumn) -> bytes:
-    """The text of a value, in the charset of its column, whatever the driver makes of its type."""
+    """Select the text of a value in its column's charset, whatever the driver makes of the type."""
     kind = b"BINARY" if column.literal in _BYTES else b"CHAR"
     return b"CAST(%s AS %s)" % (identifier(column.name), kind)
 

@@ -30,12 +30,12 @@ _NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
 def identifier(name: str) -> bytes:
-    """A name in backticks, as the server reads it (UTF-8)."""
+    """Return a name in backticks, as the server reads it (UTF-8)."""
     return quote(name).encode()
 
 
 def field_value(field: bytes) -> bytes | None:
-    """The bytes a field stands for; None for NULL."""
+    """Return the bytes of a field; None for NULL."""
     if field == NULL_FIELD:
         return None
     if b"\\" not in field:
@@ -46,9 +46,9 @@ def field_value(field: bytes) -> bytes | None:
 def row_values(
     lines: Sequence[bytes], columns: Sequence[TargetColumn], constants: Sequence[bytes] = ()
 ) -> bytes:
-    """Row lines as the parenthesised lists of a VALUES clause; empty ones without columns.
+    """Return row lines as the parenthesised lists of a VALUES clause; empty lists without columns.
 
-    ``constants``: literals that stand at the end of each list.
+    ``constants``: literals at the end of each list.
     """
     if not columns:
         return b",".join([b"(" + b",".join(constants) + b")"] * len(lines))
@@ -65,7 +65,7 @@ def row_values(
 
 
 def written_literal(column: TargetColumn, field: bytes) -> bytes:
-    """A value to be written as SQL in ASCII, which no client and no terminal changes."""
+    """Return a value as SQL in ASCII, which no client and no terminal changes."""
     if field == NULL_FIELD:
         return b"NULL"
     if field.isascii() and field.decode().isprintable():
@@ -76,14 +76,14 @@ def written_literal(column: TargetColumn, field: bytes) -> bytes:
 
 
 def converted_literal(column: TargetColumn, field: bytes) -> bytes:
-    """A text with its charset, which a server converts to that of the column it is written to."""
+    """Return a text with its charset, which the server converts to the column's charset."""
     if field == NULL_FIELD:
         return b"NULL"
     return _with_charset(column, field_value(field) or b"")
 
 
 def converted_predicate(column: TargetColumn, field: bytes, charset: str) -> bytes:
-    """A condition for exactly the rows whose column, of another charset, has this text."""
+    """Return a condition for exactly the rows whose column, of another charset, has this text."""
     name = identifier(column.name)
     if field == NULL_FIELD:
         return name + b" IS NULL"
@@ -92,12 +92,12 @@ def converted_predicate(column: TargetColumn, field: bytes, charset: str) -> byt
 
 
 def needs_introducer(column: TargetColumn) -> bool:
-    """Whether the server misreads the column's text when it comes in the charset ``binary``."""
+    """Return whether the server misreads the column's text in the charset ``binary``."""
     return column.literal in (Literal.PARSED, Literal.JSON)
 
 
 def key_predicate(column: TargetColumn, field: bytes) -> bytes:
-    """A literal that is equal to the value under the column's own comparison, by its index."""
+    """Return a literal equal to the value by the column's own comparison, usable by an index."""
     if field == NULL_FIELD:
         return b"NULL"
     value = field_value(field) or b""
@@ -115,7 +115,7 @@ def _with_charset(column: TargetColumn, value: bytes) -> bytes:
 
 
 def key_equal(column: TargetColumn, field: bytes) -> bytes:
-    """A condition that holds for rows whose column has this value of a key, found by an index."""
+    """Return a condition for the rows whose column has this value of a key, usable by an index."""
     equal = identifier(column.name) + b"=" + key_predicate(column, field)
     if not column.bytewise:
         return equal
@@ -123,8 +123,10 @@ def key_equal(column: TargetColumn, field: bytes) -> bytes:
 
 
 def starts_equal(column: TargetColumn, field: bytes, length: int) -> bytes:
-    """A condition that holds for rows whose column begins as this value, by the column's own
-    comparison; ``length``: the characters that count, 0 for all."""
+    """Return a condition for the rows whose column begins as this value, by its comparison.
+
+    ``length``: number of compared characters, 0 for all.
+    """
     name, value = identifier(column.name), key_predicate(column, field)
     if length:
         return b"LEFT(%s,%d)=LEFT(%s,%d)" % (name, length, value, length)
@@ -132,7 +134,7 @@ def starts_equal(column: TargetColumn, field: bytes, length: int) -> bytes:
 
 
 def row_predicate(column: TargetColumn, field: bytes) -> bytes:
-    """A condition that holds for exactly the rows whose column has this value, byte by byte."""
+    """Return a condition for exactly the rows whose column has this value, byte by byte."""
     name = identifier(column.name)
     if field == NULL_FIELD:
         return name + b" IS NULL"
@@ -147,7 +149,7 @@ def row_predicate(column: TargetColumn, field: bytes) -> bytes:
 
 
 def _enum_index(column: TargetColumn, value: bytes) -> bytes | None:
-    """The number of an ENUM's value where '' may be a label or none: as texts both are equal."""
+    """Return the number of an ENUM's value if '' may be a label or not: as texts both are equal."""
     if column.empty_label and value in (b"", column.unlabelled):
         return b"%d" % (0 if value else column.empty_label)
     return None

@@ -1,8 +1,8 @@
 """LOAD DATA LOCAL from memory: the fast way to write rows, and a check that it was exact.
 
-``LOCAL`` makes the server go on where it would otherwise stop: rows that collide are skipped and
-values that do not fit are changed, each with a warning (MySQL manual, "LOAD DATA Statement").
-So a load counts as done only when nothing was skipped and there was no warning.
+With ``LOCAL`` the server continues after errors: it skips duplicate rows and changes values that do
+not fit, each with a warning (MySQL manual, "LOAD DATA Statement"). So a load only succeeds if no
+row was skipped and there was no warning.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from replicator.mysql.size_limits import is_too_large
 from replicator.rows.decoder.lines import block_of
 
 HARMLESS_WARNINGS = frozenset({ER.WARN_DEPRECATED_SYNTAX, ErrorCode.ER_BINLOG_UNSAFE_STATEMENT})
-"""About the statement, not about a value: deprecated syntax, unsafe for statement logging."""
+"""Warnings about the statement, not about a value: deprecated syntax, unsafe for statement logging.
+"""
 
 
 class InexactLoadError(Exception):
@@ -34,9 +35,9 @@ class InexactLoadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A load's counts, as the server gives them.
+    """The server's counts of a load.
 
-    A server counts a replaced row among the ``records``, or apart from them.
+    Servers differ in whether ``records`` includes replaced rows.
     """
 
     records: int
@@ -52,10 +53,9 @@ def load_rows(
     *,
     replace: bool,
 ) -> int:
-    """Load row lines; how many existing rows they replaced.
+    """Load row lines; return the number of existing rows that they replaced.
 
-    Raises InexactLoadError when the rows on the target are not exactly these, or the driver's
-    error.
+    Raises InexactLoadError if the rows on the target are not exactly these, or the driver's error.
     """
     data = [block_of(lines)]
     loaded = load_blocks(session, target, columns, data, b"REPLACE" if replace else b"")
@@ -73,8 +73,8 @@ def load_blocks(
 ) -> Loaded:
     """Load blocks of row lines. ``on_duplicate``: as for `load_statement`.
 
-    Raises InexactLoadError when a value was changed, the driver's error, or what ``blocks``
-    raises: the session must then be closed. Whether rows were skipped is for the caller to judge.
+    The caller decides about skipped rows. Raises InexactLoadError if a value was changed, the
+    driver's error, or errors of ``blocks``: the session must then be closed.
     """
     try:
         answer = session.load(load_statement(target, columns, on_duplicate), blocks)
@@ -83,7 +83,7 @@ def load_blocks(
             raise
         raise InexactLoadError(str(error)) from error
     records, deleted, skipped, _ = map(int, re.findall(rb"\d+", answer.message)[-4:])
-    # Of each skipped row a warning tells; the server keeps the first of them only.
+    # Each skipped row has a warning; the server keeps only the first ones.
     if answer.warnings and answer.warnings != skipped:
         worst = [text for code, text in session.warnings() if code not in HARMLESS_WARNINGS]
         if worst:
@@ -92,9 +92,9 @@ def load_blocks(
 
 
 def probe_load_data(session: Session, schema: str) -> bool:
-    """Whether LOAD DATA LOCAL is allowed, and takes part in the transaction around it.
+    """Return whether LOAD DATA LOCAL is allowed, and takes part in the surrounding transaction.
 
-    Creates and drops a small table in ``schema``. Raises the driver's error when that fails.
+    Creates and drops a small table in ``schema``. Raises the driver's error if this fails.
     """
     name = f"replicator_probe_{os.getpid()}"
     qualified = TableName(schema, name).quoted.encode()
@@ -118,10 +118,10 @@ def probe_load_data(session: Session, schema: str) -> bool:
 def load_statement(
     target: TargetTable, columns: Sequence[TargetColumn], on_duplicate: bytes
 ) -> bytes:
-    """The statement that loads row lines.
+    """Return the statement that loads row lines.
 
-    ``on_duplicate``: what becomes of a row whose key is there, ``REPLACE``, ``IGNORE`` or nothing
-    (which is the same as IGNORE here).
+    ``on_duplicate``: ``REPLACE``, ``IGNORE`` or nothing (the same as IGNORE here) for rows with an
+    existing key.
     """
     names, assignments = [], []
     for index, column in enumerate(columns):

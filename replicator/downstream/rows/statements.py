@@ -1,9 +1,8 @@
-"""Rows by multi-row statements in strict mode: slower than a load, and exact or an error.
+"""Writing rows by multi-row statements in strict mode: slower than a load, and exact or an error.
 
-Why a target refuses a row that the shard holds: where two servers have different rules.
-
-A shard can hold what its own rules refuse: rows that are older than a CHECK or were written with
-the checks off, a generated column that was cut to its type outside strict mode.
+A shard can hold rows that its own rules refuse: rows older than a CHECK or written without checks,
+or a generated column truncated to its type outside strict mode. `advice_on` explains why a target
+refuses such a row.
 """
 
 from __future__ import annotations
@@ -61,12 +60,12 @@ _COLUMN = re.compile(r"[Cc]olumn (?:[`'][^`']*[`']\.)*[`']([^`']+)[`']")
 
 
 def advice_on(code: int, text: str, columns: Sequence[TargetColumn]) -> str:
-    """What differs from the shard's server, to be put behind the server's words about a row.
+    """Return advice on the difference to the shard's server, to follow the server's message.
 
-    Empty where nothing is known. ``columns`` are those that are written.
+    Empty if there is none. ``columns``: the written columns.
     """
     if code == ErrorCode.ER_CHECK_CONSTRAINT_VIOLATED:
-        # MySQL manual, "CHECK Constraints": no session can turn them off, unlike MariaDB's.
+        # MySQL manual, "CHECK Constraints": no session can disable them, unlike MariaDB's.
         return (
             ": the shard holds a row that this CHECK refuses, and the target's server can't"
             " be told to take it. ALTER TABLE … ALTER CHECK … NOT ENFORCED at the target, or fix"
@@ -89,11 +88,13 @@ KEYS_PER_DELETE = 500
 
 
 class RowRefusedError(Exception):
-    """The target does not take a row as it is.
+    """The target does not accept a row as it is.
 
-    ``code`` and ``text`` are the server's; ``line`` is the row line, ``index`` its number. With
-    ``keyed`` it is the line of its key: a row that is to be deleted. ``member``: the shard that it
-    is from, where that is known. ``advice``: what else is known about it, empty if nothing is.
+    Attributes:
+        line: the row line, or with `keyed` the line of the key of a row to delete.
+        index: number of the line.
+        member: the row's shard, if known.
+        advice: further explanation, or empty.
     """
 
     member: Member | None = None
@@ -117,12 +118,12 @@ class RowRefusedError(Exception):
         self.advice = advice
 
     def shown(self, *, values: bool) -> str:
-        """What the operator is told, with or without the values that the server quotes."""
+        """Return the message for the operator, with or without the values quoted by the server."""
         return (self.text if values else without_values(self.text, self.code)) + self.advice
 
 
 class TargetChangedError(Exception):
-    """A target has another structure than rows were planned for: roll back, and plan them again."""
+    """A target's structure is not the planned one: roll back, and plan the rows again."""
 
     def __init__(self, target: TargetTable) -> None:
         super().__init__(
@@ -131,10 +132,10 @@ class TargetChangedError(Exception):
 
 
 def is_as_planned(session: Session, target: TargetTable) -> bool:
-    """Whether the target stores rows as it did when they were planned: its columns, unique keys.
+    """Return whether the target still has the planned columns and unique keys.
 
-    A transaction that has used the table knows that they have not changed since: nobody can change
-    a table in use. Raises the driver's error.
+    If the transaction has used the table, they have not changed since: nobody can change a table in
+    use. Raises the driver's error.
     """
     ((_, text),) = session.rows(b"SHOW CREATE TABLE " + target.quoted.encode())
     text = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
@@ -142,7 +143,7 @@ def is_as_planned(session: Session, target: TargetTable) -> bool:
 
 
 def confirm_plan(session: Session, target: TargetTable) -> None:
-    """Raise TargetChangedError if the target may store otherwise what the transaction has written.
+    """Raise TargetChangedError if the target may have stored the written rows differently.
 
     Also raises the driver's error.
     """
@@ -161,12 +162,15 @@ def insert_rows(
     suffix: bytes = b"",
     stale: StaleRows | None = None,
 ) -> int:
-    """Write row lines with INSERT or REPLACE statements; the affected rows as the server counts.
+    """Write row lines by INSERT or REPLACE statements; return the server's count of affected rows.
 
-    Raises RowRefusedError naming the row when the server refuses one or would change a value,
-    or the driver's error. Unless ``exact``, raises InexactLoadError (roll back, and try again with
-    ``exact``) if it refuses one of several rows; the further round trips for finding that row are
-    only made with ``exact``. ``stale``: which rows in the way are removed.
+    ``exact`` costs further round trips to find a refused row. ``stale``: duplicates to remove.
+
+    Raises:
+        RowRefusedError: the server refuses a row, which it names, or would change a value.
+        InexactLoadError: unless ``exact``, the server refuses one of several rows; roll back, and
+            retry with ``exact``.
+        MySQLError: the driver's error.
     """
     filled = [identifier(name) for name, _ in target.filled]
     constants = tuple(literal.encode() for _, literal in target.filled)
@@ -192,10 +196,12 @@ def insert_rows(
 
 @dataclass(frozen=True, slots=True)
 class StaleRows:
-    """Rows of a target that can't be what the shard has by now, since a new row has their values.
+    """Rows of a target that the shard must have changed, because a new row has their values.
 
-    ``key``: the columns of the row key. ``held``: the unique keys that the shard keeps to.
-    ``removed``: called with the key lines of the rows before they are removed.
+    Attributes:
+        key: columns of the row key.
+        held: unique keys that the shard enforces.
+        removed: called with the key lines of the rows before they are removed.
     """
 
     key: Sequence[TargetColumn]
@@ -204,7 +210,7 @@ class StaleRows:
 
     @property
     def suffix(self) -> bytes:
-        """Gives a row that is in the way of a new one the new one's key if it is stale."""
+        """A clause that gives a stale row with the new row's values the new row's key."""
         condition = b" OR ".join(
             b"(%s)" % b" AND ".join(_same_part(identifier(name), length) for name, length in key)
             for key in self.held
@@ -227,7 +233,7 @@ def _in_the_way(
     fields: Sequence[bytes],
     stale: StaleRows,
 ) -> list[bytes]:
-    """Return the key lines of the rows that have a new row's values of a unique key."""
+    """Return the key lines of the rows with the new row's values of a unique key."""
     conditions = _held_values(stale.held, columns, fields)
     if not conditions:
         return []
@@ -246,7 +252,7 @@ def _insert_over(
     index: int,
     stale: StaleRows,
 ) -> int:
-    """Write a row whose key is free, and remove the stale rows that are in its way.
+    """Write a row whose key is free, and remove stale rows that have its unique values.
 
     Raises as `insert_rows`.
     """
@@ -263,7 +269,7 @@ def _insert_over(
             session.back_to_savepoint()
             if stale.removed is not None:
                 stale.removed(_in_the_way(session, target, columns, fields, stale))
-            # Which key it was is not asked for: what counts is the row that is in the way.
+            # The violated key does not matter, only the row that has its values.
             if not _insert_one(session, sql + stale.suffix, columns, line, index):
                 raise
         delete_keys(session, target, stale.key, [key], exact=True)
@@ -273,10 +279,10 @@ def _insert_over(
 def _run_together(
     session: Session, sql: bytes, line: bytes, index: int, *, exact: bool
 ) -> int | None:
-    """Write several rows by one statement; the affected rows, None if they must be written singly.
+    """Write several rows by one statement; return the affected rows, None to write them singly.
 
-    Then the transaction is as it was before the statement. ``line`` and ``index`` are those of the
-    first row. Raises as `insert_rows`.
+    With None, the transaction is as it was before the statement. ``line`` and ``index`` belong to
+    the first row. Raises as `insert_rows`.
     """
     if exact and not session.set_savepoint():
         return None
@@ -287,7 +293,7 @@ def _run_together(
             raise
         if not exact:
             raise InexactLoadError(error_text(error)) from error
-        # Row by row tells which row it was, if only the statement was undone.
+        # If only the statement was undone, writing row by row finds the refused row.
         session.back_to_savepoint()
         return None
 
@@ -302,8 +308,8 @@ def update_row(
 ) -> bool:
     """Change the row with a key into a row line by an UPDATE, so that foreign keys act on it.
 
-    ``key`` are the columns and the line of the key before, ``more`` further assignments. False
-    where there is no such row. Raises RowRefusedError, or the driver's error.
+    ``key``: columns and line of the former key; ``more``: further assignments. Returns False if
+    there is no such row. Raises RowRefusedError, or the driver's error.
     """
     fields = line.split(b"\t")
     assignments = [
@@ -317,18 +323,17 @@ def update_row(
         if changed > 1:
             raise TargetChangedError(target)
         return True
-    # Nothing is affected either where the row is as it should be.
+    # A row that already has the new values is not counted as affected.
     return bool(session.rows(b"SELECT 1 FROM " + name + where))
 
 
 def runs(lines: Sequence[bytes], columns: int, size: int) -> Iterator[tuple[int, Sequence[bytes]]]:
-    """Runs of lines with the number of their first one, each for a statement.
+    """Yield runs of lines for one statement each, with the number of their first line.
 
-    Of at most `ROWS_PER_STATEMENT` rows, and ``size`` bytes as values; a larger row is a run of its
-    own.
+    A run has at most `ROWS_PER_STATEMENT` rows and ``size`` bytes as values, unless it is one row.
     """
     whole = lines if isinstance(lines, Lines) else lines_of(lines)
-    # At most each byte is escaped; a field comes to have quotes and a comma, a row its parentheses.
+    # At most each byte is escaped; a field gets quotes and a comma, a row its parentheses.
     most = np.cumsum(2 * np.diff(whole.starts) + 8 * columns + 4)
     first = 0
     while first < len(whole):
@@ -347,10 +352,10 @@ def delete_keys(
     *,
     exact: bool,
 ) -> int:
-    """Delete the rows with these keys; how many there were.
+    """Delete the rows with these keys; return their number.
 
-    Raises RowRefusedError naming the key when the server refuses one, or the driver's error;
-    InexactLoadError as `insert_rows`; TargetChangedError if several rows have one of the keys.
+    Raises RowRefusedError naming the key if the server refuses one, InexactLoadError as
+    `insert_rows`, TargetChangedError if several rows have one of the keys, or the driver's error.
     """
     head = b"DELETE FROM " + target.quoted.encode() + b" WHERE "
     deleted = 0
@@ -399,16 +404,16 @@ def delete_rows(
     columns: Sequence[TargetColumn],
     counts: Mapping[bytes, int],
 ) -> int:
-    """Delete as many rows as ``counts`` says of each row line; how many there were.
+    """Delete as many rows as ``counts`` gives for each row line; return how many were deleted.
 
-    A row that is not there as it should be, as one whose values only the shard knows, is found by
-    its values of a unique key of the target. Raises RowRefusedError naming the row when the server
+    If the target lacks such a row, for example because only the shard knows some values, a row with
+    its values of a unique key is deleted. Raises RowRefusedError naming the row if the server
     refuses it, or the driver's error.
     """
     head = b"DELETE FROM " + target.quoted.encode()
     deleted = 0
     for line, count in counts.items():
-        # Without columns to write, as where all are computed, any row is as good as another.
+        # Without written columns, for example if all are computed, all rows are equal.
         fields = line.split(b"\t")
         whole = b" AND ".join(map(row_predicate, columns, fields))
         conditions = [whole] if whole else [b"TRUE"]
@@ -430,7 +435,7 @@ def delete_rows(
 def _held_values(
     held: Sequence[HeldKey], columns: Sequence[TargetColumn], fields: Sequence[bytes]
 ) -> list[bytes]:
-    """Return a condition for each unique key that a row has all values of: one row can meet it."""
+    """Return a condition for each unique key whose values the row has: one row can meet it."""
     pairs = zip(columns, fields, strict=bool(columns))
     row = {folded(c.name): (c, field) for c, field in pairs if field != NULL_FIELD}
     return [
@@ -441,7 +446,7 @@ def _held_values(
 
 
 def packed(parts: Iterable[bytes], rows: int, size: int) -> Iterator[list[bytes]]:
-    """Runs of at most ``rows`` parts and ``size`` bytes; a larger part is a run of its own."""
+    """Yield runs of at most ``rows`` parts and ``size`` bytes; a larger part is its own run."""
     run: list[bytes] = []
     used = 0
     for part in parts:
@@ -485,8 +490,8 @@ def _insert_empty_enum(
 ) -> int:
     """Write a row with the value that an ENUM holds after an invalid one (index 0).
 
-    Strict mode refuses it though the source holds it. Outside strict mode every warning must be
-    about one of these columns, or a value would be changed.
+    Strict mode refuses it although the source holds it. Outside strict mode, any warning about
+    another column would mean a changed value.
     """
     session.set_mode(LENIENT_MODE)
     try:

@@ -1,6 +1,6 @@
-"""The table that rows are written to, as the statements that write them need to know it.
+"""The target table of rows, with the facts that the writing statements need.
 
-Also the columns that a row comes without, and that a statement has to say something about.
+Also the columns that a row lacks, and that a statement must mention.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from replicator.schema.structure.structure import Column, Table
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """A column of the target as rows are written to it.
+    """A column of the target to which rows are written.
 
-    ``unlabelled`` is the field that stands for an ENUM's index 0, which servers show as ''; where
-    '' is a label too, ``empty_label`` is its index, and the field is a text that is no label.
-    ``bytewise``: values that the target takes for equal may be different ones to the shard, which
-    compares their bytes. ``collation``: that of a text; empty where it does not matter.
+    Attributes:
+        unlabelled: field of an ENUM's index 0, which servers show as ''. If '' is a label too, a
+            text that is no label.
+        empty_label: index of the label '', if it is one.
+        bytewise: values that the target considers equal may differ in the shard, which compares
+            bytes.
+        collation: collation of a text; empty if it does not matter.
     """
 
     name: str
@@ -35,31 +38,33 @@ class TargetColumn:
 
 
 class Restated(StrEnum):
-    """What an update writes into a column that the row comes without."""
+    """The value that an update writes into a column that the row lacks."""
 
     KEPT = "kept"
-    """The value that is there, so that the server's ON UPDATE doesn't set another."""
+    """The present value, so that the server's ON UPDATE doesn't set another."""
     DEFAULT = "default"
-    """The default, made of the row's new values."""
+    """The default, computed from the row's new values."""
 
 
 HeldKey = tuple[tuple[str, int], ...]
-"""A unique key: the names of its columns, each with the length of its prefix, 0 for all of it."""
+"""A unique key: its columns, each with the length of its prefix, 0 for the whole column."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetTable:
-    """The table rows are written to, and how its rows are told apart.
+    """The table to which rows are written, and the identity of its rows.
 
-    ``number`` is the target's number in the task. ``buckets`` is the number of parts of the key
-    space that are applied independently: 1 for a table where writes of different keys may
-    collide (a further unique key, a key compared by a collation). ``replace`` says whether an
-    existing row may be overwritten in place: only when the row key is the table's only unique
-    key; otherwise changed rows are deleted before any row is inserted. ``filled``: columns that the
-    rows come without and that the default of the target is not to fill, each with the SQL literal
-    that a new row gets there; a row that is there already keeps its value. ``held``: the further
-    unique keys that the shard keeps to as well: another row of the shard with the same values can't
-    be what the shard has. ``write_rules``: as in `Table`, when the rows were planned.
+    Attributes:
+        number: number of the target in the task.
+        buckets: parts of the key space that are applied independently. 1 if writes of different
+            keys may collide (a further unique key, a key compared by a collation).
+        replace: whether existing rows may be overwritten in place: only if the row key is the only
+            unique key. Otherwise changed rows are deleted before any row is inserted.
+        filled: columns that the rows lack and the target's default must not fill, each with the SQL
+            literal for a new row; an existing row keeps its value.
+        held: the further unique keys that the shard also enforces, so that another row of the shard
+            with the same values must be outdated.
+        write_rules: as in `Table`, when the rows were planned.
     """
 
     number: int
@@ -73,7 +78,7 @@ class TargetTable:
 
     @property
     def name(self) -> TableName:
-        """The target's name, as the meta tables have it."""
+        """The target's name, as in the meta tables."""
         return TableName(self.schema, self.table)
 
     @property
@@ -86,12 +91,12 @@ class TargetTable:
 
 
 def filled_columns(target: Table, written: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """Columns that a new row must be given a value for among those that are not ``written``.
+    """Return the columns, not ``written``, for which a new row needs a value, with SQL literals.
 
-    Each with the default of its type as an SQL literal, which is what a shard's own ADD COLUMN
-    gives its rows: a column that has no default, and may not be NULL. In strict mode a new row
-    without it is refused (MySQL's manual, "Data Type Default Values"; MariaDB KB, "NULL Values in
-    MariaDB"). Before that goes the fill, where the shards' own statements tell it.
+    A column without a default that may not be NULL gets the default of its type, as a shard's own
+    ADD COLUMN does: strict mode refuses a new row without it (MySQL's manual, "Data Type Default
+    Values"; MariaDB KB, "NULL Values in MariaDB"). The fill takes precedence, if the shards'
+    statements define it.
     """
     names = set(map(folded, written))
     left = (column for column in target.columns if folded(column.name) not in names)
@@ -108,14 +113,13 @@ def _needs_value(target: Table, column: Column) -> bool:
 
 
 def restated_columns(target: Table, written: Collection[str]) -> tuple[tuple[str, Restated], ...]:
-    """Columns among those that are not ``written`` that an update has to say something about.
+    """Return the columns, not ``written``, that an update must mention, with the value it writes.
 
-    Each with what an update writes. A shard may lack a column that others have brought. Its row on
-    the target is to have there what the shard's own statement will give it: the column's default,
-    as it is made of the row by then. Left alone, a server would set a column with ON UPDATE to the
-    time of our writing, and keep a default that was made of the row's former values ("Automatic
-    Initialization and Updating for TIMESTAMP and DATETIME", "Data Type Default Values" of MySQL's
-    manual).
+    A shard may lack a column of other shards. Its row on the target must have the value that the
+    shard's own statement will set: the column's default, computed from the row at that time.
+    Without a mention, a server sets a column with ON UPDATE to the time of the update, and keeps a
+    default computed from the row's former values ("Automatic Initialization and Updating for
+    TIMESTAMP and DATETIME", "Data Type Default Values" of MySQL's manual).
     """
     names = set(map(folded, written))
     left = [c for c in target.columns if folded(c.name) not in names and not c.generated]

@@ -1,4 +1,4 @@
-"""Transactions of executors on the target: made again until they hold."""
+"""Transactions of executors on the target, repeated until they succeed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.errors import error_code, is_contention, is_unavailable
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 2.0
-"""Seconds between attempts: doubled from the first to the longest, with a random part."""
+"""The seconds between attempts: doubled from the first to the longest, with a random part."""
 
 AWAY_SECONDS = 2.0
-"""How long a server that is away is tried again here, before the task is told of it."""
+"""How long an executor retries while the server is unavailable, before it reports this to the task.
+"""
 
 Result = TypeVar("Result")
 
 
 class OutOfPatienceError(Exception):
-    """A server was away, or other transactions stood in the way, for too long: see the cause.
+    """A server was unavailable, or other transactions held locks, for too long: see the cause.
 
     ``waited``: whole seconds since the first failure.
     """
@@ -40,12 +41,11 @@ class OutOfPatienceError(Exception):
 def transaction(
     address: DatabaseAddress, *harmless: type[Exception], patient: bool = False
 ) -> Iterator[Session]:
-    """A transaction on this thread's session, to be committed by the block.
+    """Open a transaction on this thread's session; the block commits it.
 
-    ``patient``: it may wait for what a source sends.
-
-    After ``harmless`` exceptions it is rolled back and the session stays; after all others the
-    session is dropped. Raises the driver's error.
+    ``patient``: the server waits for data that a source still sends. After ``harmless`` exceptions
+    the transaction is rolled back and the session stays; after others the session is closed. Raises
+    the driver's error.
     """
     try:
         session = session_for(address, patient=patient)
@@ -55,8 +55,8 @@ def transaction(
         session.run(b"ROLLBACK")
         raise
     except BaseException:
-        # Closing rolls back, whatever state the connection is in. After a refusal, too: a setting
-        # of the server that is mended counts for connections that are opened afterwards.
+        # Closing rolls back in any state of the connection. It is also right after a refusal: a
+        # corrected setting of the server applies to new connections only.
         forget_session(address)
         raise
 
@@ -68,14 +68,15 @@ def until_done(
     away: float = AWAY_SECONDS,
     passing: frozenset[int] = frozenset(),
 ) -> Result:
-    """What ``attempt`` gives, called again while the error is one that passes.
+    """Return the result of ``attempt``, which is repeated after temporary errors.
 
-    Its argument says whether to write exactly, which it is once a load was not. Errors pass when
-    the server is away, when others stood in the way, and those with a code of ``passing``; for at
-    most ``patience`` seconds, of a server that is away for ``away``. Raises OutOfPatienceError, or
-    what the attempt raises otherwise.
+    Its argument says whether to write exactly, and is True after an inexact load. Raises
+    OutOfPatienceError. Executors have few packages, so stamina is not used for the retries.
 
-    The waiting is not stamina's, which executors have not got: they need few packages.
+    Args:
+        patience: seconds after which temporary errors are raised.
+        away: seconds for an unavailable server.
+        passing: codes of further temporary errors, besides contention and an unavailable server.
     """
     exact = False
     failed_at: float | None = None

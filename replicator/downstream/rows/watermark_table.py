@@ -1,13 +1,13 @@
-"""Watermarks: up to where each bucket of a target has the rows of each source.
+"""Watermarks: the position up to which each bucket of a target has the rows of each source.
 
 A bucket's watermarks are written in the transaction that writes its rows, so after a crash each
-bucket knows exactly what it has.
+bucket knows exactly which rows it has.
 
-Each is saved with the GTIDs executed where it stands, by which its place is found again when
-another server takes over, and with an event of the binlog that its place is one of
+A watermark is saved with the GTIDs executed at its position, which locate it when another server
+takes over, and with an event of the binlog to which the position belongs
 (`replicator.watermark.Reached`).
 
-The driver makes the rows of a bucket before the first rows for it, with the token of its run
+The driver creates a bucket's watermarks before its first rows, with the token of the run
 (`replicator.downstream.fence`); executors only move them.
 """
 
@@ -38,24 +38,28 @@ WATERMARK_TABLE = MetaTable(
 
 
 BucketKey = tuple[str, TableName, int]
-"""Source, target and bucket: what has a watermark of its own."""
+"""Source, target and bucket of a watermark."""
 
 BucketMarks = Mapping[tuple[str, int], Watermark]
 """Watermarks of one target, by source and bucket."""
 
 _BY_KEY = b" FORCE INDEX (PRIMARY)"
-"""A small table is read from end to end otherwise, and waits for each row that is locked there: all
-writers of a task would wait for one another."""
+"""Without the hint, the server reads a small table from end to end.
+
+It would then wait for each locked row, and all writers of a task for one another.
+"""
 
 _REVISION = "revision"
-"""Stands for the lease among the names of sources, which are in hex."""
+"""The name of the lease among the names of sources, which are in hex."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What must be there: of one target, the watermarks that the last batch has left or later ones.
+    """The least state of one target that a batch must find.
 
-    ``revision``: the number of the last save (`replicator.downstream.meta.lease`), or a later one.
+    Attributes:
+        revision: the number of the last save (`replicator.downstream.meta.lease`).
+        left: watermarks that the last batch has written.
     """
 
     revision: int
@@ -70,7 +74,7 @@ class LockedWatermarks(NamedTuple):
 
 
 def by_bucket(rows: Iterable[tuple[Any, ...]]) -> dict[BucketKey, Watermark]:
-    """Of rows that hold source, target (two columns), bucket, watermark (three columns)."""
+    """Group rows of source, target (two columns), bucket and watermark (three columns)."""
     return {
         (source, TableName(schema, table), bucket): Watermark(*watermark)
         for source, schema, table, bucket, *watermark in rows
@@ -80,11 +84,10 @@ def by_bucket(rows: Iterable[tuple[Any, ...]]) -> dict[BucketKey, Watermark]:
 def lock_watermarks(
     session: Session, table: str, fence: Fence, target: TableName, expected: Expected
 ) -> LockedWatermarks:
-    """The ``expected`` watermarks of a target as they are, locked until the transaction ends.
+    """Lock the ``expected`` watermarks of a target until the transaction ends, and return them.
 
-    The lock keeps out a writer of the same task that is still running elsewhere. Raises
-    FencedError where another run has the task, or the target has less than it had; and the
-    server's error.
+    The lock excludes a writer of the same task that still runs elsewhere. Raises the server's
+    error, and FencedError if another run has the task, or the target has less than expected.
     """
     sources = sorted({source for source, _ in expected.left})
     buckets = sorted({bucket for _, bucket in expected.left})
@@ -94,7 +97,7 @@ def lock_watermarks(
         if key not in own or own[key] < left or found[key][1] != fence.token:
             source, bucket = key
             is_there = shown(own[key]) if key in own else "none"
-            # Before the low watermarks are read: what the lock has waited for counts.
+            # This precedes reading the low watermarks, which the lock may have waited for.
             raise FencedError(
                 Mismatch(
                     f"the watermark of source {source}", shown(left), is_there, str(target), bucket
@@ -108,8 +111,9 @@ def lock_watermarks(
 def lock_all_buckets(
     session: BlockingSession, table: str, target: TableName, sources: Iterable[str]
 ) -> None:
-    """Keep all writers of a target's rows out until the transaction ends, once those who write have
-    ended theirs. ``table`` is the quoted name. Raises the server's error.
+    """Lock out all writers of a target's rows until the transaction ends; wait for active writers.
+
+    ``table`` is the quoted name. Raises the server's error.
     """
     names = b",".join(_text(source) for source in sources)
     session.rows(
@@ -134,7 +138,7 @@ def _low_watermarks(
 
 
 def shown(watermark: Watermark) -> str:
-    """A watermark for people."""
+    """Return a watermark as text for messages."""
     return f"version {watermark.version}, {watermark.transaction}:{watermark.ordinal}"
 
 
@@ -147,7 +151,7 @@ def save_watermarks(
 ) -> None:
     """Move watermarks of a target. The caller holds their lock and never moves one back.
 
-    ``marks``: by source, what their places are known by.
+    ``marks``: by source, the GTIDs and the event that identify the positions.
     """
     name = _text(target.schema) + b"," + _text(target.table)
     values = b",".join(
@@ -155,7 +159,7 @@ def save_watermarks(
         % (_text(source), name, bucket, *watermark, _known_by(marks.get(source, Mark())))
         for (source, bucket), watermark in sorted(watermarks.items())
     )
-    # They are there: this is one statement for all of them.
+    # The rows exist already: this is one statement that updates all of them.
     sql = b"INSERT INTO %s (source,target_schema,target_table,bucket,version,transaction_key,"
     sql += b"ordinal,gtid,anchor) VALUES %s ON DUPLICATE KEY UPDATE version=VALUES(version),"
     sql += b"transaction_key=VALUES(transaction_key),ordinal=VALUES(ordinal),"
@@ -174,7 +178,10 @@ def _read(
     *,
     hint: bytes = b"",
 ) -> dict[tuple[str, int], tuple[Watermark, int]]:
-    """Watermarks with ``token``, an expression; ``hint`` follows the table, ``more`` the query."""
+    """Read watermarks and ``token``, an expression.
+
+    ``hint`` follows the table, ``more`` the query.
+    """
     sql = b"SELECT HEX(source),bucket,version,transaction_key,ordinal,%s FROM %s%s"
     sql += b" WHERE source IN (%s) AND target_schema=%s AND target_table=%s AND bucket IN (%s)%s"
     names = b",".join(_text(source) for source in sources)

@@ -1,8 +1,8 @@
 """The blocking connection through which executors write rows.
 
-Sessions speak the charset ``binary``, so that the bytes of a value reach the column as they are,
-run in UTC without foreign key checks, and in strict mode: a value that does not fit is an error.
-Connections are kept per thread, since an executor handles batch after batch.
+Sessions use the charset ``binary``, so that the bytes of a value reach the column unchanged, UTC,
+no foreign key checks, and strict mode: a value that does not fit is an error. Each thread keeps its
+connections, because an executor handles many batches.
 """
 
 from __future__ import annotations
@@ -38,26 +38,30 @@ Buffer = bytes | memoryview
 STRICT_MODE = "STRICT_TRANS_TABLES,ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO"
 LENIENT_MODE = "ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO"
 LOAD_PACKET = 1 << 20
-"""Bytes of a file that go to the server in one packet, if it takes packets of twice the size."""
+"""The bytes of a file sent in one packet, if the server accepts packets of twice the size."""
 
 ANSWER_TIMEOUT = 600
 """Seconds to wait for the answer to one statement before the connection counts as lost."""
 
 ABANDONED_SECONDS = 20
-"""After how long a server ends a session that is silent: one whose client has gone without a word
-would keep its rows locked for the eight hours of its default. Another host can take the task over
-when the lease has run out; by then these locks are to be gone."""
+"""How long a session may be silent before the server ends it.
+
+By default, the session of a vanished client would keep its rows locked for eight hours. Another
+host can take the task over when the lease has expired; these locks must be gone by then.
+"""
 
 PATIENT_SECONDS = 600
-"""The same, of a session that may be silent for as long as a source takes to answer."""
+"""The same for a session that waits for a source's answer."""
 
 LOAD_PAUSE_SECONDS = 120
-"""How long a server waits for more of a load that comes as fast as a source can be read."""
+"""How long a server waits for more of a load that is as fast as the source is read."""
 
 LOCK_SECONDS = 10
-"""How long a server lets a statement wait for rows, or for a table, that another session has
-locked. By default that is a minute for rows, and a day or a year for a table (the servers' manuals,
-"innodb_lock_wait_timeout", "lock_wait_timeout")."""
+"""How long a statement waits for rows or a table locked by another session.
+
+The default is a minute for rows, and a day or a year for a table (the servers' manuals,
+"innodb_lock_wait_timeout", "lock_wait_timeout").
+"""
 
 _DEFAULTS = {
     "unique_checks": "1",
@@ -68,15 +72,17 @@ _REQUIRED = {
     "time_zone": f"'{UTC}'",
     "sql_mode": f"'{STRICT_MODE}'",
     "sql_select_limit": NO_SELECT_LIMIT,
-    # What foreign keys did in a shard is in its rows, or the task repeats it.
+    # A shard's rows already have the effects of its foreign keys, or the task repeats them.
     "foreign_key_checks": "0",
-    # Only a note tells of a number that is rounded, or of spaces that are cut off.
+    # A rounded number, or truncated spaces, only cause a note.
     "sql_notes": "1",
 }
 
 MARIADB_SETTINGS = "/*M!100201 ,SESSION check_constraint_checks=0 */"
-"""A shard may hold rows that its CHECKs refuse: a session can turn them off, there as here (MariaDB
-KB, "CONSTRAINT"). MySQL and TiDB have no such switch."""
+"""A shard may hold rows that its CHECKs refuse; a session can disable them in the shard and here.
+
+MariaDB KB, "CONSTRAINT". MySQL and TiDB have no such switch.
+"""
 
 
 _SAVEPOINT = b"before_statement"
@@ -87,22 +93,22 @@ _NO_SAVEPOINTS = frozenset({ER.PARSE_ERROR, ER.NOT_SUPPORTED_YET})
 class Session(BlockingSession):
     """One connection, set up for writing rows. Not for use by several threads at once.
 
-    An error of a statement can mean that the server has undone the whole transaction, although the
-    session still looks as if it were in one: Galera does so with ``wsrep_max_ws_rows``, InnoDB with
-    ``innodb_rollback_on_timeout``. What follows would be committed without what came before. So
-    after an error the session refuses every statement until BEGIN, ROLLBACK, or
-    `back_to_savepoint`, which proves that the transaction exists.
+    After a statement's error, the server may have undone the whole transaction without saying so:
+    Galera does so with ``wsrep_max_ws_rows``, InnoDB with ``innodb_rollback_on_timeout``. Later
+    statements would be committed without the earlier ones. So after an error the session refuses
+    every statement until BEGIN, ROLLBACK, or `back_to_savepoint`, which proves that the transaction
+    exists.
     """
 
     def __init__(self, address: DatabaseAddress, *, patient: bool = True) -> None:
-        """Connect. Raises the driver's error when the server can't be reached or refuses.
+        """Connect. Raises the driver's error if the server can't be reached or refuses.
 
-        ``patient``: the server waits for what a source has still to send; otherwise for what is in
-        memory here.
+        ``patient``: the server waits for data that a source has still to send; otherwise the data
+        is in memory.
         """
         self.max_packet = 1 << 20
         self.takes_typed_rows = False
-        """Whether a prepared statement may come with many rows at once."""
+        """Whether one execution of a prepared statement may have many rows."""
         self.used_at = time.monotonic()
         self._open = False
         self._failed: MySQLError | None = None
@@ -113,7 +119,7 @@ class Session(BlockingSession):
             **_DEFAULTS,
             "net_read_timeout": str(pause),
             **{name: setting_sql(value) for name, value in address.session},
-            # Whatever else the task file sets, these decide how values are read and must hold.
+            # These settings decide how values are read, so the task file can't change them.
             **_REQUIRED,
             "wait_timeout": str(silence),
         }
@@ -125,7 +131,7 @@ class Session(BlockingSession):
         )
 
     def fits(self, *, patient: bool) -> bool:
-        """Whether the server is as ``patient`` with it, and has not ended it nearly for silence."""
+        """Return whether the session is as ``patient``, and not nearly ended by the server."""
         silence = PATIENT_SECONDS if patient else ABANDONED_SECONDS
         return patient is self._patient and time.monotonic() - self.used_at <= silence / 2
 
@@ -136,20 +142,20 @@ class Session(BlockingSession):
         with understood("max_allowed_packet"):
             ((packet, binlog_format, warnings, log_bin),) = found
             self.max_packet, kept, logs = int(packet), int(warnings), int(log_bin)
-        # As a statement in its binlog a bulk would be each of its rows.
+        # A binlog of statements would have one statement for each row of a bulk execution.
         logs_rows = not logs or binlog_format in (b"ROW", "ROW")
         self.takes_typed_rows = self._connection.takes_bulk and logs_rows
         if more := keep_warnings(kept, WARNINGS_KEPT):
             self.run(more.encode())
-        # Without gap locks buckets do not get in each other's way; a server that logs
-        # statements refuses to write rows so.
+        # Without gap locks, buckets do not block each other; a server that logs statements refuses
+        # to write rows at this level.
         if binlog_format not in (b"STATEMENT", "STATEMENT"):
             self.run(b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
     def run(self, sql: bytes) -> Answer:
-        """Run a statement. Raises the driver's error, also for one that is too long to be sent."""
+        """Run a statement. Raises the driver's error, also if the statement is too long to send."""
         if len(sql) >= self.max_packet:
-            # Servers just close the connection then, which looks as if they were away.
+            # Servers just close the connection then, as if they were unavailable.
             raise pymysql.err.DataError(
                 ER.NET_PACKET_TOO_LARGE,
                 f"a statement of {len(sql)} bytes is longer than the target's max_allowed_packet"
@@ -164,7 +170,7 @@ class Session(BlockingSession):
         return answer
 
     def rows(self, sql: bytes) -> Sequence[tuple[Any, ...]]:
-        """The rows of a query that has few. Raises the driver's error."""
+        """Return the rows of a query with few rows. Raises the driver's error."""
         with self._noting():
             return super().rows(sql)
 
@@ -183,10 +189,10 @@ class Session(BlockingSession):
         return True
 
     def back_to_savepoint(self) -> None:
-        """Undo what a failed statement has left, and prove that the transaction still exists.
+        """Undo the effects of a failed statement, and prove that the transaction still exists.
 
-        Raises the statement's error if the server has undone the transaction, and with it the
-        savepoint; or the driver's error if the server is away.
+        Raises the statement's error if the server has undone the transaction with its savepoint, or
+        the driver's error if the server is unavailable.
         """
         failed = self._failed
         try:
@@ -214,18 +220,18 @@ class Session(BlockingSession):
             raise
 
     def end(self, thread: Thread) -> None:
-        """End a thread that served a session of ours, so that it locks nothing any more.
+        """End a server thread of one of this process's sessions, so that it holds no locks.
 
-        Where this can't be done the server ends it, when it has been silent for long enough.
+        If this fails, the server ends the thread after its silence.
         """
         with contextlib.suppress(pymysql.err.MySQLError):
             if thread.is_there(self.thread, self.rows(thread.state_sql.encode())):
                 self.run(thread.kill_sql.encode())
 
     def load(self, sql: bytes, blocks: Iterable[Buffer]) -> Answer:
-        """Run a LOAD DATA LOCAL statement whose file is these blocks, whatever name it gives.
+        """Run a LOAD DATA LOCAL statement with these blocks as its file.
 
-        Raises the driver's error, or what ``blocks`` raises: the session must then be closed.
+        Raises the driver's error, or errors of ``blocks``: the session must then be closed.
         """
         # PyMySQL would read a file, in pieces of 16 KiB; the server only asks for packets
         # (MySQL internals manual, "LOCAL INFILE Request").
@@ -252,32 +258,34 @@ class Session(BlockingSession):
 
     @property
     def packet_room(self) -> int:
-        """The most bytes that one command may have."""
+        """The limit of bytes in one command."""
         return min(self.max_packet, LARGEST_PACKET) - 1
 
     def prepare(self, sql: bytes) -> int:
-        """Prepare a statement; its number. Raises the driver's error."""
+        """Prepare a statement; return its number. Raises the driver's error."""
         with self._noting():
             return prepared.prepare(self._connection, sql)
 
     def forget(self, number: int) -> None:
-        """Let go of a prepared statement. Raises the driver's error."""
+        """Close a prepared statement. Raises the driver's error."""
         prepared.forget(self._connection, number)
 
     def send_rows(self, head: bytes, rows: memoryview) -> None:
-        """Execute a prepared statement with rows
-        (`replicator.mysql.connection.prepared_statements.bulk_head`); `answer` must be called
-        next. Raises the driver's error."""
+        """Execute a prepared statement with rows; `answer` must be called next.
+
+        ``head``: as from `replicator.mysql.connection.prepared_statements.bulk_head`. Raises the
+        driver's error.
+        """
         with self._noting():
             prepared.send_rows(self._connection, head, rows)
 
     def answer(self) -> Answer:
-        """The answer to `send_rows`. Raises the driver's error."""
+        """Return the answer to `send_rows`. Raises the driver's error."""
         with self._noting():
             return prepared.answer(self._connection)
 
     def warnings(self) -> list[tuple[int, str]]:
-        """Code and text of the warnings of the last statement."""
+        """Return code and text of the last statement's warnings."""
         rows = self.rows(b"SHOW WARNINGS")
         with understood("SHOW WARNINGS"):
             return [(int(code), _text(text)) for _, code, text in rows]
@@ -292,15 +300,15 @@ class _OwnSessions(threading.local):
 
 _own = _OwnSessions()
 _closed: dict[DatabaseAddress, list[Thread]] = {}
-"""The threads that served sessions which this process has closed since it last opened one."""
+"""The server threads of sessions that this process has closed since it last opened one."""
 _closing = threading.Lock()
 
 
 def session_for(address: DatabaseAddress, *, patient: bool = False) -> Session:
-    """This thread's session with a server, opened when there is none that is ``patient``, or not.
+    """Return this thread's session with a server; open one if there is none that is as ``patient``.
 
-    It is not tried out first: a caller must be able to bear the loss of the connection at any
-    moment anyway. Raises the driver's error.
+    The session is not tested first: callers must handle the loss of the connection at any moment.
+    Raises the driver's error.
     """
     session = _own.open.get(address)
     if session is not None and not session.fits(patient=patient):
@@ -311,7 +319,7 @@ def session_for(address: DatabaseAddress, *, patient: bool = False) -> Session:
         with _closing:
             before = _closed.pop(address, [])
         for thread in before:
-            # The server may not have heard that it is closed.
+            # The server may not have noticed that the connection was closed.
             session.end(thread)
         _own.open[address] = session
     session.used_at = time.monotonic()
@@ -319,7 +327,7 @@ def session_for(address: DatabaseAddress, *, patient: bool = False) -> Session:
 
 
 def forget_session(address: DatabaseAddress) -> None:
-    """Close this thread's session with a server, whatever state it is in."""
+    """Close this thread's session with a server, in any state."""
     session = _own.open.pop(address, None)
     if session is not None:
         session.close()
@@ -329,7 +337,7 @@ def forget_session(address: DatabaseAddress) -> None:
 
 
 def setting_sql(value: str) -> str:
-    """The value of a setting of the task file as SQL."""
+    """Return a setting of the task file as SQL."""
     if value.lstrip("-").isdigit():
         return value
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

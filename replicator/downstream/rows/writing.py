@@ -1,4 +1,4 @@
-"""Writing the net changes of one bucket inside a transaction that the caller holds."""
+"""Writing the net changes of one bucket inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -29,23 +29,30 @@ from replicator.rows.decoder.lines import bytes_of
 
 FEW_ROWS = 50
 FEW_BYTES = 256 * 1024
-"""Up to this much a statement is at least as fast as a load, and exact in one go; and a load
-has no limit on the size of a row."""
+"""The limit up to which a statement is at least as fast as a load, and exact at once.
+
+A load has no limit on the size of a row.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class NetChanges:
     """The net changes to rows that have the same columns.
 
-    ``deletes`` are key lines (the fields of ``key_columns``), ``removals`` whole row lines with
-    the number of copies to delete, ``overwrites`` row lines that replace what is there, ``upserts``
-    row lines that may be there or not, in this state or in another, ``arrivals`` the key
-    lines of those that a shard has got: what is there may be another shard's. ``shared``: the key
-    lines of those that several shards have got in the batch. ``inserts`` are row
-    lines that must not be there, ``members`` the shard of each of these. ``restated``: as in
-    `replicator.pipeline.plans.plan.TablePlan`; ``filled`` and ``held``: as in `TargetTable`;
-    ``removed``: as in `StaleRows`. ``renewed``: how many rows are both in ``deletes`` and in
-    ``inserts``, since they are changed in this way.
+    Attributes:
+        restated: as in `replicator.pipeline.plans.plan.TablePlan`.
+        filled: as in `TargetTable`.
+        held: as in `TargetTable`.
+        removed: as in `StaleRows`.
+        deletes: key lines (the fields of ``key_columns``).
+        removals: whole row lines, with the number of copies to delete.
+        overwrites: row lines that replace existing rows.
+        upserts: row lines that may exist or not, with these or other values.
+        arrivals: key lines of rows that are new in a shard; an existing row may be another shard's.
+        shared: key lines of rows that are new in several shards within the batch.
+        inserts: row lines that must not exist.
+        members: the shard of each line of ``inserts``.
+        renewed: number of changed rows that are both in ``deletes`` and in ``inserts``.
     """
 
     columns: tuple[TargetColumn, ...]
@@ -68,7 +75,7 @@ class NetChanges:
 
 @dataclass(slots=True)
 class WriteCounts:
-    """What was written; ``missing`` counts rows to change or delete that were not there."""
+    """The numbers of written rows; ``missing`` counts absent rows to change or delete."""
 
     inserted: int = 0
     overwritten: int = 0
@@ -79,8 +86,10 @@ class WriteCounts:
 class DuplicateRowError(Exception):
     """A row of a shard has a key that the target already holds from elsewhere.
 
-    ``text`` is the server's message (entry and constraint), ``member`` the new row's shard; None
-    if it is to be searched for. ``columns`` are those of ``line``.
+    Attributes:
+        text: the server's message (entry and constraint).
+        member: the new row's shard; None if it must be searched for.
+        columns: the columns of ``line``.
     """
 
     def __init__(
@@ -101,13 +110,19 @@ def write_changes(
     load_data: bool,
     exact: bool,
 ) -> WriteCounts:
-    """Deletes first, then overwrites, then inserts, so that unique values may move between rows.
+    """Delete first, then overwrite, then insert, so that unique values may move between rows.
 
-    With ``load_data`` many rows are loaded, else statements write them. Unless ``exact``, raises
-    InexactLoadError (roll back, and try again with ``exact`` and without ``load_data``) where
-    what the server answers does not show that all is as it should be. Raises DuplicateRowError,
-    RowRefusedError, TargetChangedError or the driver's error; after each the transaction must be
-    rolled back. Before a commit, `confirm_plan` shows that the target stores the rows as planned.
+    With ``load_data`` many rows are loaded, otherwise written by statements. After each of these
+    errors, the transaction must be rolled back. Before a commit, `confirm_plan` shows whether the
+    target stores the rows as planned.
+
+    Raises:
+        InexactLoadError: unless ``exact``, if the server's answer does not prove that all rows are
+            right; retry with ``exact`` and without ``load_data``.
+        DuplicateRowError: the target already holds a row's key.
+        RowRefusedError: the target refuses a row.
+        TargetChangedError: the target has changed.
+        MySQLError: the driver's error.
     """
     counts = WriteCounts()
     for group in changes:
@@ -127,7 +142,7 @@ def write_changes(
     renewed = sum(group.renewed for group in changes)
     counts.overwritten += renewed
     counts.inserted -= renewed
-    # A row that was missing was not deleted.
+    # A missing row was not deleted.
     counts.deleted = max(0, counts.deleted - renewed)
     return counts
 
@@ -153,7 +168,6 @@ def _overwrite(
     load_data: bool,
     exact: bool,
 ) -> None:
-    """Change rows that the target has."""
     lines = group.overwrites
     counts.overwritten += len(lines)
     if not group.covers:
@@ -171,8 +185,10 @@ def _overwrite(
 def _upsert(
     session: Session, target: TargetTable, group: NetChanges, load_data: bool, exact: bool
 ) -> None:
-    """Write rows that may be there, and whose values of other unique keys may be those of rows that
-    what follows in the binlog writes again."""
+    """Write rows that may exist.
+
+    Rows that the binlog writes again later may have their values of other unique keys.
+    """
     if not group.covers and target.replace:
         _update_written(session, target, group, group.upserts, exact)
         return
@@ -189,7 +205,7 @@ def _put(
     load_data: bool,
     exact: bool,
 ) -> None:
-    """Insert rows whose keys are free. REPLACE would delete every row that is in the way."""
+    """Insert rows with free keys; REPLACE would delete every row with one of their values."""
     if load_data and _many(lines):
         load_rows(session, target, group.columns, lines, replace=False)
         return
@@ -201,10 +217,10 @@ def _put(
 def _update_written(
     session: Session, target: TargetTable, group: NetChanges, lines: Sequence[bytes], exact: bool
 ) -> int:
-    """Update rows, and insert those that are not there; how many were not.
+    """Update the existing rows, insert the others, and return how many were inserted.
 
-    Only the columns that the shard has are changed. An update is only tried of a row that is there:
-    instead of one that is not, the server would change another that is in its way.
+    Only the columns of the shard are changed. Only existing rows are updated: for a missing row,
+    the server would change another row with one of its unique values.
     """
     columns, keys = group.key_columns, _keys_of(group, lines)
     new: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Rows that stayed different from those of their shards, in a meta table."""
+"""Rows of targets that stayed different from their shards' rows, in a meta table."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ VALIDATION_ERROR_TABLE = MetaTable(
 )
 
 MOST_LISTED = 1000
-"""Errors that are listed at most."""
+"""The number of errors listed at most."""
 
 MOST_CORRECTIONS = 3
-"""Corrections of a row after which the task leaves it as it is: something changes it each time."""
+"""The corrections of a row after which the task stops: something changes the row each time."""
 
 KEPT_SECONDS = 30 * 86_400
 """Seconds for which the error of a corrected row is kept."""
@@ -35,7 +35,7 @@ _WRONG = f"state = 'new' AND corrections < {MOST_CORRECTIONS}"
 
 
 class ErrorState(StrEnum):
-    """What the operator has said of an error, or that its row was corrected."""
+    """The operator's word on an error, or that its row was corrected."""
 
     NEW = "new"
     CORRECTED = "corrected"
@@ -47,10 +47,13 @@ class ErrorState(StrEnum):
 class DifferingRow:
     """A row that stayed different.
 
-    ``kind``: ``missing`` on the target, ``extra`` there, or ``different``; ``shard``: the one that
-    has the row, empty where none does; ``detail``: the columns that differ. ``found_at``: seconds
-    since 1970. ``id`` is 0 before it is saved. ``corrections``: how often the task has tried to
-    correct it.
+    Attributes:
+        kind: ``missing`` or ``extra`` on the target, or ``different``.
+        shard: the shard that has the row; empty if none has.
+        detail: the columns that differ.
+        found_at: seconds since 1970.
+        id: 0 before the error is saved.
+        corrections: how often the task has tried to correct the row.
     """
 
     target: TableName
@@ -65,19 +68,19 @@ class DifferingRow:
 
     @property
     def digest(self) -> str:
-        """What tells the rows of a target apart, in hex."""
+        """Identifies the row in its target, in hex."""
         return hashlib.sha256(self.key).hexdigest()
 
 
 class ValidationErrorStore:
-    """Reads and writes them; bytes go to the server in hex, since the driver can't pass any."""
+    """Reads and writes errors. Bytes are sent in hex, because the driver can't pass bytes."""
 
     def __init__(self, meta: MetaStore) -> None:
         self._meta = meta
         self._table = meta.table(VALIDATION_ERROR_TABLE)
 
     async def save(self, errors: Iterable[DifferingRow]) -> None:
-        """Save errors; a row that has one gets the newer one, as a new error."""
+        """Save errors; a new error replaces an earlier one of the same row."""
         place = "target_schema = %s AND target_table = %s AND digest = UNHEX(%s)"
         async with self._meta.saving() as transaction:
             for error in errors:
@@ -104,14 +107,14 @@ class ValidationErrorStore:
                 )
 
     async def counts(self) -> dict[ErrorState, int]:
-        """How many errors there are in each state."""
+        """Return the number of errors in each state."""
         rows = await self._meta.connection.fetch(
             f"SELECT state, COUNT(*) FROM {self._table} GROUP BY state"
         )
         return {ErrorState(str(state)): int(count) for state, count in rows}
 
     async def load(self) -> list[DifferingRow]:
-        """The errors, the oldest first, `MOST_LISTED` at most."""
+        """Return the errors, the oldest first, at most `MOST_LISTED`."""
         return await self._select("TRUE", (), MOST_LISTED)
 
     async def wrong_targets(self) -> list[TableName]:
@@ -123,7 +126,7 @@ class ValidationErrorStore:
         return [TableName(schema, table) for schema, table in rows]
 
     async def wrong_rows(self, target: TableName, after: int, most: int) -> list[DifferingRow]:
-        """Return rows of a target that the task must still correct; ``after``: of later errors."""
+        """Return up to `most` rows that the task must still correct, with ids above ``after``."""
         where = f"{_WRONG} AND target_schema = %s AND target_table = %s AND id > %s"
         return await self._select(where, (*target, after), most)
 
@@ -170,9 +173,9 @@ class ValidationErrorStore:
         ]
 
     async def mark(self, ids: Collection[int], state: ErrorState) -> None:
-        """Note what the operator says of errors; without ids, of all that are new.
+        """Save the operator's word on errors; without ids, on all new ones.
 
-        The task may correct a row again that differs after this.
+        The task may again correct a row that differs after this.
         """
         where, values = _chosen(ids, "state = 'new'")
         await self._meta.write(
@@ -181,7 +184,7 @@ class ValidationErrorStore:
         )
 
     async def clear(self, ids: Collection[int]) -> None:
-        """Forget errors; without ids, all that are not new."""
+        """Remove errors; without ids, all except new ones."""
         where, values = _chosen(ids, "state <> 'new'")
         await self._meta.write(f"DELETE FROM {self._table} WHERE {where}", values)
 

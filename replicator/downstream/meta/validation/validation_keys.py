@@ -1,6 +1,7 @@
-"""Keys that the validation still has to compare, in a meta table: saved with each checkpoint, so
-that a process that is killed takes none of them with it. What was applied since the checkpoint is
-read again, and its keys are told again.
+"""The keys that the validation must still compare, in a meta table.
+
+They are saved with each checkpoint, so that a killed process loses none. Keys applied since the
+checkpoint are read and queued again.
 """
 
 from __future__ import annotations
@@ -23,18 +24,21 @@ VALIDATION_KEY_TABLE = MetaTable(
 )
 
 _PART_BYTES = 1 << 19
-"""Of key lines in one row, and of all in one statement, about: TiDB takes 6 MiB in a row."""
+"""The approximate size of key lines in a row and in a statement; TiDB's limit is 6 MiB a row."""
 
 _PART_ROWS = 500
-"""Rows of one statement."""
+"""The rows of one statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedKeys:
-    """Keys of a target: the names of their columns, and their lines, each with its newline.
+    """Keys of a target.
 
-    ``shard``: the one that they were applied from; None for rows that differed when they were
-    compared, of any shard.
+    Attributes:
+        shard: the shard of the rows; None for rows of any shard that differed when they were
+            compared.
+        columns: names of the key's columns.
+        lines: the key lines, each with its newline.
     """
 
     target: TableName
@@ -44,7 +48,7 @@ class SavedKeys:
 
 
 class ValidationKeyStore:
-    """Reads and replaces them; bytes go to the server in hex, since the driver can't pass any."""
+    """Reads and replaces the keys. Bytes are sent in hex, because the driver can't pass bytes."""
 
     def __init__(self, meta: MetaStore) -> None:
         self._meta = meta
@@ -52,7 +56,7 @@ class ValidationKeyStore:
         self._empty = False
 
     async def load(self) -> list[SavedKeys]:
-        """What was saved last."""
+        """Return the saved keys."""
         rows = await self._meta.connection.fetch(
             "SELECT target_schema, target_table, source, schema_name, table_name, key_columns,"
             f" key_lines FROM {self._table} ORDER BY number"
@@ -68,7 +72,7 @@ class ValidationKeyStore:
         ]
 
     async def replace(self, transaction: Transaction, keys: Iterable[SavedKeys]) -> None:
-        """Save these, and nothing else, with what the transaction does besides."""
+        """Replace the saved keys, in a transaction that may save more."""
         parts = list(_statements(keys))
         if not parts and self._empty:
             return
@@ -93,7 +97,7 @@ def _values(keys: SavedKeys) -> tuple[str, ...]:
 
 
 def _statements(keys: Iterable[SavedKeys]) -> Iterator[tuple[int, list[SavedKeys]]]:
-    """The rows of each statement, with the number of the first."""
+    """Return the rows of each statement, with the number of the first."""
     part: list[SavedKeys] = []
     size = first = 0
     for row in _rows(keys):
@@ -107,12 +111,12 @@ def _statements(keys: Iterable[SavedKeys]) -> Iterator[tuple[int, list[SavedKeys
 
 
 def _rows(keys: Iterable[SavedKeys]) -> Iterator[SavedKeys]:
-    """These, cut behind lines where they are long."""
+    """Cut keys that are too long for a row, after a line."""
     for found in keys:
         begin = 0
         while begin < len(found.lines):
             end = found.lines.rfind(b"\n", begin, begin + _PART_BYTES) + 1
-            # One line may be longer.
+            # A single line may be longer.
             end = end or found.lines.index(b"\n", begin) + 1
             yield SavedKeys(found.target, found.shard, found.columns, found.lines[begin:end])
             begin = end

@@ -1,4 +1,4 @@
-"""When all rows of a target were last compared with those of its shards, in a meta table."""
+"""The last comparison of all rows of a target with its shards' rows, in a meta table."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ VERIFICATION_TABLE = MetaTable(
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The last comparison of all rows of a target, and the one that is being made.
+    """The last comparison of all rows of a target, and the current one.
 
     Attributes:
-        verified_at: when the last one ended, in seconds since 1970; 0 if none has ended.
+        verified_at: end of the last one, in seconds since 1970; 0 if none has ended.
         rows: rows of the target that it compared.
-        differing: rows that differed, and were left as they were.
-        progress: the saved part of the one that is being made; empty if it has not begun.
+        differing: rows that differed, and were not corrected.
+        progress: saved progress of the current one; empty if it has not begun.
     """
 
     verified_at: int = 0
@@ -44,7 +44,7 @@ class VerificationStore:
         self._table = meta.table(VERIFICATION_TABLE)
 
     async def load(self) -> dict[TableName, Verification]:
-        """Return them by target."""
+        """Return the verifications by target."""
         rows = await self._meta.connection.fetch(
             "SELECT target_schema, target_table, verified_at, compared, differing, progress"
             f" FROM {self._table}"
@@ -55,7 +55,7 @@ class VerificationStore:
         }
 
     async def save_progress(self, target: TableName, progress: str) -> None:
-        """Save how far a verification is."""
+        """Save the progress of a verification."""
         await self._meta.write(
             f"INSERT INTO {self._table} (target_schema, target_table, verified_at, compared,"
             " differing, progress) VALUES (%s, %s, 0, 0, 0, %s)"
@@ -66,7 +66,7 @@ class VerificationStore:
     async def finish(
         self, target: TableName, rows: int, differing: int, *, queues: bool = False
     ) -> Verification:
-        """Save the end of a verification, now.
+        """Save that a verification ends now.
 
         ``queues``: whether the target is queued for reconciliation.
         """
@@ -83,7 +83,7 @@ class VerificationStore:
         return ended
 
     async def forget(self, targets: Collection[TableName]) -> None:
-        """Remove targets that the task does not write any more."""
+        """Remove targets that the task no longer writes."""
         async with self._meta.saving() as transaction:
             for target in targets:
                 await transaction.fetch(
