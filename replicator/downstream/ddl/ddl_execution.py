@@ -8,8 +8,7 @@ renames a table of ours, the marker, whose name shows whether it ran.
 
 Servers, mostly TiDB, refuse some statements as one, whatever the rows, but accept their single
 changes (`replicator.ddl.rewrite.single_changes`). Then these are executed, each with the
-fingerprint before it in the record. If one of them is refused because of the rows, the record keeps
-the number of the executed ones.
+fingerprint before it in the record, which keeps their number if the rows make the next impossible.
 """
 
 from __future__ import annotations

@@ -40,16 +40,13 @@ from replicator.watermark import Place
 class Group(Generic[Name, Event]):
     """Decides row events, records DDL, and reports when its members are ready for the next item.
 
-    Events come in binlog order, each with its position.
-
     Args:
         state: the saved state at the position `start`.
         known: the target's version.
-        history: the items of the target up to version `known`, and one more if a cutover for it is
-            saved.
+        history: its items up to `known`, and the next one if a cutover for it is saved.
         cutovers: the cutovers after `state`, in order.
-        applied: the highest position in any bucket's watermark of version `known`; earlier readings
-            got at least this far.
+        applied: the highest position in any watermark of version `known`, which earlier readings
+            passed.
     """
 
     def __init__(
@@ -148,14 +145,12 @@ class Group(Generic[Name, Event]):
         itself makes the item that drops the columns: then it is `late`.
 
         Args:
-            item: the statement.
             least: the lowest possible number of the item. The member shows the earlier items
                 already.
             fits: the versions whose structure the member has now, if known.
             drops: of a doubtful statement, the items that drop the columns that it adds.
 
-        Raises HistoryError for an item up to `known` that differs from the target's history.
-        `replicator.sharding.pessimistic.lock.TargetLock` compares later items.
+        Raises HistoryError if an item up to `known` differs; `TargetLock` compares later ones.
         """
         self._approach(item.at)
         self._shown.pop(item.member, None)
@@ -208,7 +203,7 @@ class Group(Generic[Name, Event]):
     def late(self, item: Item[Name, Event]) -> str:
         """Return the `late_key` of a doubtful item if it is certainly not a new item, else "".
 
-        Its member has dropped the added columns again, as the target had done before, or is gone.
+        Its member has dropped the added columns again, as the target had before, or is gone.
         """
         own, _ = self._doubted.get(item.at, ("", frozenset[int]()))
         return own if item.at in self._late or item.member not in self.members else ""
@@ -218,10 +213,7 @@ class Group(Generic[Name, Event]):
         return self._awaited(self.members[item.member], item)
 
     def show(self, member: Name, text: str, items: int, *, shows: bool) -> None:
-        """Note whether a member shows the result of the item after `known`.
-
-        `items`: how many items other members have had for it so far.
-        """
+        """Note whether a member shows the item after `known`, by so many items of the others."""
         self._shown[member] = self.known + 1, text, items, shows
 
     def unlooked(self, text: str, items: int) -> list[Name]:
@@ -247,10 +239,7 @@ class Group(Generic[Name, Event]):
         self._reach(at)
 
     def _granted(self, state: MemberState, version: int) -> MemberState:
-        """Return the state of a member that gets an item of the history without a DDL of its own.
-
-        If the member's own statement changed nothing, it has already made the item.
-        """
+        """Return a member's state with an item of the history, awaited unless it was idle there."""
         text = self._history[version - 1].text
         if text in state.idle:
             left = tuple(idle for idle in state.idle if idle != text)
@@ -278,10 +267,7 @@ class Group(Generic[Name, Event]):
 
     @property
     def lowest(self) -> int:
-        """The first version whose structure is known.
-
-        This is 0, or less if shards came without items that the target had when it was created.
-        """
+        """The first known version; below 1 if shards lack items of the target's creation."""
         return -len(self.earlier)
 
     def _truncates(self, version: int) -> bool:
@@ -296,10 +282,10 @@ class Group(Generic[Name, Event]):
     def templates(self, at: Place, floor: int = 0) -> list[Template[Name]]:
         """Return the possible models of a created table; it joins like the first one that it fits.
 
-        The order is: the members, newest first; the target at this position; its earlier versions;
-        its later versions. Later versions were not known when this position was first read. They
-        come last, because a table that fits nothing else was ahead of the target then, so that none
-        of its rows was applied. Before version `floor` the target was another table.
+        They are: the members, newest first; the target at this position; its earlier versions; its
+        later ones, unknown when this position was first read. A table that fits only these was
+        ahead of the target then, so none of its rows was applied. Before version `floor` the target
+        was another table.
         """
         self._approach(at)
         found = [(state.version, -len(state.awaited), name) for name, state in self.members.items()]
@@ -320,17 +306,17 @@ class Group(Generic[Name, Event]):
     ) -> MemberState:
         """Add a created table.
 
-        If the table also fits an older version, and no version in between that differs, it is
-        unknown whether it has the items in between. Its own DDL with the text of one of them then
-        counts as that item.
+        If it also fits an older version, and no version in between differs, it is unknown whether
+        it has the items in between. Its own DDL with the text of such an item then counts as that
+        item.
 
         Args:
             template: the first of `templates` that it fits; None for the target at this position.
             equals: all templates that it fits.
             least: the lowest possible version of its rows, which were not read before the target
                 had it.
-            earliest: the version from which on items are as uncertain, although versions in between
-                differ, because no item since then concerns columns that the table has.
+            earliest: items from this version on are as uncertain, even if versions in between
+                differ, because they do not concern columns that the table has.
         """
         self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
@@ -380,8 +366,8 @@ class Group(Generic[Name, Event]):
     def join_ahead(self, member: Name, at: Place, *, waits: bool = False) -> None:
         """Add a created table that fits no template yet, because only it has certain items.
 
-        Its rows are held; the matching template is found when it is read again with a later
-        version. If it `waits` for something else, it may match an earlier one.
+        Its rows are held until it is read again and fits another template: a later version, or any
+        if it `waits` for something else.
         """
         self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
@@ -417,10 +403,7 @@ class Group(Generic[Name, Event]):
         self._reach(at)
 
     def again(self, member: Name, at: Place) -> Dropped | None:
-        """Return the dropped member of this name, if any.
-
-        Its version is the one from which a table that is created now continues.
-        """
+        """Return the dropped member of this name, with the version at which it would continue."""
         self._approach(at)
         former = self.dropped.get(member)
         return former and replace(former, version=max(former.version, self.base))
@@ -473,11 +456,7 @@ class Group(Generic[Name, Event]):
 
     @property
     def can_adopt(self) -> bool:
-        """Whether the next version can be used without reading again.
-
-        Its cutover must be passed, none of its rows held, no table ahead of it created, and no
-        member's item renumbered by it.
-        """
+        """Whether the next version can be used without reading again: none of its rows was held."""
         return self._at_hand and not self.held[self.known + 1]
 
     def adopt(self) -> None:
@@ -495,8 +474,7 @@ class Group(Generic[Name, Event]):
     def release(self) -> list[Any]:
         """Use the next version of the target from now on, and return its held rows.
 
-        They must be forwarded before any other rows. The version's items remain open until
-        `released`.
+        They must be forwarded before other rows. The version's items stay open until `released`.
         """
         assert self.can_release, f"{self}: rows of version {self.known + 1} must be read again"
         version = self.known + 1
@@ -514,7 +492,10 @@ class Group(Generic[Name, Event]):
 
     @property
     def _at_hand(self) -> bool:
-        """Whether the next cutover is passed and every decision of this run remains valid."""
+        """Whether the next cutover is passed and changes no decision of this run.
+
+        It would if a table ahead was created, or if an item was doubtful or renumbered.
+        """
         version = self.known + 1
         items, resolved = self.items.get(version, ()), self.resolved(version)
         renumbered = resolved is not None and resolved.late and items
@@ -527,7 +508,7 @@ class Group(Generic[Name, Event]):
     def ready(self) -> bool:
         """Whether each member has the item after `known`, so that no older row can follow.
 
-        Only true after this reading has passed everything that earlier readings acted upon.
+        This reading must have passed everything that earlier readings acted upon.
         """
         ahead = any(cutover.version > self.base for cutover in self._cutovers)
         return (
