@@ -15,7 +15,7 @@ def refuse_unrepeatable(parsed: ParsedStatement, table: TableName, rules: Source
     obstacle = next((one for one in found if one is not None), None)
     if obstacle is None and hidden_parents(parsed):
         obstacle = (
-            "the key is written after a column, which only some versions of the servers heed",
+            "the key is written after a column, without the columns of its parent",
             "write it as FOREIGN KEY (column) REFERENCES parent (column)",
         )
     if obstacle is not None:

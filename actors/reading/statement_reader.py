@@ -29,6 +29,7 @@ from replicator.ddl.analysis.side_effects import acts_on_rows
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.parser.unknown_statements import mentioned_tables
+from replicator.ddl.rewrite.column_references import references_apart
 from replicator.ddl.rewrite.default_collations import DefaultCollations
 from replicator.ddl.rewrite.ignored_foreign_keys import named_engine, without_ignored_keys
 from replicator.ddl.rewrite.retarget import splice
@@ -40,12 +41,7 @@ from replicator.mysql.names import Member, TableName, folded
 from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules
 from replicator.routing.event_filter import NO_FILTER, EventFilter
 from replicator.routing.routes import Router
-from replicator.schema.effects.ddl_effects import (
-    DdlError,
-    Effect,
-    EffectKind,
-    effects_of,
-)
+from replicator.schema.effects.ddl_effects import DdlError, Effect, EffectKind, effects_of
 from replicator.schema.effects.idle_changes import is_idle
 from replicator.schema.effects.overridden_effects import (
     OverrideAction,
@@ -130,6 +126,7 @@ class StatementReader:
         self._copied = settings.copied
         self._defaults: SessionDefaults | None = None
         self._folds_names = False
+        self._heeds_references: bool | None = None
         self._source = settings.source
         self._router = settings.router
         self._registry = registry
@@ -139,6 +136,7 @@ class StatementReader:
     def follow(self, server: ServerInfo) -> None:
         """Take this as the source, from the next statement on."""
         self._folds_names = server.folds_names
+        self._heeds_references = server.heeds_column_references
         defaults = server.session
         zone = defaults.system_zone or self.settings.time_zone
         self._defaults = defaults = replace(defaults, system_zone=zone)
@@ -498,13 +496,15 @@ class StatementReader:
             refuse_unrepeatable(parsed, effect.table, self._rules)
 
     def _written_out(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
-        """The same with the collation that it took from its server or database, if any, and without
-        foreign keys that its engine ignores."""
+        """The same with the collation that it took from its server or database, if any, and with
+        the foreign keys that its server and engine have made of it."""
         context = statement.context
         sql = self._collations.written_out(
             parsed, context.server_collation, context.charset_collations
         )
         found = parsed if sql is None else self.parsed(statement, sql)
+        sql = references_apart(found, heeded=self._heeds_references)
+        found = found if sql == found.sql else self.parsed(statement, sql)
         sql = without_ignored_keys(found)
         return found if sql == found.sql else self.parsed(statement, sql)
 

@@ -1,1 +1,1 @@
-"""Sharding groups and the locks between them: when a target's DDL is executed."""
+"""Sharding groups and their locks, which decide when a target executes a schema change."""

@@ -1,6 +1,6 @@
 """The commands for schema changes that wait for shards: show-ddl-locks, unlock-ddl-lock.
 
-The code for output and requests is imported when it is used, so that `replicator --help` is quick.
+Code for output and requests is imported on use, so that `replicator --help` is fast.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class LockRemedy:
     """A remedy of a lock.
 
     Attributes:
-        text: what it does.
+        text: its effect, in words.
         action: the action of `unlock-ddl-lock`; empty if another command is the remedy.
         owner: the source that the action names.
         shard: the shard of this source.

@@ -1,4 +1,4 @@
-"""The sharding group of a database, which has no rows of its own."""
+"""The sharding group of a database, which has no rows."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from replicator.schema.registry.registry import SchemaRegistry
 
 
 class DatabaseGroup(GroupActor):
-    """Passes statements about a database on to the writer, each as a barrier.
+    """Passes statements about a database to the writer, each as a barrier.
 
-    They are executed in the order of the binlog, in every shard-mode. The version counts the
-    statements of this source. With ``drops``, a database is dropped with the last shard that is in
-    it; otherwise never.
+    In every shard mode they are executed in binlog order. The version is the number of statements
+    of this source.
+
+    Args:
+        drops: whether a database is dropped with its last shard; otherwise it is never dropped.
     """
 
     def __init__(
@@ -37,7 +39,7 @@ class DatabaseGroup(GroupActor):
 
     @property
     def version(self) -> int:
-        """How many statements of this source were executed."""
+        """Number of executed statements of this source."""
         return self._version
 
     async def decide(self, message: TargetSegment) -> TargetSegment:
@@ -61,8 +63,8 @@ class DatabaseGroup(GroupActor):
     def _item(self, effect: Effect, statement: Statement) -> DdlItem:
         if effect.discards_rows and (not self._drops or self._others(effect)):
             self.log_not_executed(effect, statement, "other shards share the target")
-            # Recorded and counted all the same: a later reading may find other members, and must
-            # decide the same.
+            # Record and count the statement anyway: a later reading may find other members, and
+            # must decide the same.
             if not effect.clears:
                 given = effect.instead or ()
                 effect = replace(effect, instead=tuple(sql for sql in given if sql != effect.sql))
@@ -85,7 +87,7 @@ class DatabaseGroup(GroupActor):
 
 
 def _cleared(effect: Effect) -> tuple[str, ...]:
-    """The statements for CREATE OR REPLACE: the old database is dropped first."""
+    """Return the statements for CREATE OR REPLACE; the first drops the old database."""
     run = (effect.sql,) if effect.instead is None else effect.instead
     place = run.index(effect.sql)
     return (*run[:place], effect.clears, *run[place:])

@@ -1,4 +1,4 @@
-"""The part of a sharding group that does not depend on how its DDL is coordinated."""
+"""The common part of sharding groups, independent of how schema changes are coordinated."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
 
 GROUP_CAPACITY = 2
-"""Segments that may wait for a group: the reader pauses before memory fills."""
+"""Maximum number of segments that wait for a group: the reader pauses before memory fills."""
 
 
 class GroupActor(Actor[GroupMessage]):
-    """All members of one target in one source: passes a segment's part on to the writer.
+    """All members of one target in one source: passes a segment's part to the writer.
 
-    Rows up to ``low_watermark`` are already on the target, and are left out. Subclasses decide the
+    Rows up to ``low_watermark`` are already on the target, and are removed. Subclasses decide the
     content of a part.
     """
 
@@ -67,28 +67,28 @@ class GroupActor(Actor[GroupMessage]):
         self._copied = registry.copied_places(source, target)
         self.moved = MovedShards()
         self.segment = -1
-        """The segment that is being decided, or was last."""
+        """Number of the current segment, or of the last one."""
 
     @property
     def version(self) -> int:
-        """The target version that the group's rows belong to."""
+        """Target version of the group's rows."""
         raise NotImplementedError
 
     async def decide(self, message: TargetSegment) -> TargetSegment:
-        """The rows and the statement to apply for the target in one segment."""
+        """Return the rows and the statement to apply to the target in one segment."""
         raise NotImplementedError
 
     async def on_message(self, message: GroupMessage) -> None:
-        """Decide a segment and pass the part on; confirm a drain."""
+        """Decide a segment and pass its part to the writer; confirm a drain."""
         if isinstance(message, Drain):
             message.done.set()
         else:
             self.segment = message.segment
-            # The reader has waited for room before the segment's end.
+            # The reader has already waited for room in the mailbox.
             self.writer.bring(self._without_moved(await self.decide(self.without_copied(message))))
 
     def _without_moved(self, part: TargetSegment) -> TargetSegment:
-        """A part without the rows that the target had when it was renamed."""
+        """Return a part without the rows that the target had when it was renamed."""
         if part.rows is None:
             return part
         name, registry = self.registry.target_name(self.target), self.registry
@@ -96,7 +96,7 @@ class GroupActor(Actor[GroupMessage]):
         return part if rows is part.rows else replace(part, rows=rows)
 
     def rename_members(self, renames: Sequence[Effect], at: int) -> None:
-        """Give members other names, all at one moment: some may take those of others."""
+        """Rename members, all at once: a member may get the former name of another."""
         registry = self.registry
         old = {e.table: registry.join(Member(self.source, e.table), e.target) for e in renames}
         for effect in renames:
@@ -114,7 +114,7 @@ class GroupActor(Actor[GroupMessage]):
             registry.rename_parent(self.source, at, change)
 
     def remove_member(self, name: TableName, at: int) -> None:
-        """Remove a member whose table is gone, if it is one."""
+        """Remove the member of this name, whose table no longer exists, if it is one."""
         number = self.registry.number(Member(self.source, name))
         if number is not None:
             self.registry.end(number)
@@ -122,7 +122,7 @@ class GroupActor(Actor[GroupMessage]):
             self.registry.learn(number, at, GONE)
 
     def add_moved_member(self, effect: Effect, at: int) -> None:
-        """Add a member that was one of another target, with the structures that it had there."""
+        """Add a member that another target had, with the structures that it had there."""
         assert effect.renamed_to is not None
         new = self.registry.join(Member(self.source, effect.table), effect.target)
         origin = self.registry.number(Member(self.source, effect.renamed_to))
@@ -135,20 +135,20 @@ class GroupActor(Actor[GroupMessage]):
                 self.registry.owners.moved(self.registry.member(origin), former, effect.target)
 
     def counted(self) -> GroupSaved:
-        """What is saved of a group that only counts versions."""
+        """Return the state to save for a group that only counts versions."""
         registry = self.registry
         own = (m for m in registry.members_in(self.source) if registry.target_of(m) == self.target)
-        # The version separately: a group may have no members left.
+        # Save the version separately: a group may have no members left.
         members = tuple((member, self.version) for member in own)
         return GroupSaved(members, GroupState(self.version, ()))
 
     def unrecorded(self, effect: Effect, statement: Statement) -> DdlItem:
-        """A statement that is executed at its place, and may be executed again without harm."""
+        """Return a statement that is executed in order, and may be executed again without harm."""
         version = self.version
         return DdlItem(self.source, self.target, version, effect, statement, recorded=False)
 
     def several_changes(self, statement: Statement) -> FatalError:
-        """The fault that a statement changes the target in several ways at once."""
+        """Return the fault that a statement changes the target in several ways at once."""
         target = self.registry.target_name(self.target)
         return FatalError(
             "ddl.several-tables",
@@ -160,7 +160,7 @@ class GroupActor(Actor[GroupMessage]):
         )
 
     def several_renames(self, statement: Statement) -> FatalError:
-        """The fault that a statement renames several members at once."""
+        """Return the fault that a statement renames several members at once."""
         target = self.registry.target_name(self.target)
         return FatalError(
             "ddl.several-tables",
@@ -173,7 +173,7 @@ class GroupActor(Actor[GroupMessage]):
         )
 
     def moved_in(self, effect: Effect, statement: Statement) -> FatalError:
-        """The fault that a shard comes to a target that others have rows of."""
+        """Return the fault that a RENAME moves a shard to a target with rows of other shards."""
         target = self.registry.target_name(self.target)
         return FatalError(
             "ddl.move-in",
@@ -192,7 +192,7 @@ class GroupActor(Actor[GroupMessage]):
         statement: Statement,
         reason: str = "the target keeps the rows of its shards",
     ) -> None:
-        """Log that the target does not execute what a statement does to it, and why."""
+        """Log that the target does not execute a statement's effect, with the reason."""
         if effect.kind is EffectKind.MOVE_OUT and effect.skipped and effect.other is not None:
             # The target follows its shards to the other name.
             return
@@ -206,17 +206,16 @@ class GroupActor(Actor[GroupMessage]):
         )
 
     def without_copied(self, message: TargetSegment) -> TargetSegment:
-        """A part without the rows that the full copy has written to the target, or will."""
+        """Return a part without the rows that the full copy writes to the target, now or later."""
         if message.rows is None:
             return message
         rows = self._not_copied(message.rows)
         return message if rows is message.rows else replace(message, rows=rows)
 
     def _not_copied(self, rows: RowEvents) -> RowEvents | None:
-        """The rows that the full copy has not written to the target, and will not write."""
         copied, first = self._copied, rows.first.transaction
         for member in [member for member, until in copied.items() if until <= first]:
-            # Every later row of it was written after its copy.
+            # All later rows of the member were written after its copy.
             del copied[member]
         if copied:
             until = np.array([copied.get(kind.member, 0) for kind in rows.kinds], np.int64)
@@ -227,7 +226,7 @@ class GroupActor(Actor[GroupMessage]):
         return self._not_left_out(rows) if self.registry.leaves_out else rows
 
     def _not_left_out(self, rows: RowEvents) -> RowEvents | None:
-        """The rows except those of members that are still to be copied."""
+        """Return the rows except the rows of members that will be copied later."""
         copying = self.registry.copying
         chosen = np.ones(len(rows), np.bool_)
         for number, kind in enumerate(rows.kinds):
@@ -240,7 +239,7 @@ class GroupActor(Actor[GroupMessage]):
         return rows.where(chosen)
 
     def after_low_watermark(self, rows: RowEvents) -> RowEvents | None:
-        """The rows, all of the present version, that the target may not have yet."""
+        """Return the rows, all of the current version, that the target may not have yet."""
         low_watermark = self._low_watermark
         if low_watermark is None or low_watermark.version < self.version:
             return rows

@@ -1,4 +1,4 @@
-"""The shard-modes that a task file can name: a folder for each, and a line here."""
+"""The shard modes that a task file can name: one folder and one entry here for each."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ SHARD_MODES: Mapping[str, ShardMode] = {
     "optimistic": OptimisticMode(drops_targets=False),
     "pessimistic": PessimisticMode(),
 }
-"""By the `shard-mode` of the task file."""
+"""The modes, by the `shard-mode` of the task file."""

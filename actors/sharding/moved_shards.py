@@ -1,12 +1,12 @@
-"""The shards that a RENAME gives another target: those that have moved, and those that wait.
+"""The shards that a RENAME moves to another target, and the shards that wait for this.
 
 A target has the rows of all its shards, so it is renamed when all of them have made the RENAME, in
-any order. Until then a shard that has made it is read no further under either name (the saved
-position stays before the statement), and the other shards go on.
+any order. A shard that has made it is not read any further until then, under either name, while the
+others continue. The saved position stays before the statement.
 
-A table that is read has a *life*: 0, or the number of the renaming that its rows waited for. When
-a target was renamed, it had all rows that were read before, except those of the tables of this
-life or a later one.
+A table has a *life*: 0, or the number of the last renaming that its rows waited for. When a target
+was renamed, it had all rows that were read before, except rows of tables whose life is the number
+of this renaming or a later one.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from replicator.watermark import Place
 
 @dataclass(frozen=True, slots=True)
 class VersionBounds:
-    """The versions of a target that a table may have joined at.
+    """The range of target versions at which a table can have joined.
 
     Attributes:
-        floor: before it, the target was another table.
-        end: the version at which the target got another name after the table had joined, if it did.
-        entered: the version that the target had when the rows of the table came to it by a RENAME,
-            if they did.
+        floor: earlier versions of this name belong to another table.
+        end: the version at which the target got another name after the table had joined; None if it
+            did not.
+        entered: the version of the target when the table came to it by a RENAME; None if it did
+            not.
     """
 
     floor: int
@@ -49,13 +50,13 @@ WAITING = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class WaitingShard:
-    """A shard that has made a RENAME, while others of its target have not.
+    """A shard that has made a RENAME before other shards of its target.
 
     Attributes:
-        name: that the statement gives the shard.
+        name: the new name in the statement.
         epoch: the run of its source that has read the statement; a later run reads it again.
         statement: the event.
-        joins: whether the operator has moved its rows, so that it does not wait for other shards.
+        joins: the operator has moved its rows, so it does not wait for other shards.
     """
 
     move: MovedShard
@@ -67,13 +68,14 @@ class WaitingShard:
 
 @define(eq=False)
 class MovedShards:
-    """All shards of a task that a RENAME gives another target.
+    """All shards of a task that a RENAME moves to another target.
 
-    ``_renamings``: of the task so far, in their order. ``_awaited``: the former and the new
-    targets of shards that wait, or have waited in earlier generations and are read again, by shard
-    and place of each of their moves. ``_joined``: the tables, with the places of their statements,
-    that have joined a target without waiting; a source that is read again comes to them a second
-    time.
+    Attributes:
+        _renamings: all renamings of the task so far, in order.
+        _awaited: former and new target of each shard that waits, by shard and position of its move;
+            includes shards that waited in earlier generations and are read again.
+        _joined: tables that joined a target without waiting, with the positions of their
+            statements. A source that is read again reaches them a second time.
     """
 
     _renamings: Sequence[Renaming] = ()
@@ -110,14 +112,14 @@ class MovedShards:
                 self._lives.setdefault(life.member, []).append((life.place, life.number))
 
     def number(self, member: Member, place: int) -> int:
-        """The number of the renaming with which a shard has moved by its RENAME at a place, or 0.
+        """Return the number of the renaming that a shard's RENAME at ``place`` was part of, or 0.
 
-        This includes shards that have joined their new target without one.
+        This includes shards that joined their new target without a renaming.
         """
         return self._numbers.get((member, place), 0)
 
     def bounds(self, source: str, effect: Effect, place: int) -> VersionBounds:
-        """The versions of a target that the table of an effect may have joined at."""
+        """Return the range of target versions at which the table of an effect can have joined."""
         member = Member(source, effect.table)
         former = effect.renamed_to if effect.kind is EffectKind.MOVE_IN else effect.table
         entered = self.entered(effect.target, Member(source, former), place) if former else None
@@ -125,42 +127,41 @@ class MovedShards:
         return VersionBounds(floor, self.end(effect.target, member, place), entered)
 
     def entered(self, target: TableName, member: Member, place: int) -> int | None:
-        """The version that a target had when a shard came to it by its statement at a place.
+        """Return the target's version when a shard came to it by its statement at ``place``.
 
-        ``member``: by its name before. None if it has joined without a record.
+        Returns None if the shard joined without a record. ``member`` has its former name.
         """
         number = self.number(member, place)
         return self._entered.get((target, number)) if number else None
 
     def last_end(self, target: TableName) -> int:
-        """The version at which the last target that had this name has lost it; 0 if none has."""
+        """Return the version at which the last target of this name lost the name, or 0."""
         shards = (shard for renaming in self._renamings for shard in renaming.shards)
         return max((shard.version for shard in shards if shard.former == target), default=0)
 
     @property
     def renamings(self) -> Sequence[Renaming]:
-        """The renamings of the task so far, in their order."""
+        """All renamings of the task so far, in order."""
         return self._renamings
 
     def ahead(self, member: Member, place: int) -> int | None:
-        """The version of its target while the rows of a created shard were held, if they were."""
+        """Return the version of the target while a created shard's rows were held, if they were."""
         return self._ahead.get((member, place))
 
     def note_ahead(self, member: Member, place: int, version: int) -> None:
-        """Note that the rows of a created shard are held while its target has a version."""
+        """Note that a created shard's rows are held while its target has this version."""
         self._ahead[member, place] = version
 
     def lacks_record(self, member: Member, place: int, version: int, *, fits: bool) -> bool:
-        """Whether a created shard must not join its target at a version before that is recorded.
+        """Whether a created shard cannot join its target at a version until the join is recorded.
 
         Its rows were held, so rows of other shards have moved the watermarks of this version past
         them.
 
         Args:
-            member: the shard.
-            place: of its CREATE TABLE.
-            version: of the target.
-            fits: whether it fits the target at this version.
+            place: position of its CREATE TABLE.
+            version: version of the target.
+            fits: whether the shard fits the target at this version.
         """
         if self.number(member, place):
             return False
@@ -168,7 +169,7 @@ class MovedShards:
         return version <= held if held is not None else not fits
 
     def follows(self, member: Member, place: int) -> bool:
-        """Whether the target of a shard follows its RENAME at a place, now or later."""
+        """Whether a shard's target follows the shard's RENAME at ``place``, now or later."""
         key = member, place
         if key in self._waiting:
             return not self._waiting[key].joins
@@ -179,7 +180,7 @@ class MovedShards:
         )
 
     def wait(self, shard: WaitingShard) -> None:
-        """Note that a shard waits for the others of its target, or for joining its new one."""
+        """Add a shard that waits for the other shards of its target, or for joining its new one."""
         move = shard.move
         if not shard.joins and (move.member, move.place) not in self._waiting:
             structlog.get_logger().info(
@@ -195,13 +196,13 @@ class MovedShards:
         self._changed.set()
 
     def follow(self, move: MovedShard) -> None:
-        """Note that a shard which waits already moves on, to the target of a later statement."""
+        """Change a move of a waiting shard: a later statement moves it to another target."""
         self._awaited[move.member, move.place] = move.former, move.target
 
     def join(self, member: Member, target: TableName, epoch: int, statement: Statement) -> None:
-        """Note that a created shard waits for joining its target as the operator wants.
+        """Add a created shard that waits for joining its target, as the operator has decided.
 
-        Its rows were held, so those of other shards have moved the watermarks past them.
+        Its rows were held, so rows of other shards have moved the watermarks past them.
         """
         place = statement.transaction
         move = MovedShard(member, place, target, target)
@@ -209,7 +210,7 @@ class MovedShards:
         self.begin(member, place, WAITING)
 
     def end_wait(self, member: Member, place: int) -> None:
-        """Note that a table does not wait from a place on, if its name was that of one that did."""
+        """End the wait of a table from ``place`` on if its name was the name of a waiting table."""
         begun = [life for life in self._begun if life.member == member and life.place < place]
         if begun and begun[-1].number == WAITING:
             self.begin(member, place, self.life(member, place))
@@ -225,7 +226,7 @@ class MovedShards:
 
     @property
     def waiting(self) -> Sequence[WaitingShard]:
-        """The shards that wait for others."""
+        """The shards that wait for other shards."""
         return [shard for shard in self._waiting.values() if not shard.joins]
 
     @property
@@ -234,7 +235,7 @@ class MovedShards:
         return [shard for shard in self._waiting.values() if shard.joins]
 
     def tie(self, source: str, target: TableName, former: TableName) -> None:
-        """Note that foreign keys tie a table to a renamed shard: both are read no further.
+        """Note that foreign keys tie a table to a renamed shard: neither is read any further.
 
         Args:
             source: of both.
@@ -244,11 +245,11 @@ class MovedShards:
         self._ties.add((source, target, former))
 
     def in_circle(self, target: TableName, sources: Mapping[TableName, Collection[str]]) -> bool:
-        """Whether a target waits for its own renaming, by way of those of others.
+        """Whether a target waits for its own renaming through the renamings of other targets.
 
         Args:
-            target: one that shards wait to leave.
-            sources: of each such target, the sources of the shards that it still has.
+            target: a target that shards wait to leave.
+            sources: by such target, the sources of its remaining shards.
         """
         reached: set[TableName] = set()
         left = [target]
@@ -264,13 +265,13 @@ class MovedShards:
         return target in reached
 
     def touch(self, source: str, target: TableName, place: int, *, leaves: bool) -> None:
-        """Note that a table of a target waits for the renaming of another.
+        """Note that a table of a target waits for the renaming of another target.
 
         Args:
             source: of the table.
             target: of the table.
-            place: of its statement.
-            leaves: whether the table then gets another target.
+            place: position of the table's statement.
+            leaves: whether the table then moves to another target.
         """
         self._touched.setdefault((source, target), place)
         if leaves:
@@ -278,38 +279,42 @@ class MovedShards:
 
     @property
     def touched(self) -> Set[TableName]:
-        """The targets of which a table waits, for whatever reason.
+        """The targets with a waiting table.
 
-        Rows of other shards move the watermarks of the target past those that are read later.
+        Rows of other shards move the target's watermarks past rows of this table that are read
+        later.
         """
         return {target for _, target in self._touched}
 
     @property
     def targets(self) -> Set[TableName]:
-        """The targets that shards wait to leave, or to come to."""
+        """The targets that shards wait to leave or to join."""
         moves = [shard.move for shard in self._waiting.values()]
         return {name for move in moves for name in (move.former, move.target)} | self.touched
 
     async def next_waiting(self) -> None:
-        """Wait until a shard waits."""
+        """Return when at least one shard waits."""
         if not self._waiting:
             self._changed = anyio.Event()
             await self._changed.wait()
 
     def places(self, source: str) -> Collection[Place]:
-        """The places that the saved position of a source stays before: when a target has moved, the
-        task reads the RENAME again, and what waited for it, on other sources, too."""
+        """Return the positions that the saved position of a source stays before.
+
+        When a target has moved, the task reads the RENAME again, and also everything that waited
+        for it on other sources.
+        """
         moves = (shard.move for shard in self._waiting.values())
         places = [move.place for move in moves if move.member.source == source]
         places += [place for (of, _), place in self._touched.items() if of == source]
         return [Place(place, 0) for place in places]
 
     def is_awaited(self, target: TableName) -> bool:
-        """Whether shards wait to come to a target, or have waited before their source restarted."""
+        """Whether shards wait to join a target, or waited for it before their source restarted."""
         return any(target == to for _, to in self._awaited.values())
 
     def was_left(self, target: TableName) -> bool:
-        """Whether shards wait to leave a target, or have waited before their source restarted."""
+        """Whether shards wait to leave a target, or waited for it before their source restarted."""
         left = any(target == former != to for former, to in self._awaited.values())
         return left or self.is_left(target)
 
@@ -318,14 +323,14 @@ class MovedShards:
         self._joined.add((member, place))
 
     def has_joined(self, member: Member, place: int) -> bool:
-        """Whether a table created at a place has joined its target, in this run or an earlier one.
+        """Whether a table created at ``place`` has joined its target, in this run or before.
 
-        Whether it may is asked once: the answer depends on how far the other sources are read.
+        This is decided only once, since the decision depends on how far the other sources are read.
         """
         return (member, place) in self._joined
 
     def settle(self, member: Member, place: int) -> None:
-        """Note that a shard does not wait with its RENAME at a place."""
+        """Note that a shard does not wait with its RENAME at ``place``."""
         self._awaited.pop((member, place), None)
 
     def is_left(self, target: TableName) -> bool:
@@ -334,11 +339,11 @@ class MovedShards:
         return target in former | {left for _, left in self._leaving}
 
     def begin(self, member: Member, place: int, life: int) -> None:
-        """Note that a table waits from a place on, or has another life."""
+        """Note that a table waits from ``place`` on, or has another life."""
         self._begun.append(TableLife(member, place, life))
 
     def restart(self, source: str) -> None:
-        """Note that a source is read again from an earlier position."""
+        """Forget the state that is found again: a source is read again from an earlier position."""
         self._begun = [life for life in self._begun if life.member.source != source]
         self._touched = {key: at for key, at in self._touched.items() if key[0] != source}
         self._leaving = {(s, target) for s, target in self._leaving if s != source}
@@ -346,18 +351,18 @@ class MovedShards:
         self._waiting = {key: w for key, w in self._waiting.items() if key[0].source != source}
 
     def lives(self) -> Sequence[TableLife]:
-        """The lives of all tables that have waited in this run."""
+        """Return the lives of all tables that have waited in this run."""
         return tuple(self._begun)
 
     def life(self, member: Member, place: int) -> int:
-        """The number of the last renaming that the rows of a table at a place have waited for."""
+        """Return the number of the last renaming that a table's rows at ``place`` waited for."""
         lives = self._lives.get(member, ())
         return max(((p, life) for p, life in lives if p <= place), default=(0, 0))[1]
 
     def applied_until(self, source: str, target: TableName, life: int, version: int) -> int:
-        """The place before which a target that was renamed has the rows of a table in this life.
+        """Return the position before which a renamed target has a table's rows of this life.
 
-        ``version``: of the rows. Rows of a later version were held then, or not read.
+        Rows of a later version than ``version`` were held at the renaming, or had not been read.
         """
         found = self._until.get((source, target), ())
         return max(
@@ -370,7 +375,7 @@ class MovedShards:
         )
 
     def entered_until(self, source: str, target: TableName) -> int:
-        """Return the place of the last RENAME of a source that moved a shard to a target, or 0."""
+        """Return the position of a source's last RENAME that moved a shard to a target, or 0."""
         shards = (s for each in self._renamings for s in (*each.moved, *each.joined))
         return max(
             (s.place for s in shards if s.member.source == source and s.target == target),
@@ -384,7 +389,7 @@ class MovedShards:
         version: int,
         members: Callable[[int], Member],
     ) -> RowEvents | None:
-        """The rows, all of one version, that a target did not have when it was renamed.
+        """Return the rows, all of one version, that a target did not have when it was renamed.
 
         Args:
             members: returns the member of a number.
@@ -401,30 +406,32 @@ class MovedShards:
         return rows.where(rows.transaction >= np.array(until, np.int64)[rows.kind])
 
     def floor(self, target: TableName, member: Member, place: int) -> int:
-        """The version from which on a target is the one that a table created at a place joins.
+        """Return the first version of the target that a table created at ``place`` joins.
 
-        0 if the target was not renamed before that.
+        Returns 0 if no target of this name was renamed before.
         """
         return max(self._ended(target, member, place), default=0)
 
     def is_another(self, target: TableName, member: Member, place: int) -> bool:
-        """Whether the target that a table joins at a place has got the name of a renamed one."""
+        """Whether the target that a table joins at ``place`` has the old name of a renamed one."""
         return bool(self._ended(target, member, place))
 
     def _ended(self, target: TableName, member: Member, place: int) -> list[int]:
-        """The versions at which targets of this name were renamed, for a table of that place."""
         return self._spans(target, member, place)[0]
 
     def end(self, target: TableName, member: Member, place: int) -> int | None:
-        """The version at which the target that a table joined at a place got another name.
+        """Return the version at which the target that a table joined at ``place`` was renamed.
 
-        None if it has the name still.
+        Returns None if it still has its name.
         """
         return self._spans(target, member, place)[1]
 
     def _spans(self, target: TableName, member: Member, place: int) -> tuple[list[int], int | None]:
-        """The versions at which targets of this name were renamed before a table of that place
-        joined, and the one after that. The later ones are of other targets."""
+        """Return the versions at which targets of this name were renamed before a table joined.
+
+        Also returns the next such version, which is the end of the table's own target, or None.
+        Later renamings are of other targets.
+        """
         life, before = self.life(member, place), []
         for renaming in self._renamings:
             own = [shard.version for shard in renaming.shards if shard.former == target]
@@ -436,5 +443,5 @@ class MovedShards:
         return before, None
 
     def is_renamed(self, target: TableName) -> bool:
-        """Whether a target has got or lost its name."""
+        """Whether a target has got or lost its name by a renaming."""
         return any(name == target for _, name in self._until)

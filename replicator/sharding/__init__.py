@@ -1,1 +1,1 @@
-"""The version rule: group and lock state machines, without I/O."""
+"""The sharding rules: state machines of groups and locks, and the join of structures. No I/O."""

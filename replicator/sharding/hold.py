@@ -1,8 +1,8 @@
-"""Held rows in memory: a lock that is resolved then needs no restart of its sources.
+"""Held rows in memory, which allow a lock to be resolved without a restart of its sources.
 
-What a buffer has of a version is what a restarted source would read of it again: all rows that this
-run has read, in the order of the binlog. If it can't keep that, it gives up the version and all
-later ones, and the source restarts.
+For each version a buffer has the rows that a restarted source would read again: all rows of this
+run, in the order of the binlog. If it can't keep them all, it gives up the version and all later
+ones, and the source restarts.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Part = TypeVar("Part")
 
 
 class HoldBudget:
-    """The bytes that all buffers of a task may have.
+    """The number of bytes that all buffers of a task may use together.
 
-    Above it, the largest buffer gives up its newest version: the version that is released next
-    stays, and a lock that is open for long takes no memory from short ones.
+    Above the limit, the largest buffer gives up its newest version. So the version that is released
+    next remains, and a long-lived lock takes no memory from short-lived ones.
     """
 
     def __init__(self, limit: int = sys.maxsize) -> None:
@@ -28,16 +28,16 @@ class HoldBudget:
         self._used = 0
 
     def register(self, buffer: HoldBuffer[Any]) -> None:
-        """Count a buffer, which is empty."""
+        """Add an empty buffer."""
         self._buffers.append(buffer)
 
     def remove(self, buffer: HoldBuffer[Any]) -> None:
-        """Count a buffer no longer."""
+        """Remove a buffer."""
         self._used -= buffer.size
         self._buffers.remove(buffer)
 
     def count(self, size: int) -> None:
-        """Count more bytes, or fewer, and have given up what there is no room for."""
+        """Add a number of bytes, which may be negative; give up versions above the limit."""
         self._used += size
         while self._used > self._limit:
             max(self._buffers, key=lambda buffer: buffer.size).give_up_newest()
@@ -45,8 +45,13 @@ class HoldBudget:
 
 @dataclass(frozen=True, slots=True)
 class HeldPart(Generic[Part]):
-    """Held rows of one version: how many, of how many bytes. ``section``: parts of the same section
-    have no statement between them, and may be joined."""
+    """Some held rows of one version.
+
+    Attributes:
+        count: number of rows.
+        size: bytes of the rows.
+        section: parts of the same section have no statement between them and may be joined.
+    """
 
     rows: Part
     count: int
@@ -57,8 +62,7 @@ class HeldPart(Generic[Part]):
 class HoldBuffer(Generic[Part]):
     """The held rows of one group, by version.
 
-    Args:
-        joined: joins the rows of two parts, so that many small ones take no more room than few.
+    `joined`: joins the rows of two parts, so that many small parts need no more memory than few.
     """
 
     def __init__(
@@ -72,7 +76,7 @@ class HoldBuffer(Generic[Part]):
         budget.register(self)
 
     def add(self, version: int, part: HeldPart[Part]) -> None:
-        """Add rows of a version, which come after all rows that it has of it."""
+        """Add rows of a version, which follow all rows of it that were added before."""
         if self.has_lost(version):
             return
         parts = self._parts.setdefault(version, [])
@@ -85,11 +89,11 @@ class HoldBuffer(Generic[Part]):
         self._count(part.size)
 
     def has_lost(self, version: int) -> bool:
-        """Whether rows of a version are missing, and more of them are no use."""
+        """Return whether rows of a version are missing, so that further rows are useless."""
         return self._lost is not None and version >= self._lost
 
     def count_of(self, version: int) -> int:
-        """Return how many rows it has of a version."""
+        """Return the number of rows of a version."""
         return sum(part.count for part in self._parts.get(version, ()))
 
     def size_of(self, version: int) -> int:
@@ -112,7 +116,7 @@ class HoldBuffer(Generic[Part]):
         self.drop_from(max(self._parts))
 
     def drop_from(self, version: int) -> None:
-        """Give up a version, and all later ones."""
+        """Give up a version and all later ones."""
         self._lost = version if self._lost is None else min(version, self._lost)
         for later in [held for held in self._parts if held >= version]:
             self.take(later)
@@ -123,5 +127,5 @@ class HoldBuffer(Generic[Part]):
 
 
 def _may_join(before: HeldPart[Any], last: HeldPart[Any]) -> bool:
-    """Whether to join two parts: each row is copied only as often as the size doubles."""
+    """Return whether to join two parts: each row is copied only as often as the size doubles."""
     return before.section == last.section and before.size <= 2 * last.size

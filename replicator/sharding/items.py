@@ -11,7 +11,7 @@ from replicator.watermark import Place
 
 
 class Ordered(Protocol):
-    """The operations of the rule on the name of a table: look up, compare, show."""
+    """The operations of the rule on the name of a table: hash, compare, format."""
 
     def __lt__(self, other: Any, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -28,14 +28,17 @@ TRUNCATION = "truncate table "
 
 
 MOST_DROPPED = 20
-"""The dropped members that a group remembers: some shards are dropped every day."""
+"""Number of dropped members that a group remembers, because some shards are dropped daily."""
 
 
 class RowDecision(StrEnum):
     """The decision about a row event, by comparing its version with its target's."""
 
     APPLY = "apply"
-    """Equal: the structure fits. (Rows not after the target's watermark are left out later.)"""
+    """Equal: the structure fits.
+
+    Rows that are not after the target's watermark are left out later.
+    """
     HOLD = "hold"
     """Greater: the target does not have this DDL yet. The row is dropped and read again later."""
     SKIP = "skip"
@@ -46,9 +49,12 @@ class RowDecision(StrEnum):
 class Item(Generic[Name, Event]):
     """One DDL event of a member, as routed to the target.
 
-    ``text`` is the normalised statement, by which items are compared; ``statements`` are what would
-    be executed on the target. ``event`` is the source event of the item. ``discards_rows``: it
-    removes rows of all members, so it is not forced on those without it.
+    Attributes:
+        text: the normalised statement, by which items are compared.
+        statements: the statements that would be executed on the target.
+        event: the source event of the item.
+        discards_rows: whether it removes rows of all members; then it is not forced on members
+            without it.
     """
 
     text: str
@@ -63,9 +69,11 @@ class Item(Generic[Name, Event]):
 class ResolvedItem:
     """An item that was resolved on the target: part of its history.
 
-    ``unlocked``: by the operator, so that members may differ from it; ``skipped``: not executed.
-    ``late``: the source and member whose statement was one of the earlier items, which it made
-    late (`late_key`). The item changes nothing: it gives that member's held rows a version.
+    Attributes:
+        unlocked: whether the operator unlocked it, so that members may differ from it.
+        skipped: whether it was not executed.
+        late: the source and member (`late_key`) that made one of the earlier items late by this
+            statement. The item changes nothing, but gives that member's held rows a version.
     """
 
     text: str
@@ -75,7 +83,7 @@ class ResolvedItem:
 
 
 def late_key(source: str, member: Ordered) -> str:
-    """Return how `ResolvedItem.late` names a member, by its name at its statement."""
+    """Return the value of `ResolvedItem.late` for a member, by its name at its statement."""
     return f"{source} {member}"
 
 
@@ -83,16 +91,17 @@ def late_key(source: str, member: Ordered) -> str:
 class MemberState:
     """A member at a position of its source.
 
-    ``version`` is how many items it has. ``since`` is the position of the statement that gave it
-    its structure: together with the name it identifies the structure. ``awaited`` are the items
-    that it was granted, by an unlock or since it was created behind their cutovers without them,
-    and that its own DDL has not delivered yet. ``optional`` are items that it may have had when it
-    was created, which its structure does not tell: its own DDL may deliver them, or not.
-
-    ``idle`` are the texts of statements that have changed nothing on the member since its last
-    item. They are no items, but where others need one of them, the member has made it.
-
-    ``had_rows``: whether it may have had rows. Not if the task has read its CREATE, and no row yet.
+    Attributes:
+        version: the number of its items.
+        since: position of the statement that gave it its structure; with the name it identifies the
+            structure.
+        awaited: items granted by an unlock, or because the member was created without them after
+            their cutovers, for which its own DDL has not arrived yet.
+        optional: items that it may have had when it was created, which its structure does not show;
+            its own DDL for them may still arrive.
+        idle: texts of statements that changed nothing on the member since its last item. They are
+            not items, but if others need such an item, the member has made it.
+        had_rows: whether it may have had rows; False if its CREATE was read, but no row yet.
     """
 
     version: int
@@ -103,13 +112,14 @@ class MemberState:
     had_rows: bool = True
 
     def made(self, text: str, version: int) -> bool:
-        """Whether a member has made the item ``version``, or has changed nothing by its text."""
+        """Return whether the member has made item `version`, or its text changed nothing there."""
         return self.version >= version or text in self.idle
 
     def shows(self, cutover: Cutover) -> MemberState:
         """Return the state after a cutover to an item that the member did not make.
 
-        If it shows the item, it may make it still: ADD KEY and DROP KEY leave nothing to show.
+        If the member already shows the item's result, it may still make it: ADD KEY and DROP KEY
+        together leave no trace.
         """
         optional = (*self.optional, cutover.version) if cutover.shown else self.optional
         return replace(self, version=cutover.version, optional=optional)
@@ -120,7 +130,7 @@ def made_by_statement(
 ) -> MemberState:
     """Return the state of a member that has made an item by its own statement.
 
-    Optional items whose result its structure lacks now are awaited.
+    Optional items become awaited if the structure now lacks their result.
     """
     awaited = {number for number in state.awaited if number > version}
     optional = {number for number in state.optional if number > version}
@@ -134,7 +144,7 @@ def made_by_statement(
 
 @dataclass(frozen=True, slots=True)
 class Template(Generic[Name]):
-    """The model of a created table: a member, or (None) the target at ``version``."""
+    """The model of a created table: a member, or the target at `version` if `member` is None."""
 
     version: int
     member: Name | None = None
@@ -142,7 +152,7 @@ class Template(Generic[Name]):
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A member that was dropped: its version, and the text of its structure."""
+    """A dropped member: its version and the text of its structure."""
 
     version: int
     structure: str
@@ -150,10 +160,12 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class GroupState(Generic[Name]):
-    """A group at a position of its source. No member's version is below ``base``.
+    """A group at a position of its source.
 
-    ``dropped``: the members that were dropped last, by their names. A table that is created again
-    under one of them has changed from there.
+    Attributes:
+        base: no member's version is lower.
+        dropped: the most recently dropped members by name. A table that is created again under one
+            of these names continues from there.
     """
 
     base: int
@@ -165,11 +177,12 @@ class GroupState(Generic[Name]):
 class Cutover:
     """The position in one source's binlog where a target changes its version.
 
-    After ``at``, no member of the group has fewer than ``version`` items: either each has recorded
-    them, or (``forced``) an unlock grants them to those that lack them. A cutover is saved before
-    the item is executed, so that the version of each row is the same each time the binlog is read.
+    After `at`, no member of the group has fewer than `version` items: either each has recorded
+    them, or an unlock grants them (`forced`) to the members that lack them. A cutover is saved
+    before the item is executed, so each reading of the binlog gives a row the same version.
 
-    ``shown``: members without the item had its result already, which concerns none of their rows.
+    `shown`: whether members without the item already had its result, which affects none of their
+    rows.
     """
 
     version: int
@@ -180,9 +193,9 @@ class Cutover:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """How a member's DDL was recorded: as its item number ``version``.
+    """How a member's DDL was recorded: as its item number `version`.
 
-    ``awaited``: an unlock had granted the member this item before, so its version stays.
+    `awaited`: whether the member was granted this item before, so that its version stays the same.
     """
 
     version: int

@@ -11,8 +11,12 @@ from replicator.sharding.items import Conflict, Event, Item, Name
 
 @dataclass(frozen=True, slots=True)
 class LockView(Generic[Name, Event]):
-    """An open lock as the operator sees it. ``missing``: members by source. ``outside``: shards of
-    sources that the task does not have, whose rows the statement would remove.
+    """An open lock as the operator sees it.
+
+    Attributes:
+        missing: members without the item, by source.
+        outside: shards of sources that the task does not have, whose rows the statement would
+            remove.
     """
 
     target: Name
@@ -32,8 +36,11 @@ class LockView(Generic[Name, Event]):
 class Choice(Generic[Name, Event]):
     """One of several different statements that members have as the next item of a target.
 
-    ``item`` is the one of a member of ``source``; ``members`` by source have the same statement.
-    ``by_member``: other members of ``source`` have another one, so that it does not tell which.
+    Attributes:
+        item: the statement of a member of `source`.
+        members: the members with the same statement, by source.
+        by_member: whether other members of `source` differ, so that the source does not identify
+            the statement.
     """
 
     source: str
@@ -43,7 +50,7 @@ class Choice(Generic[Name, Event]):
 
 
 class UnlockError(Exception):
-    """The lock cannot be unlocked as asked. The message says why, and what to do."""
+    """The lock cannot be unlocked as requested; the message gives the reason and the remedy."""
 
 
 class DisputedError(UnlockError):

@@ -1,2 +1,1 @@
-"""Shard DDL that is accepted if a shard's rows still fit into one table with those of the
-others."""
+"""The mode that accepts a schema change if the shard's rows still fit into the common table."""

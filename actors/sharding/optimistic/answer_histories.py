@@ -1,4 +1,4 @@
-"""The histories of targets: what was answered about their statements, as it is saved."""
+"""The histories of targets: the answers to their statements, as saved."""
 
 from __future__ import annotations
 
@@ -42,18 +42,17 @@ _ENTRY = TypeAdapter(HistoryEntry[Member])
 
 
 def dump_entry(entry: HistoryEntry[Member]) -> str:
-    """An entry as JSON."""
+    """Return an entry as JSON."""
     return _ENTRY.dump_json(entry, exclude_defaults=True).decode()
 
 
 def load_entry(text: str) -> HistoryEntry[Member]:
-    """The entry that `dump_entry` wrote."""
+    """Return the entry from the output of `dump_entry`."""
     return _ENTRY.validate_json(text)
 
 
 async def saved_histories(meta: MetaStore) -> dict[TableName, TargetHistory[Member]]:
-    """What was answered about each target, as far as it is executed. Raises
-    DatabaseUnavailableError."""
+    """Return the executed answers about each target. Raises DatabaseUnavailableError."""
     found: dict[TableName, TargetHistory[Member]] = {}
     for record in await AnswerStore(meta).load():
         if record.done:
@@ -62,18 +61,21 @@ async def saved_histories(meta: MetaStore) -> dict[TableName, TargetHistory[Memb
 
 
 class AnswerHistories:
-    """The history of each target: loaded at the start, then as the answers leave it. Says also what
-    rows of a member without a column get, for their plans.
+    """The history of each target, loaded at the start and updated with each answer.
+
+    It also provides the values of columns that a member lacks, for the plans of its rows.
     """
 
     def __init__(self, tools: WriterTools) -> None:
         self.by_target: dict[TableName, TargetHistory[Member]] = {}
         self.changed = anyio.Event()
-        """Set, and replaced, when a statement is answered."""
+        """Set, and replaced by a new event, when a statement is answered."""
         self._left: dict[tuple[TableName, Member], int] = {}
         self._undone: set[tuple[TableName, Member, Place]] = set()
-        """The open statements that `follow_held` has accepted: once, since another reason may let
-        one of them be open again."""
+        """The open statements that `follow_held` has accepted.
+
+        It accepts each only once, since a statement may become open again for another reason.
+        """
         self._reconciles = tools.reconciles
         self._registry = tools.registry
         self._target = tools.target
@@ -82,17 +84,17 @@ class AnswerHistories:
         self._log = structlog.get_logger()
 
     def of(self, target: TableName) -> TargetHistory[Member]:
-        """The history of a target."""
+        """Return the history of a target."""
         return self.by_target.setdefault(target, TargetHistory())
 
     def take(self, target: TableName, entry: HistoryEntry[Member], at: int) -> None:
-        """Apply the entry of the statement at a place."""
+        """Apply the entry of the statement at a position."""
         self.of(target).take(entry)
         if entry.kind is EntryKind.LEFT:
             self._left |= {(target, member): at for member in entry.gone}
 
     def left_at(self, target: TableName, member: Member) -> int:
-        """The place of the statement by which a member has left the target last; -1 if none."""
+        """Return the position of the last statement by which a member left the target, or -1."""
         return self._left.get((target, member), -1)
 
     # The start.
@@ -101,8 +103,8 @@ class AnswerHistories:
         """Load the answers, finish an unfinished step, follow renamed targets, and add new members.
 
         Args:
-            blocked: the targets that are left out.
-            renamings: those of the task so far.
+            blocked: the targets to skip.
+            renamings: all renamings of the task so far.
         """
         left_out = set(blocked)
         gone: dict[tuple[TableName, Member], int] = {}
@@ -122,7 +124,7 @@ class AnswerHistories:
                 await self._join(number, target, gone)
 
     async def _follow(self, renaming: Renaming) -> None:
-        """Take the members and the fills of renamed targets along, unless this is done."""
+        """Move the members and the fills to renamed targets, unless this was done before."""
         moves = [
             (shard.member, shard.former, shard.target, Place(shard.place, 0))
             for shard in renaming.moved
@@ -142,7 +144,7 @@ class AnswerHistories:
     async def _with_fills(
         self, target: TableName, entry: HistoryEntry[Member]
     ) -> HistoryEntry[Member]:
-        """An entry with what rows of moved shards got in columns that only the others have."""
+        """Return an entry with the fills of moved shards for columns that only others have."""
         if not {name for name, _ in entry.standings} - {name for name, _ in entry.begins}:
             return entry
         present = await read_table(self._target, target)
@@ -151,8 +153,10 @@ class AnswerHistories:
         return replace(entry, fills=_present_fills(state, present, first))
 
     async def _finished(self, record: AnswerRecord, entry: HistoryEntry[Member]) -> bool:
-        """Finish an unfinished step; False where the target refuses it. Then the answer is revoked,
-        and decided again when the statement is read again."""
+        """Finish an unfinished step; return False if the target refuses it.
+
+        A refused answer is revoked, and decided again when the statement is read again.
+        """
         execution = DdlExecution(
             target=record.target,
             member=record.member,
@@ -175,10 +179,11 @@ class AnswerHistories:
     async def _join(
         self, number: int, target: TableName, gone: Mapping[tuple[TableName, Member], int]
     ) -> None:
-        """Add the members without a saved state, with the structures that they have.
+        """Add the members without a saved state, with their current structures.
 
-        ``gone``: by member, the place of the statement that dropped or renamed it. Where the member
-        begins before that place, the statement will be read again.
+        Args:
+            gone: by member, the position of the statement that dropped or renamed it. If the member
+                begins before that position, the statement will be read again.
         """
         history, registry = self.of(target), self._registry
         new = []
@@ -193,7 +198,8 @@ class AnswerHistories:
         for member in new:
             member_number = registry.number(member)
             assert member_number is not None
-            # At the start of its source; a structure that was read may include later statements.
+            # The structure at the start of its source; one that was read may include later
+            # statements.
             held = registry.held(member_number, min(registry.places(member_number), default=0))
             structure = held.certain or _as_far_as(present, held.structure)
             standing = standing_at_start(history.state, structure)
@@ -212,7 +218,7 @@ class AnswerHistories:
     # Further entries.
 
     async def add(self, target: TableName, entry: HistoryEntry[Member]) -> None:
-        """Save an entry that no statement is executed with, and apply it."""
+        """Save an entry without a statement to execute, and apply it."""
         await self._store.add(target, entry.member, dump_entry(entry))
         self.of(target).take(entry)
 
@@ -223,7 +229,7 @@ class AnswerHistories:
         due: Mapping[Member, Place],
         applied: tuple[int, Place] | None,
     ) -> None:
-        """Release held rows of a source, of which no rows are in flight."""
+        """Release held rows of a source that has no rows in flight."""
         history = self.of(target)
         release = history.next_release(source, due, applied)
         first = min(due)
@@ -246,7 +252,7 @@ class AnswerHistories:
     async def say(
         self, target: TableName, member: Member, action: Action, at: Place | None = None
     ) -> None:
-        """Save the operator's answer to an open statement, or to a refused step (``at``)."""
+        """Save the operator's answer to an open statement, or to the refused step at ``at``."""
         await self.add(target, HistoryEntry(EntryKind.SAID, member, action=action, at=at))
         reach(Failpoint.UNLOCK_SAVED)
         self.look_again()
@@ -254,10 +260,10 @@ class AnswerHistories:
     async def follow_held(self, target: TableName, member: Member, later: Table | None) -> None:
         """Accept the open statement of a member that drops or converts its columns later.
 
-        Its rows come without these columns. Those that it has in the end are reconciled.
+        The member's rows are applied without these columns. The columns that remain are reconciled.
 
         Args:
-            later: the member's structure after one of the statements that wait.
+            later: the member's structure after one of the waiting statements.
         """
         state = self.of(target).state
         opened = state.open_of(member)
@@ -271,13 +277,13 @@ class AnswerHistories:
             await self.say(target, member, Action.SKIP)
 
     def look_again(self) -> None:
-        """Wake who waits for a change."""
-        # An anyio event cannot be cleared: each change wakes who waits and starts a new one.
+        """Wake all tasks that wait for a change."""
+        # An anyio event cannot be cleared, so each change sets the event and creates a new one.
         self.changed.set()
         self.changed = anyio.Event()
 
     def tell(self, target: TableName, entry: HistoryEntry[Member]) -> None:
-        """Log what became of a statement."""
+        """Log the outcome of a statement."""
         standing = entry.standing
         if entry.kind is EntryKind.OPEN and standing is not None and standing.open is not None:
             self._log.warning(
@@ -313,10 +319,11 @@ class AnswerHistories:
     # Rows.
 
     def without(self, target: int, member: Member, structure: Table, table: Table) -> Table:
-        """The target's table with the fills of the columns that the member lacks.
+        """Return the target's table with the fills of the columns that the member lacks.
 
-        A column that both compute, and that the member has ceded, is the target's: the operator
-        has answered that its formula stays. The member's values of a stale column don't fit.
+        A column that both compute, and that the member has ceded, has the target's formula: the
+        operator has answered that the formula stays. The member's values of a stale column do not
+        fit.
         """
         state = self.of(self._registry.target_name(target)).state
         own = {folded(column.name) for column in structure.columns}
@@ -327,8 +334,10 @@ class AnswerHistories:
 
 
 def _as_far_as(present: Table | None, guessed: Table | None) -> Table | None:
-    """An uncertain structure, without columns that the target lacks: a statement that is still to
-    be read may add them."""
+    """Return an uncertain structure without the columns that the target lacks.
+
+    A statement that has not been read yet may add them.
+    """
     if present is None or guessed is None:
         return guessed
     columns = tuple(c for c in guessed.columns if present.column(c.name) is not None)
@@ -338,7 +347,7 @@ def _as_far_as(present: Table | None, guessed: Table | None) -> Table | None:
 def _present_fills(
     state: TargetState[Member], present: Table | None, standing: Standing
 ) -> Mapping[str, Fill]:
-    """The fills at the start: rows without a column have the target's default."""
+    """Return the fills at the start: rows without a column get the target's default."""
     fills = dict(state.fills)
     names = joined_names([*(s.taken for s in state.members.values()), standing.taken])
     for name in names - fills.keys():

@@ -1,7 +1,7 @@
-"""The answers to the statements of all members: decided by the rule, saved, executed, looked up.
+"""The answers to the statements of all members: decided, saved and executed.
 
-A statement is answered by the writer, at its barrier: every row before it is on its target, the
-watermarks are saved, and no batch touches the target. The answer is the entry of the statement's
+The writer answers a statement at its barrier. Then every row before it is on its target, the
+watermarks are saved, and no batch touches the target. The answer is saved in the statement's
 write-ahead record, so it is the same each time the binlog is read.
 """
 
@@ -65,13 +65,14 @@ from replicator.sharding.optimistic.standings import Action, Objection, Standing
 from replicator.watermark import Place
 
 _Key = tuple[TableName, Member, int]
-"""A statement: its target, its member and its position."""
+"""The target, the member and the position of a statement."""
 
 
 class OptimisticAnswers:
     """The rules that the writer uses before it executes a statement.
 
-    With ``drops_targets``, a target is dropped with its last shard.
+    Args:
+        drops_targets: whether a target is dropped with its last shard.
     """
 
     def __init__(self, tools: WriterTools, *, drops_targets: bool) -> None:
@@ -79,7 +80,7 @@ class OptimisticAnswers:
         self.steps = DerivedSteps(tools, self.histories)
         self.drops_targets = drops_targets
         self.moved = MovedShards()
-        """The shards that their targets follow to other names."""
+        """The shards whose targets follow them to other names."""
         self._strict = tools.strict
         self._reconciles = tools.reconciles
         self._registry = tools.registry
@@ -90,13 +91,15 @@ class OptimisticAnswers:
         self._given: dict[_Key, anyio.Event] = {}
         self._log = structlog.get_logger()
 
-    # A statement, at its barrier.
+    # Statements at their barriers.
 
     async def ruled(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
     ) -> DdlExecution:
-        """The execution with the answer as its entry: nothing, the statement itself, or a derived
-        ALTER. Raises FatalError where a statement is open in strict mode."""
+        """Return the execution with the answer as its entry: nothing, the statement, or an ALTER.
+
+        Raises FatalError if a statement is open in strict mode.
+        """
         if not execution.target.table:
             return self._of_database(item, execution)
         key = execution.target, execution.member, execution.transaction
@@ -109,7 +112,7 @@ class OptimisticAnswers:
                 self._changed(item, change, execution, present)
                 await self._override(item, key)
         elif execution.transaction < self.histories.left_at(*key[:2]):
-            # It waited for an open statement of its table, which has been dropped since.
+            # It waited for an open statement of its table, which has since been dropped.
             return replace(execution, recorded=False, instead=())
         else:
             entry = await self._answered(item, change, execution)
@@ -132,7 +135,7 @@ class OptimisticAnswers:
         return replace(execution, instead=entry.run)
 
     def proven(self, execution: DdlExecution) -> DdlExecution:
-        """The execution whose record says what is to be read from the shards after it."""
+        """Return the execution with the columns to read from the shards in its record."""
         if not execution.entry:
             return execution
         entry = replace(
@@ -143,7 +146,7 @@ class OptimisticAnswers:
         return replace(execution, entry=dump_entry(entry))
 
     def _of_database(self, item: DdlItem, execution: DdlExecution) -> DdlExecution:
-        """A statement about a database; one with targets that have shards is not dropped.
+        """Return the execution of a statement that never drops a database with targets of shards.
 
         Such a shard may be on another source, with rows that are not applied yet, or wait for an
         open statement. Each target is dropped when its last shard leaves.
@@ -171,7 +174,7 @@ class OptimisticAnswers:
         return replace(execution, instead=left)
 
     async def _override(self, item: DdlItem, key: _Key) -> None:
-        """Let an operator's override for an open statement take effect: it is answered anew."""
+        """Answer an open statement for which the operator has given other statements."""
         target, member, at = key
         opened = self.histories.of(target).state.open_of(member)
         if item.effect.instead is None or opened is None or opened.at.transaction != at:
@@ -180,8 +183,11 @@ class OptimisticAnswers:
             await self.histories.say(target, member, Action.EXEC)
 
     async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
-        """Whether the answer changes after the target has refused its step: a member whose rows
-        need the step is held; a target that could become narrower stays as it is."""
+        """Whether the answer changes after the target has refused its step.
+
+        A member whose rows need the step is held; a target that could become narrower stays as it
+        is.
+        """
         target = self._registry.target_name(item.target)
         key = target, Member(item.source, item.effect.table), item.statement.transaction
         if item.effect.kind is not EffectKind.ALTER or item.effect.instead is not None:
@@ -213,7 +219,7 @@ class OptimisticAnswers:
         self.histories.look_again()
 
     async def _look_for_keys(self, target: TableName) -> None:
-        """Record for open statements which key the target now has."""
+        """Update the target's key in open statements."""
         present = await read_again(self._target, target)
         changes = self._changes[target]
         self._changes[target] = {
@@ -221,8 +227,7 @@ class OptimisticAnswers:
         }
 
     async def given(self, target: TableName, member: Member, at: int) -> bool:
-        """Wait for the answer to a statement; returns whether its member's rows are held after
-        it."""
+        """Wait for the answer to a statement; return whether the member's later rows are held."""
         key = target, member, at
         event = self._given.setdefault(key, anyio.Event())
         await event.wait()
@@ -253,7 +258,7 @@ class OptimisticAnswers:
             about=DdlEvent(item.source, item.statement.position, SKIP_OR_REPLACE),
         )
 
-    # The answer.
+    # Decisions.
 
     async def _answered(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
@@ -287,13 +292,13 @@ class OptimisticAnswers:
         return await self._judged(item, put, execution, present)
 
     def _drops(self, effect: Effect, gone: Collection[Member]) -> bool:
-        """Whether a target is dropped with these members of it."""
+        """Whether a target is dropped when these members leave."""
         left = self.histories.of(effect.target).state.members.keys() - set(gone)
         kept = self._registry.keeps_retired(effect.target)
         return self.drops_targets and not effect.skipped and not left and not kept
 
     def _gone(self, item: DdlItem, target: TableName) -> tuple[Member, ...]:
-        """The members that leave a target by one statement."""
+        """Return the members that leave a target by one statement."""
         statement = item.effect.statement
         known = self.histories.of(target).state.members
         own = Member(item.source, item.effect.table)
@@ -303,7 +308,7 @@ class OptimisticAnswers:
             schema = statement.schema.name
             named |= {m for m in known if (m.source, m.name.schema) == (item.source, schema)}
         found = (m for m in named if m in known and m not in present and m != own)
-        # One that has left by this statement may have been created again since.
+        # A member that has left by this statement may have been created again since.
         at = item.statement.transaction
         left = self.histories.left_at
         return (own, *sorted(m for m in found if left(target, m) < at))
@@ -311,9 +316,12 @@ class OptimisticAnswers:
     def _changed(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution, present: Table | None
     ) -> Change[Member]:
-        """The statement as input of the rule; kept while it is open, to be decided again.
+        """Return the statement as input of the join rule.
 
-        ``present``: the target's structure.
+        An open statement is kept, to be decided again.
+
+        Args:
+            present: current structure of the target.
         """
         effect, member, target = item.effect, execution.member, execution.target
         standing = self.histories.of(target).state.members.get(member)
@@ -352,15 +360,17 @@ class OptimisticAnswers:
         return put
 
     def _text(self, effect: Effect, before: Table | None, context: StatementContext) -> str:
-        """The text by which shards compare a statement. Other settings of their sessions are no
-        difference if its values are read from the shards."""
+        """Return the text by which shards compare a statement.
+
+        Other session settings make no difference if the values are read from the shards.
+        """
         statement = without_positions(target_statement(effect, context))
         if self._reconciles:
             return text_and_rows(statement, before)
         return compared_text(statement, before, context)
 
     def _certain(self, member: Member, at: int) -> Table | None:
-        """A member's structure at a position, where it is known: one that was read there counts."""
+        """Return a member's structure at a position if it is known, or was read there."""
         number = self._registry.number(member)
         return None if number is None else self._registry.held(number, at).certain
 
@@ -441,7 +451,7 @@ class OptimisticAnswers:
         execution: DdlExecution,
         present: Table | None,
     ) -> tuple[JoinVerdict[Member], tuple[str, ...]]:
-        """The step that changes the target; the statement is open if no step is possible."""
+        """Return the step that changes the target; the statement is open if no step is possible."""
         target = execution.target
         if present is None:
             return verdict, (item.effect.sql,)
@@ -452,8 +462,8 @@ class OptimisticAnswers:
         index = stand_in_index(verdict.before, verdict.after, present, [put.after, *others])
         own = (self._with_charsets(target, item.effect.sql, put.after, present),)
         statement = target_statement(item.effect, execution.context)
-        # A shard that was created later makes it for itself alone. For that shard, the target may
-        # have dropped the index that belongs to a foreign key.
+        # A shard that was created later makes the statement for itself only. For this shard, the
+        # target may have dropped the index of a foreign key.
         there = put.after is not None and has_all_added(statement, put.after, present)
         if makes := verdict.own and not there:
             found = await self.steps.own(target, *own, verdict, present, index, execution.context)
@@ -470,7 +480,7 @@ class OptimisticAnswers:
             )
         except NoAlterError as error:
             if makes:
-                # The target may take it in another way than its copy.
+                # The target may accept it in another way than its copy.
                 return verdict, own
             return left_open(state, put, Objection.REFUSED, str(error)), ()
         run = (*first, *(moved_values(target, given, present) for given in verdict.given), *run)
@@ -479,8 +489,10 @@ class OptimisticAnswers:
     def _with_charsets(
         self, target: TableName, sql: str, after: Table | None, present: Table
     ) -> str:
-        """A shard's statement with the charsets of its new columns, while the target still has
-        another default than the shard, since other shards have not changed theirs."""
+        """Return a shard's statement with the charsets of its new columns, if the defaults differ.
+
+        The target keeps its former default until the other shards have changed theirs.
+        """
         history = self.histories.of(target)
         follows = TABLE_COLLATION in history.changed or (
             history.agreed.get(TABLE_COLLATION, "") is None
@@ -495,14 +507,14 @@ class OptimisticAnswers:
     # Open statements.
 
     def due(self, target: TableName, source: str) -> dict[Member, Place]:
-        """The open statements of a source that have another answer by now."""
+        """Return the open statements of a source whose answer has changed."""
         history = self.histories.of(target)
         own = [member for member in history.state.members if member.source == source]
         return history.due(own, self._changes.get(target, {}))
 
 
 def _lenient(effect: Effect) -> bool:
-    """Whether values that do not fit were cut, and rows left out, however strict the session was.
+    """Whether values were cut and rows left out in spite of a strict session.
 
     A tool copies rows to its ghost table with INSERT IGNORE.
     """
@@ -510,7 +522,7 @@ def _lenient(effect: Effect) -> bool:
 
 
 def _removes(effect: Effect, before: Table | None) -> str | None:
-    """Which rows a statement deletes, as `Change.removes` has it."""
+    """Return the rows that a statement deletes, in the form of `Change.removes`."""
     if not effect.discards_rows:
         return None
     found = removed_rows(effect.statement, before)
@@ -522,7 +534,10 @@ def _member(source: str, table: TableReference) -> Member:
 
 
 def _found_by(present: Table | None) -> frozenset[str] | None:
-    """As `Change.found_by` has it, by the target's structure; None where it does not exist."""
+    """Return the columns by which the target finds rows, in the form of `Change.found_by`.
+
+    Returns None if the target does not exist.
+    """
     if present is None:
         return None
     return frozenset(map(folded, present.row_key.columns if present.row_key else ()))

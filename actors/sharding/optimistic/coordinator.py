@@ -1,4 +1,4 @@
-"""Releases: when held rows may be applied, and the operator's answers to open statements."""
+"""Releases of held rows, and the operator's answers to open statements."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ LOOK_SECONDS = 1.0
 
 
 class OptimisticCoordinator(Coordination):
-    """Makes the groups, restarts sources whose held rows may be applied, and executes the
-    operator's answers.
+    """Creates groups, releases held rows, and saves the operator's answers.
 
-    A release is saved between two runs of its source, when no rows are in flight: everything that
-    was read is applied and saved, so the position where its rows change their version is known.
+    A release is saved between two runs of its source. Then no rows are in flight and everything
+    that was read is applied and saved, so the position at which the version of the rows changes is
+    known.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class OptimisticCoordinator(Coordination):
         self._target = tools.meta.connection
         self._meta = tools.meta
         self._unreconciled: set[tuple[TableName, Member, Place]] = set()
-        """The refused steps to make again when their targets are reconciled."""
+        """The refused steps to try again when their targets are reconciled."""
 
     async def run(self) -> None:
         """Restart sources whose held rows may be applied."""
@@ -86,8 +86,7 @@ class OptimisticCoordinator(Coordination):
             self._agree()
 
     async def _step_reconciled(self) -> None:
-        """Have the writer make the refused steps again whose targets have the values of their
-        shards since."""
+        """Try refused steps again after their targets got the values of their shards."""
         for name, step in self._refused():
             place = name, step.member, step.at
             if step.action or name in self._blocked:
@@ -100,7 +99,7 @@ class OptimisticCoordinator(Coordination):
                 self._writer.step(self._registry.target(name), run)
 
     def _step_again(self) -> None:
-        """Have the writer make the refused steps that the operator lets it try again."""
+        """Try the refused steps again that the operator has answered with exec."""
         due = [(n, s) for n, s in self._refused() if s.action and n not in self._blocked]
         for name, step in due:
             if step not in self._stepping:
@@ -109,7 +108,7 @@ class OptimisticCoordinator(Coordination):
         self._stepping = [step for _, step in due]
 
     def _agree(self) -> None:
-        """Have the writer give targets the parts on which all members agree."""
+        """Give targets the parts on which all members agree."""
         for name, history in self._histories.by_target.items():
             tried = self._agreeing.get(name) == history.entries
             if history.lagging and not tried and name not in self._blocked:
@@ -124,7 +123,7 @@ class OptimisticCoordinator(Coordination):
                     yield name, step
 
     def _due(self, unit: Unit) -> Iterator[tuple[TableName, dict[Member, Place]]]:
-        """The targets for which a source has open statements that have an answer by now."""
+        """Yield each target with the answered open statements of a source to release now."""
         for name in self._histories.by_target:
             if name not in self._blocked and (due := self._answers.due(name, unit.source)):
                 tracker = self._writer.tracker(unit.source)
@@ -134,7 +133,7 @@ class OptimisticCoordinator(Coordination):
                     yield name, due
 
     def make_group(self, unit: Unit, target: int) -> GroupActor:
-        """The group of a target in a run of a source."""
+        """Create the group of a target for a run of a source."""
         name = self._registry.target_name(target)
         if not name.table:
             return DatabaseGroup(
@@ -154,8 +153,7 @@ class OptimisticCoordinator(Coordination):
         return group
 
     async def ended(self, unit: Unit) -> None:
-        """Save the releases of a source: everything that it read is applied, and no rows are in
-        flight."""
+        """Save the releases of a source, which has no rows in flight."""
         for source, target in tuple(self._groups):
             if source == unit.source:
                 del self._groups[source, target]
@@ -171,15 +169,14 @@ class OptimisticCoordinator(Coordination):
                 await self._histories.release(name, unit.source, due, applied)
 
     def _rejoin(self, unit: Unit) -> None:
-        """Let the tables be members again that are some at the saved position: what drops or
-        renames them is read again."""
+        """Restore the members at the saved position: statements after it are read again."""
         for target, group in unit.state.groups.items():
             for number, _ in group.members:
                 self._registry.join(
                     self._registry.member(number), self._registry.target_name(target)
                 )
 
-    # What is open.
+    # Open statements.
 
     def _open(self) -> Iterator[tuple[TableName, Member, OpenStatement]]:
         for name, history in sorted(self._histories.by_target.items()):
@@ -188,12 +185,11 @@ class OptimisticCoordinator(Coordination):
                     yield name, member, standing.open
 
     def open_items(self, source: str) -> Collection[Place]:
-        """The positions of a source's open statements: its saved position stays before all of
-        them."""
+        """Return the positions of a source's open statements; its saved position is before all."""
         return [opened.at for _, member, opened in self._open() if member.source == source]
 
     def open_targets(self, source: str) -> Collection[int]:
-        """The targets (numbers) of the open statements of a source."""
+        """Return the targets (numbers) of the open statements of a source."""
         return {
             self._registry.target(name)
             for name, member, _ in self._open()
@@ -201,7 +197,7 @@ class OptimisticCoordinator(Coordination):
         }
 
     def gives_way(self, target: TableName, member: Member) -> bool:
-        """Whether a shard of a target was dropped, and the target goes when the others are."""
+        """Whether a shard was dropped, and its target is dropped when all its shards are."""
         history = self._histories.by_target.get(target)
         return history is not None and member in history.state.left
 
@@ -216,7 +212,7 @@ class OptimisticCoordinator(Coordination):
         return ((),) if fit else ()
 
     def widening(self, own: Table, target: Table) -> Widening | None:
-        """Return the change after which a target takes the rows of a table with this structure."""
+        """Return the change after which a target accepts rows of a table with this structure."""
         if fits(shape_of(own), shape_of(target)):
             return None
         try:
@@ -226,7 +222,7 @@ class OptimisticCoordinator(Coordination):
             return None
 
     def held(self) -> Mapping[TableName, HeldShards]:
-        """The shards with open statements, and those whose groups hold rows."""
+        """Return the shards with open statements, and the shards whose groups hold rows."""
         found: dict[TableName, list[HeldShards]] = {}
         for lock in self.open_locks():
             if lock.holds:
@@ -237,7 +233,7 @@ class OptimisticCoordinator(Coordination):
         return {target: all_held(several) for target, several in found.items()}
 
     def open_locks(self) -> Sequence[OpenLock]:
-        """An entry for each open statement and each refused step; the id is that of its target."""
+        """Return a lock for each open statement and each refused step; its id is the target."""
         sources = tuple(self._units)
         refused = (
             refused_lock(name, self._version(name, step.member) + 1, sources, step)
@@ -264,11 +260,11 @@ class OptimisticCoordinator(Coordination):
         return self._histories.of(name).version(member.source)
 
     def differences(self) -> Mapping[TableName, Differences[Member]]:
-        """The targets whose members are not alike, and in what."""
+        """Return the targets whose members differ, and the differences."""
         histories = sorted(self._histories.by_target.items())
         behind = self._answers.steps.behind
         found = {
-            # What is not tried yet is no difference that stays.
+            # A part that was not tried yet is not a lasting difference.
             name: differences_of(
                 h.state, h.agreed, h.changed - (h.lagging - behind.get(name, set()))
             )
@@ -276,11 +272,14 @@ class OptimisticCoordinator(Coordination):
         }
         return {name: differences for name, differences in found.items() if differences}
 
-    # The operator.
+    # Answers of the operator.
 
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
-        """Answer an open statement for the operator; returns when the answer is saved. Raises
-        UnlockError, DisputedError where several are open and none was named.
+        """Answer an open statement for the operator; return when the answer is saved.
+
+        Raises:
+            UnlockError: with a message for the operator.
+            DisputedError: several statements are open, and the operator named none.
         """
         entries: list[tuple[TableName, Member, OpenStatement | RefusedStep[Member]]] = [
             *self._open(),
@@ -305,7 +304,7 @@ class OptimisticCoordinator(Coordination):
             raise UnlockError(
                 f"no such shard has an open statement of {lock}; these have: {having}"
             )
-        # What holds rows comes first.
+        # Prefer a statement that holds rows.
         holding = [found for found in chosen if isinstance(found[2], OpenStatement)]
         chosen = holding or chosen
         if len({member for _, member, _ in chosen}) > 1:

@@ -1,4 +1,4 @@
-"""Steps of a target that no statement of a shard makes as it is: derived, or refused before."""
+"""Steps that change a target by other statements than a shard's own, and refused steps."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from replicator.sharding.optimistic.standings import (
 
 
 class DerivedSteps:
-    """The ALTERs that give targets their new structures, tried on an empty copy."""
+    """The ALTERs that give targets their new structures, tried on an empty copy first."""
 
     def __init__(self, tools: WriterTools, histories: AnswerHistories) -> None:
         self._target = tools.target
@@ -57,7 +57,7 @@ class DerivedSteps:
         self._registry = tools.registry
         self._log = structlog.get_logger()
         self.behind: dict[TableName, frozenset[Part]] = {}
-        """The parts that targets could not get when all members agreed on them."""
+        """The parts that targets refused although all members agree on them."""
         self._rehearsal = tools.executor.rehearsal
         self._collations: frozenset[str] = frozenset()
 
@@ -72,16 +72,20 @@ class DerivedSteps:
         index: Sequence[str] = (),
         earlier: Sequence[str] = (),
     ) -> tuple[str, ...]:
-        """The ALTER from one shape of a target to another, if it takes one. Raises NoAlterError.
+        """Return the ALTER from one shape of a target to another; empty if none is needed.
 
-        ``index``: an action that goes with it (`stand_in_index`). ``earlier``: the statements that
-        the target executes before it.
+        Raises NoAlterError.
+
+        Args:
+            present: current structure of the target.
+            index: an action to add (`stand_in_index`).
+            earlier: the statements that the target executes before.
         """
         known = [table for table in members if table is not None]
         actions = [*derived_alter(before, after, present, known, converted), *index]
         if not actions:
             return ()
-        # Texts of shards name the collations of their servers.
+        # The shards' texts have the collations of the shards' servers.
         available = await self._available()
         actions = [with_available(action, available) for action in actions]
         alter = alter_table(target, actions)
@@ -93,13 +97,15 @@ class DerivedSteps:
         return (alter,)
 
     async def _available(self) -> frozenset[str]:
-        """The collations of the target's server, which has hundreds."""
+        """Return the collations of the target's server, which has hundreds."""
         self._collations = self._collations or await available_collations(self._target)
         return self._collations
 
     async def _refused(self, target: TableName, whole: Sequence[ParsedStatement]) -> bool:
-        """Whether a target refuses statements in each way in which `DdlExecutor` executes them: as
-        they are, their changes one by one, or by creating the target again."""
+        """Whether a target refuses statements in each way in which `DdlExecutor` executes them.
+
+        The ways are: as written, each change on its own, and by creating the target again.
+        """
         if not await self._rehearsal.refused(target, whole, NO_CONTEXT):
             return False
         texts = [sql for statement in whole for sql in single_changes(statement)]
@@ -117,10 +123,11 @@ class DerivedSteps:
         index: Sequence[str],
         context: StatementContext,
     ) -> tuple[str, ...] | None:
-        """A shard's own statement, with further actions: ``index`` (`stand_in_index`), unless the
-        target refuses the statement for that; and `remaining_keys`.
+        """Return a shard's own statement with further actions.
 
-        None if it drops a key and the target refuses it, perhaps since the key has another name.
+        The actions are ``index`` (`stand_in_index`), unless the target refuses the statement
+        because of it, and `remaining_keys`. Returns None if the statement drops a key and the
+        target refuses it: the key may have another name.
         """
         alters = classify(sql, default_schema=target.schema).kind is StatementKind.ALTER_TABLE
 
@@ -163,7 +170,7 @@ class DerivedSteps:
             await self._executor.execute(
                 DdlExecution(
                     target=target,
-                    # The record of the statement itself says what became of it first.
+                    # The statement's own record already has its outcome.
                     member=Member("", step.member.name),
                     transaction=step.at.transaction,
                     sql=run[0],
@@ -184,7 +191,7 @@ class DerivedSteps:
     async def agree(self, target: TableName) -> None:
         """Give a target the parts on which all members agree, while no batch touches it.
 
-        What the target refuses stays as it is; it is tried again after the next statement. Raises
+        Refused parts stay as they are, and are tried again after the next statement. Raises
         DatabaseUnavailableError.
         """
         history = self._histories.of(target)
@@ -199,7 +206,7 @@ class DerivedSteps:
         members = [s.taken for s in history.state.members.values() if s.taken is not None]
         actions = agreement_actions(present, open_parts, wanted, members)
         keys = [self._keys_between_targets(*each) for each in history.state.members.items()]
-        # A parent that is no target of the task leaves nothing to do.
+        # If a parent is not a target of the task, there is nothing to do.
         key_parts = key_actions(present, parts, wanted, keys)
         open_parts |= _all(key_parts)
         accepted = await self._accepted(target, {**actions, **key_parts})
@@ -213,7 +220,7 @@ class DerivedSteps:
                 await self._executor.execute(
                     DdlExecution(
                         target=target,
-                        # No statement of a shard has such a place.
+                        # No statement of a shard has a negative position.
                         member=Member("", first.name),
                         transaction=-1 - history.entries,
                         sql=sql,
@@ -234,7 +241,7 @@ class DerivedSteps:
     def _keys_between_targets(
         self, member: Member, standing: Standing
     ) -> list[ForeignKeyDefinition]:
-        """The foreign keys of a member whose parents are shards, with the parents' targets."""
+        """Return the foreign keys of a member between shards, with the targets as parents."""
         found = []
         for key in standing.taken.definition.foreign_keys if standing.taken else ():
             parent = parent_of(key, member.name.schema)
@@ -249,7 +256,7 @@ class DerivedSteps:
     async def _accepted(
         self, target: TableName, actions: Mapping[tuple[Part, ...], str]
     ) -> Mapping[tuple[Part, ...], str]:
-        """Those of these actions that an empty copy of the target takes."""
+        """Return the actions that an empty copy of the target accepts."""
         available = await self._available()
         found = {parts: with_available(action, available) for parts, action in actions.items()}
 
@@ -275,11 +282,11 @@ class DerivedSteps:
     async def _narrower(
         self, target: TableName, step: RefusedStep[Member], state: TargetState[Member]
     ) -> tuple[str, ...]:
-        """The ALTER that a refused step takes by now. Raises NoAlterError."""
+        """Return the ALTER that a refused step needs now. Raises NoAlterError."""
         present, shape = await read_again(self._target, target), state.joined()
         if present is None or shape is None:
             return ()
-        # Definitions are those of the member that wants it.
+        # Prefer the definitions of the member that needs the step.
         first = state.members.get(step.member, Standing(None))
         members = [first.taken, *(s.taken for s in state.members.values())]
         before = without_parts(shape, step.parts, shape_of(present))
@@ -293,10 +300,10 @@ def _all(actions: Iterable[tuple[Part, ...]]) -> frozenset[Part]:
 
 
 def may_stay_wider(put: Change[Member], verdict: JoinVerdict[Member]) -> bool:
-    """Whether a statement can be taken without the step to a narrower target.
+    """Whether a statement can be accepted without the step to a narrower target.
 
-    Older rows keep the values that the narrower type has changed, until they are reconciled. They
-    would not be found by these.
+    Older rows on the target keep the values that the narrower type has changed in the shard, until
+    they are reconciled. Rows could not be found by such values.
     """
     changed = narrowed(put.before, put.after, strict=put.strict) if put.after else frozenset()
     found_by = put.found_by or frozenset()
@@ -314,7 +321,7 @@ def refused_entry(
     reason: str,
     context: StatementContext,
 ) -> HistoryEntry[Member]:
-    """The answer to a statement that is taken without the step to a narrower target."""
+    """Return the answer to a statement that is accepted without the step to a narrower target."""
     assert put.before is not None
     assert put.after is not None
     assert verdict.before is not None
@@ -322,7 +329,7 @@ def refused_entry(
     parts = parts_of_step(verdict.before, verdict.after)
     step = RefusedStep(put.member, put.at, put.sql, reason, parts, put.timestamp, context)
     former = state.members.get(put.member, Standing(None))
-    # Its older rows on the target are as they were.
+    # The member's older rows on the target have not changed.
     own = shape_of(put.after).columns.keys()
     stale = former.stale.union(shape_of(put.before).columns).difference(own)
     standing = replace(verdict.standing, stale=stale)

@@ -27,10 +27,11 @@ _GOING = (EffectKind.DROP, EffectKind.MOVE_OUT)
 
 
 class OptimisticGroup(GroupActor):
-    """Passes rows on to the writer, and each statement as a barrier after them. It waits for the
-    answer to a statement before it decides on the rows after it. Rows of a member whose statement
-    is open are held, which means dropped: the source will read them again. The version counts the
-    releases of this source's rows.
+    """Passes rows to the writer, and each statement as a barrier after them.
+
+    It waits for the answer to a statement before it decides the rows after it. The rows of a member
+    with an open statement are held: the group drops them, and the source will read them again. The
+    version is the number of releases of this source's rows.
     """
 
     def __init__(
@@ -54,22 +55,22 @@ class OptimisticGroup(GroupActor):
         self._dropped: set[Member] = set()
         """Held members whose DROP waits."""
         self._ends = False
-        """Whether the target is dropped with these, so that all that follows waits for them."""
+        """Whether the target is dropped with these members: everything later waits for them."""
         self._asked: list[tuple[Member, int]] = []
 
     @property
     def held(self) -> HeldShards:
-        """The members whose rows are held, until the source restarts."""
+        """The members whose rows are held until the source restarts."""
         shards = frozenset(map(str, self._held))
         return HeldShards(self._ends, shards, events=self.rows_held.total())
 
     @property
     def version(self) -> int:
-        """How many releases of the source's rows there were."""
+        """Number of releases of the source's rows."""
         return 0 if self._release is None else self._release.number
 
     async def decide(self, message: TargetSegment) -> TargetSegment:
-        """Forward the rows of a segment that are not held, and its DDL as a barrier after them."""
+        """Return a segment's rows that are not held, and its statement as a barrier after them."""
         await self._hear()
         self.segment = message.segment
         rows = self._flowing(message.rows) if message.rows else None
@@ -89,7 +90,7 @@ class OptimisticGroup(GroupActor):
         )
 
     async def _hear(self) -> None:
-        """Wait for the answers to the statements that were forwarded last."""
+        """Wait for the answers to the last forwarded statements."""
         target = self.registry.target_name(self.target)
         for member, at in self._asked:
             if await self._answers.given(target, member, at):
@@ -97,9 +98,9 @@ class OptimisticGroup(GroupActor):
         self._asked = []
 
     async def _learn_held(self, effects: Iterable[Effect], statement: Statement) -> None:
-        """Learn what the held members are after their statements, which wait for the open ones.
+        """Learn the structures of held members after their waiting statements.
 
-        The changes that foreign keys make in children are not held, and are read in the rows of
+        Changes that foreign keys make in children are not held: they are read from the rows of
         their parents.
         """
         for effect in effects:
@@ -111,7 +112,7 @@ class OptimisticGroup(GroupActor):
                 await self._answers.histories.follow_held(target, member, learned.certain)
 
     def _flowing(self, rows: RowEvents) -> RowEvents | None:
-        """The rows of the present version: neither held, nor applied before it."""
+        """Return the rows of the current version that are neither held nor already applied."""
         chosen = np.ones(len(rows), np.bool_)
         for kind, found in enumerate(rows.kinds):
             member = self.registry.member(found.member)
@@ -124,7 +125,7 @@ class OptimisticGroup(GroupActor):
         return rows.where(chosen)
 
     def _statement(self, message: TargetSegment) -> DdlItem | None:
-        """The effects of a statement to forward; adds and removes members."""
+        """Return the item to forward for a statement; add and remove members."""
         statement = message.statement
         assert statement is not None
         if self._ends:
@@ -137,12 +138,12 @@ class OptimisticGroup(GroupActor):
         renames = [e for e in effects if e.kind is EffectKind.RENAME]
         going = [e for e in effects if e.kind in _GOING]
         others = [e for e in effects if e not in renames and e not in going]
-        # Another table may take the name of one that leaves.
+        # Members leave first: another table may get the name of one.
         items = self._leave(going, statement) if going else []
         if renames:
             if any(self._is_followed(effect, statement) for effect in going):
                 raise self.several_changes(statement)
-            # The answer to it says which members leave.
+            # The answer to the rename includes the members that leave.
             items = [self._rename(renames, statement)]
         items += [item for e in others if (item := self._other(e, statement)) is not None]
         if len(items) > 1 and not _replaces(items):
@@ -154,8 +155,10 @@ class OptimisticGroup(GroupActor):
         return item
 
     def _waits(self, effect: Effect) -> bool:
-        """Whether a statement of a member waits for its open one: all but the DROP of a table
-        without held rows. A shard that its target follows to another name is no shard that leaves.
+        """Whether a member's statement waits for its open one.
+
+        Only the DROP of a table without held rows does not wait. A shard whose target follows it to
+        another name does not leave the target.
         """
         member = Member(self.source, effect.table)
         if member not in self._held:
@@ -164,9 +167,9 @@ class OptimisticGroup(GroupActor):
         return not leaves or member in self._renamed or self.rows_held[member] > 0
 
     def _note_drops(self, effects: Iterable[Effect], flowing: Collection[Effect]) -> None:
-        """Record the dropped members that wait, and whether no other member is left.
+        """Note the dropped members that wait, and whether they are the only members left.
 
-        Then a table that is created later is the first shard of a new target.
+        If they are, a table that is created later is the first shard of a new target.
         """
         for effect in effects:
             if effect not in flowing:
@@ -181,8 +184,10 @@ class OptimisticGroup(GroupActor):
             self._ends = members.keys() <= self._dropped | going and not kept
 
     def _follow_names(self, effects: Iterable[Effect], statement: Statement) -> None:
-        """Hold the rows of a held member under its new name, too: the RENAME waits for the open
-        statement. Raises FatalError where it also renames a member that is not held."""
+        """Hold the rows of a held member under its new name, too: the RENAME waits.
+
+        Raises FatalError if the RENAME also renames a member that is not held.
+        """
         held = set()
         waiting = flowing = False
         for effect in effects:
@@ -210,7 +215,7 @@ class OptimisticGroup(GroupActor):
                 if effect.clears:
                     self.registry.end(number)
                 if effect.clears and effect.instead is None and not self._drops():
-                    # The rows that it replaces stay on the target, which others share.
+                    # The replaced rows stay on the target, which other shards share.
                     self.log_not_executed(effect, statement)
             case EffectKind.MOVE_IN if effect.skipped:
                 self.add_moved_member(effect, statement.transaction)
@@ -230,9 +235,9 @@ class OptimisticGroup(GroupActor):
             self._held.discard(Member(self.source, effect.table))
             if effect.kind is EffectKind.MOVE_OUT or not self._drops():
                 self.log_not_executed(effect, statement)
-        # A shard stays a member of a target that follows it, until that has its new name.
+        # A shard stays a member of a target that follows it, until the target has the new name.
         left = [effect for effect in going if not self._is_followed(effect, statement)]
-        # Some may have left when it was read before, while the others waited.
+        # Some members may have left at an earlier reading, while the others waited.
         later = [effect for effect in left if not self._has_left(effect, statement)]
         return [self._item(effect, statement) for effect in (later or left)[:1]]
 
@@ -242,7 +247,7 @@ class OptimisticGroup(GroupActor):
         return self._answers.histories.left_at(target, member) >= statement.transaction
 
     def _drops(self) -> bool:
-        """Whether the target goes with a table that leaves it; for the log only."""
+        """Whether the target is dropped with a table that leaves it; only for the log."""
         kept = self.registry.keeps_retired(self.registry.target_name(self.target))
         alone = len(self.registry.members_of(self.target)) < 2
         return self._answers.drops_targets and alone and not kept
@@ -263,12 +268,11 @@ class OptimisticGroup(GroupActor):
 
 
 def _behind(rows: RowEvents, place: Place) -> Truths:
-    """Which rows are after a position."""
     behind = np.ones(len(rows), np.bool_)
     behind[: rows.up_to(place)] = False
     return behind
 
 
 def _replaces(items: list[DdlItem]) -> bool:
-    """Whether two items are about one table, which its statement drops and creates again."""
+    """Whether two items are about one table, which the statement drops and creates again."""
     return len({item.effect.table for item in items}) == 1

@@ -1,4 +1,4 @@
-"""`shard-mode: optimistic` and `""`: a change is accepted if its rows fit those of other shards."""
+"""`shard-mode: optimistic` and `""`: a change is accepted if the rows of all shards still fit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ from replicator.sharding.optimistic.history import (
 class OptimisticMode(ShardMode):
     """The mode in which no shard waits for another.
 
-    With ``drops_targets``, a target is dropped with its last shard, and a database with its last.
+    Args:
+        drops_targets: whether a target is dropped with its last shard, and a database with its last
+            target.
     """
 
     joins_structures = True
@@ -39,14 +41,14 @@ class OptimisticMode(ShardMode):
         self.drops_targets = drops_targets
 
     def moved_entries(self, entries: Sequence[str], moves: MovedPlaces) -> Sequence[str]:
-        """An open statement has a position, and a release has those from which rows are held."""
+        """Move the positions of open statements, and the positions from which rows are held."""
         found = moved_entries(
             [*map(load_entry, entries)], lambda member: member.source == moves.source, moves
         )
         return [*map(dump_entry, found)]
 
     async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
-        """As the answers have left them."""
+        """Return the fills after all saved answers."""
         found = {}
         for name, history in (await saved_histories(meta)).items():
             members = history.state.members
@@ -60,18 +62,18 @@ class OptimisticMode(ShardMode):
         return found
 
     async def leave(self, meta: MetaStore, target: TableName, members: Iterable[Member]) -> None:
-        """They leave with their open statements; the target keeps what their rows need."""
+        """Save that shards leave with their open statements; the target still fits their rows."""
         gone = tuple(sorted(members))
         entry = HistoryEntry(EntryKind.LEFT, gone[0], gone=gone)
         await AnswerStore(meta).add(target, gone[0], dump_entry(entry))
 
     def writer_rules(self, tools: WriterTools) -> WriterRules:
-        """The answers: the rule decides each statement when it reaches its target."""
+        """Return the answers: the join rule decides each statement when it reaches its target."""
         answers = OptimisticAnswers(tools, drops_targets=self.drops_targets)
         return WriterRules(answers, answers.histories)
 
     async def coordination(self, tools: CoordinationTools) -> Coordination:
-        """The coordination, with the saved answers; an unfinished step is finished first."""
+        """Create the coordination from the saved answers, after finishing an unfinished step."""
         answers = tools.writer.ddl.rules
         assert isinstance(answers, OptimisticAnswers)
         answers.moved = tools.moved

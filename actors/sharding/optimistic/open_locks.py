@@ -23,7 +23,7 @@ from replicator.terminal.figures import some_of
 from replicator.watermark import Place
 
 _LACKED = frozenset({Objection.NAME, Objection.ROUNDED, Objection.ROWS})
-"""The objections that end when the other shards have made the statement, too."""
+"""The conflicts that end when the other shards have made the statement, too."""
 
 
 def statement_lock(
@@ -37,8 +37,12 @@ def statement_lock(
     held: int,
     position: str,
 ) -> OpenLock:
-    """A member's open statement. ``held``: its rows that wait; ``position``: that of the statement,
-    empty where it is not known."""
+    """Return the lock of a member's open statement.
+
+    Args:
+        held: number of the member's held rows.
+        position: position of the statement; empty if unknown.
+    """
     others = () if opened.answered else against(state, member, opened)
     lacking = by_source(others) if opened.objection in _LACKED else {}
     view = LockView(
@@ -66,7 +70,7 @@ def statement_lock(
 def refused_lock(
     target: TableName, version: int, sources: Collection[str], step: RefusedStep[Member]
 ) -> OpenLock:
-    """A step that the target has refused for its rows."""
+    """Return the lock of a step that the target has refused because of its rows."""
     view = LockView(
         target=target,
         version=version,
@@ -98,7 +102,7 @@ def _item(
 
 
 def by_source(members: Iterable[Member]) -> Mapping[str, tuple[TableName, ...]]:
-    """Members by their sources."""
+    """Return the members by their sources."""
     found = defaultdict[str, list[TableName]](list)
     for member in members:
         found[member.source].append(member.name)
@@ -106,7 +110,7 @@ def by_source(members: Iterable[Member]) -> Mapping[str, tuple[TableName, ...]]:
 
 
 def listed(members: Iterable[Member]) -> str:
-    """Members by their sources, for a message; empty for none."""
+    """Return the members by their sources, as text for a message; empty for none."""
     found = by_source(members)
     return "; ".join(f"{source}: {some_of([*map(str, n)])}" for source, n in found.items())
 
@@ -114,7 +118,7 @@ def listed(members: Iterable[Member]) -> str:
 def ways_of(
     member: Member, opened: OpenStatement, others: Iterable[Member]
 ) -> Iterator[LockRemedy]:
-    """The remedies of an open statement. ``others``: because of which members it is open."""
+    """Yield the remedies of an open statement. ``others``: the members that it conflicts with."""
     if opened.answered:
         yield LockRemedy("wait: the task reads the shard's rows again")
         return
@@ -128,7 +132,7 @@ def ways_of(
 
 
 def _override(member: Member, opened: OpenStatement, position: str) -> Iterator[LockRemedy]:
-    """Other statements in its place, where neither exec nor skip may help."""
+    """Yield the remedy of other statements in its place, if neither exec nor skip may help."""
     answers = _ANSWERS.get(opened.objection, {}).keys() - opened.unfit.keys()
     if position and not opened.answered and (not answers or opened.objection is Objection.REFUSED):
         skip = opened.objection is Objection.RETIRED
@@ -155,7 +159,7 @@ def _step_ways(step: RefusedStep[Member]) -> Iterator[LockRemedy]:
 
 
 def helpful(member: Member, opened: OpenStatement, others: Iterable[Member]) -> str:
-    """What helps where an answer can't resolve a statement; ``others`` as in `ways_of`."""
+    """Return the remedies as text if an answer can't help; ``others`` as in `ways_of`."""
     ways = [
         f"{way.action}: {way.text}" if way.action else way.text
         for way in ways_of(member, opened, others)
@@ -212,4 +216,4 @@ _ANSWERS = {
         Action.EXEC: "tries again, once the target or its rows are corrected",
     },
 }
-"""What the operator's answers do."""
+"""The effects of the operator's answers."""

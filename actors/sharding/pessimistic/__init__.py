@@ -1,1 +1,1 @@
-"""Shard DDL that waits for all shards: groups, and the locks that they share."""
+"""The mode in which a schema change waits for all shards: groups, and the locks that they share."""

@@ -1,4 +1,4 @@
-"""The lock coordinator: the locks of all targets, and the execution of what they agree on."""
+"""The lock coordinator: the locks of all targets, and the execution of agreed items."""
 
 from __future__ import annotations
 
@@ -47,34 +47,37 @@ from replicator.sharding.pessimistic.lock import Resolution, TargetLock
 from replicator.watermark import Place, boundary
 
 COORDINATOR_CAPACITY = 1
-"""The coordinator has no row lane: all of its messages are control."""
+"""The coordinator receives control messages only, no rows."""
 
 HELD_PART_OF_A_BATCH = 4
-"""The rows that a task holds in memory take at most a batch divided by this."""
+"""A task holds at most one batch divided by this number in memory."""
 
 GATHERING_SECONDS = 1.0
-"""How long a source that has to restart waits for locks that are being resolved, in seconds."""
+"""Maximum time in seconds that the restart of a source waits for locks that are being resolved."""
 
 READ_AGAIN_SECONDS = 15.0
-"""How long the answer to an unlock waits for sources that have restarted, in seconds. It is less
-than the operator's command waits (`actors.task.operator.operator_commands.UNLOCK_SECONDS`)."""
+"""Maximum time in seconds that the answer to an unlock waits for restarted sources.
+
+It is less than the timeout of the operator's command
+(`actors.task.operator.operator_commands.UNLOCK_SECONDS`).
+"""
 
 UNREAD_SECONDS = 1.0
-"""How long a refused item waits for changes of other targets that are being read, in seconds."""
+"""Seconds that a refused item waits for changes of other targets that are being read."""
 
 READ_AGAIN_LOOK_SECONDS = 0.05
-"""Seconds between two checks whether these sources have read again."""
+"""Seconds between two checks whether these sources have read their events again."""
 
 
 class LockCoordinator(Actor[LockMessage], Coordination):
     """Evaluates a target's lock whenever one of its groups changes.
 
-    An agreed item is decided, saved, and executed once the writer has applied all older rows.
-    Then the sources that held rows of it restart, and the others adopt the new version. The locks
-    read the groups directly: all of them live on one event loop.
+    An agreed item is decided, saved, and executed once the writer has applied all older rows. Then
+    the sources that held rows of it restart, and the others adopt the new version. The locks read
+    the groups directly: all of them run on one event loop.
 
-    Of the tools, ``units`` are the sources that are read and ``sources`` all: one that is not read
-    keeps the locks waiting. A lock of a ``blocked`` target is neither decided nor executed.
+    A source that is not read keeps the locks waiting. The lock of a blocked target is neither
+    decided nor executed.
     """
 
     def __init__(
@@ -85,7 +88,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     ) -> None:
         super().__init__("lock coordinator", capacity=COORDINATOR_CAPACITY)
         self.locks: dict[int, TargetLock[TableName, ShardStatement]] = {}
-        # Not the connection of the tracker, whose session has the settings of statements.
+        # The tracker's connection is not suitable: its session has the settings of statements.
         target = tools.meta.connection
         self._tools = GroupTools(
             tools.registry,
@@ -94,7 +97,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             self.mailbox,
             tools.tracker,
             TargetVersions(target, histories, tools.moved),
-            # Each change makes a new event.
+            # Each change creates a new event.
             tools.writer.counts,
         )
         self._parents = WaitingParents(tools.registry, self.locks)
@@ -111,17 +114,17 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._executing: set[int] = set()
         self._quiet = QuietLooks(self.mailbox)
         self._budget = HoldBudget(tools.writer.settings.batch_bytes // HELD_PART_OF_A_BATCH)
-        # The places up to which groups of former runs had read.
+        # The positions up to which groups of former runs have read.
         self._had_read: dict[tuple[str, int], Place] = {}
         self._conflicts: dict[int, Conflict[TableName, ShardStatement]] = {}
         self._jobs: anyio.abc.TaskGroup | None = None
         self._resolved = anyio.Event()
         self._log = structlog.get_logger()
 
-    # The coordination, as the units of the sources use it.
+    # The interface of a coordination.
 
     def make_group(self, unit: Unit, target: int) -> GroupActor:
-        """The group of a target in a run of a source; other sources get theirs, too."""
+        """Create the group of a target for a run of a source; other sources get theirs, too."""
         if not self._registry.target_name(target).table:
             return DatabaseGroup(unit, target, self._registry, self._writer.mailbox, drops=False)
         new = target not in self.locks
@@ -129,8 +132,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         position = unit.state.position
         mark = unit.high_watermarks.get(target)
         moved, name = self._tools.versions.moved, lock.target
-        # The events just before these places are read again. The target has rows of the shards that
-        # a RENAME has brought, although they are not its members until that is read.
+        # The events just before these positions are read again. The target has rows of shards that
+        # a RENAME has moved to it, although they become members only when the RENAME is read.
         until = moved.applied_until(unit.source, name, -1, lock.version) - 1
         applied = Place(max(until, moved.entered_until(unit.source, name)), 0)
         if mark is not None and mark.version == lock.version:
@@ -152,7 +155,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         return made
 
     def _state(self, unit: Unit, target: int) -> GroupState[TableName]:
-        """The group's saved state; a new group starts at the version of its target."""
+        """Return the group's saved state; a new group starts at the version of its target."""
         saved = unit.state.groups.get(target)
         if saved is not None and saved.state is not None:
             return saved.state
@@ -165,26 +168,24 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         return GroupState(base, tuple(members))
 
     def _past(self, target: int) -> LockHistory:
-        """What was decided of the items of a target."""
         return self._histories.get(self._registry.target_name(target)) or LockHistory([])
 
     def began(self, unit: Unit) -> None:
-        """A run of a source starts, and with it all its groups, including those without members."""
+        """Start all groups of a source with its run, including groups without members."""
         for target in {*unit.state.groups, *self.locks, *self._known_targets()}:
             unit.group(target)
             if target in self.locks:
                 self.mailbox.tell(GroupChanged(target))
 
     async def before_restart(self) -> None:
-        """Wait for the locks that are being resolved: sources may have held rows of these, too."""
+        """Wait for locks that are being resolved: sources may have held rows of these, too."""
         with anyio.move_on_after(GATHERING_SECONDS):
             while self._resolving:
                 await self._resolved.wait()
 
     @property
     def _resolving(self) -> bool:
-        """Whether locks are decided or executed now, or there are changes that were not evaluated
-        yet."""
+        """Whether locks are being decided or executed, or changes are not evaluated yet."""
         return len(self.mailbox) > 0 or any(
             lock.agreed or lock.may_execute
             for lock in self.locks.values()
@@ -192,7 +193,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         )
 
     async def ended(self, unit: Unit) -> None:
-        """A run of a source has ended; everything that it read is applied and saved."""
+        """Stop the groups of a source; everything that it read is applied and saved."""
         self._parents.restarted(unit.source)
         for target, lock in self.locks.items():
             if (group := self._groups.pop((unit.source, target), None)) is not None:
@@ -201,42 +202,41 @@ class LockCoordinator(Actor[LockMessage], Coordination):
                 lock.stop(unit.source)
 
     def open_items(self, source: str) -> Collection[Place]:
-        """The positions of a source's open items: its saved position stays before all of them."""
+        """Return the positions of a source's open items; its saved position is before them."""
         self._settle(source)
         groups = [lock.groups.get(source) for lock in self.locks.values()]
         return [at for group in groups if group is not None for at in group.open_items]
 
     def _settle(self, source: str) -> None:
-        """Forget the open items of a source whose released rows are applied."""
+        """Close the open items of a source whose released rows are applied."""
         passed = self._writer.tracker(source).passed
         for (of, _), group in self._groups.items():
             if of == source:
                 group.held_rows.settle(passed)
 
     def open_targets(self, source: str) -> Collection[int]:
-        """The targets (numbers) of the open items of a source."""
+        """Return the targets (numbers) of the open items of a source."""
         groups = {target: lock.groups.get(source) for target, lock in self.locks.items()}
         return [target for target, group in groups.items() if group and group.open_items]
 
     def held(self) -> Mapping[TableName, HeldShards]:
-        """The shards that have items which their target lacks, or that are ahead of it."""
+        """Return the shards with items that their target lacks, and shards that are ahead of it."""
         for source in self._units:
             self._settle(source)
         return {lock.target: held_shards(lock) for lock in self.locks.values()}
 
     def gives_way(self, target: TableName, member: Member) -> bool:
-        """Whether a shard of a target was dropped, and the target goes when the others are."""
+        """Whether a shard was dropped, and its target is dropped when all its shards are."""
         lock = self.locks.get(self._registry.target(target))
         group = lock.groups.get(member.source) if lock is not None else None
         return group is not None and member.name in group.dropped
 
     async def paths(self, own: Table, target: TableName) -> Sequence[ColumnPath]:
-        """Return the paths by which columns of a table come to a target."""
+        """Return the paths from columns of a table to columns of a target."""
         lock = self._lock(self._registry.target(target))
         return await self._tools.versions.paths(lock, target, own)
 
     def _groups_of(self, target: int) -> dict[str, PessimisticGroup]:
-        """The groups of a target that run now, by source."""
         return {source: group for (source, t), group in self._groups.items() if t == target}
 
     def _known_targets(self) -> set[int]:
@@ -259,16 +259,16 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             )
         return lock
 
-    # Life.
+    # The actor's loop.
 
     async def loop(self) -> None:
-        """Answer messages; items are executed in the background."""
+        """Process messages; items are executed in the background."""
         async with anyio.create_task_group() as jobs:
             self._jobs = jobs
             await super().loop()
 
     async def on_message(self, message: LockMessage) -> None:
-        """A group has changed, or the operator forces a lock."""
+        """Process a change of a group, or the operator's command to force a lock."""
         if isinstance(message, Unlock):
             await self._unlock(message)
         elif isinstance(message, TableAhead):
@@ -301,7 +301,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
                 raise fault
 
     def _look_again(self) -> None:
-        # An anyio event cannot be cleared: each change wakes who waits and starts a new one.
+        # An anyio event cannot be cleared, so each change sets the event and creates a new one.
         self._resolved.set()
         self._resolved = anyio.Event()
 
@@ -356,7 +356,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         )
 
     def _before(self, resolution: Resolution[TableName, ShardStatement]) -> Table | None:
-        """The structure of an item's shard before its statement; None if it is uncertain."""
+        """Return the structure of an item's shard before its statement; None if it is uncertain."""
         item = resolution.item
         number = self._registry.number(Member(resolution.owner, item.member))
         return (
@@ -368,7 +368,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         resolution = lock.pending
         assert resolution is not None
         if not await self._older_rows_applied(target, lock):
-            # The restarted source reports when it has passed its cutover again.
+            # The restarted source sends a message when it has passed its cutover again.
             self._executing.discard(target)
             return
         name = self._registry.target_name(target)
@@ -384,7 +384,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             self._units[source].restart()
         for unit in self._units.values():
             self._update(unit, target)
-        # Evaluated after this, it also wakes those that wait for the lock.
+        # The new evaluation also wakes tasks that wait for the lock.
         self.mailbox.tell(GroupChanged(target))
 
     async def _run(
@@ -393,12 +393,15 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         lock: TargetLock[TableName, ShardStatement],
         resolution: Resolution[TableName, ShardStatement],
     ) -> None:
-        """Execute a decided item; one that does not fit the foreign keys of other targets again,
-        when these have changed."""
+        """Execute a decided item.
+
+        An item that does not fit the foreign keys of other targets is executed again after a change
+        of these.
+        """
         name, attempts = self._registry.target_name(target), 0
         while True:
             changed = self._resolved
-            # When it is read again, the event may have a newer override of the operator.
+            # If the event was read again, it may have a newer override of the operator.
             item = lock.pending_item
             try:
                 await self._runner.run_resolution(name, resolution, item)
@@ -419,15 +422,16 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         error: FatalError,
         attempts: int,
     ) -> bool:
-        """Whether changes of the parents and children of a target may make it accept an item.
+        """Whether changes of a target's parents and children may make it accept an item.
 
-        Theirs may be in the binlog before the item, and not be read yet at the first attempt.
+        Their changes may come before the item in the binlog, and not be read yet at the first
+        attempt.
         """
         refusal = error.__cause__
         if not isinstance(refusal, DdlRefusedError) or refusal.code not in FOREIGN_KEY:
             return False
         if attempts == 1:
-            # They may also have been executed since the refusal.
+            # The changes may also have been executed since the refusal.
             return True
         context = item.event.statement.context
         own = classify_in(context, item.statements[0], default_schema=target.schema)
@@ -438,9 +442,9 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     async def _older_rows_applied(
         self, target: int, lock: TargetLock[TableName, ShardStatement]
     ) -> bool:
-        """Wait for the rows forwarded before the cutovers; False if some have to be read again.
+        """Wait for the rows forwarded before the cutovers; False if some are to be read again.
 
-        A source may restart meanwhile, in the middle of a transaction.
+        A source may restart in the meantime, in the middle of a transaction.
         """
         while lock.may_execute:
             after = {
@@ -469,10 +473,10 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     def _resumes(self) -> dict[str, Place]:
         return {source: self._writer.tracker(source).resume_at for source in self._units}
 
-    # The operator.
+    # Commands of the operator.
 
     def open_locks(self) -> list[OpenLock]:
-        """All open locks."""
+        """Return all open locks."""
         return [
             open_lock(lock, view)
             for lock in self.locks.values()
@@ -482,12 +486,12 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Force a lock, in its turn among the changes of groups. Raises UnlockError.
 
-        The lock may be the next one of a target whose lock is being resolved, and a source that has
-        restarted finds the statements of a lock again: so this waits for them.
+        The lock may be the next one of a target whose lock is being resolved, or a restarted source
+        may still have to read the lock's statements again. So this waits for both.
         """
         with anyio.move_on_after(READ_AGAIN_SECONDS):
             while self._may_open(lock):
-                # Rows alone do not change a lock, so nothing says that they were read again.
+                # Rows do not change a lock, so no event occurs when they have been read again.
                 with anyio.move_on_after(READ_AGAIN_LOOK_SECONDS):
                     await self._resolved.wait()
         answers: list[UnlockError | None] = []
@@ -503,7 +507,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             raise answers[0]
 
     def _may_open(self, lock: str) -> bool:
-        """Whether a lock may still open that is not open now."""
+        """Whether a lock that is not open may still open."""
         if self._reads_again:
             return True
         resolving = (
@@ -516,8 +520,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
 
     @property
     def _reads_again(self) -> bool:
-        """Whether a source is about to read statements that it has read before, or a group to use
-        its target's version."""
+        """Whether a source will read statements again, or a group will use its target's version."""
         return any(unit.restarting for unit in self._units.values()) or any(
             group.held_rows.asked or group.group.seen < self._had_read.get(of, group.group.seen)
             for of, group in self._groups.items()
@@ -561,7 +564,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         await self._advance(target)
 
     def _shard(self, target: int, message: Unlock) -> TableName | None:
-        """The shard that the operator named. Raises UnlockError."""
+        """Return the shard that the operator named. Raises UnlockError."""
         if not message.shard:
             return None
         items = self.locks[target].candidates(message.owner)

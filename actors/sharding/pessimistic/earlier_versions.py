@@ -1,10 +1,10 @@
 """The versions of a target before its first one.
 
-The first shard may be created with a newer structure than the shards that come later, which still
-make the statements to this structure. The target has the results of these statements since it was
-created: they are items with the numbers 0, -1, …, and nothing is executed for them. They are known
-when the first of the later shards has made them all. A shard with an older structure then joins at
-the version before them, and is granted them, like the items of other versions.
+The first shard may be created with a newer structure than later shards, which still make the
+statements to this structure. The target has the results of these statements since its creation:
+they are items with the numbers 0, -1, …, and nothing is executed for them. They are known when the
+first of the later shards has made them all. A shard with an older structure then joins at the
+version before them, and is granted them, like the items of other versions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 
 OTHERS_SECONDS = 5.0
-"""How long a table ahead of its target waits, if nothing changes, for a shard that leads there."""
+"""Seconds without changes that a table ahead of its target waits for a shard that leads there."""
 
 
 async def earlier_items(
@@ -40,9 +40,9 @@ async def earlier_items(
     number: int,
     target_at: Callable[[int], Awaitable[Table | None]],
 ) -> EarlierItems | None:
-    """Return the statements of an unmatched table if it is like its target's first version now.
+    """Return the statements of an unmatched table if it is now like its target's first version.
 
-    None if it is not, or if that is uncertain.
+    Returns None if it is not, or if that is uncertain.
 
     Args:
         number: of the table, in the registry.
@@ -67,7 +67,6 @@ async def earlier_items(
 def _statements(
     group: Group[TableName, ShardStatement], member: TableName
 ) -> list[Item[TableName, ShardStatement]]:
-    """The statements of an unmatched table since it was created, in their order."""
     created = group.unmatched[member]
     items = (item for version in sorted(group.items) for item in group.items[version])
     return [item for item in items if item.member == member and item.at > created]
@@ -88,8 +87,11 @@ class EarlierVersions:
     )
 
     def note(self, found: EarlierItems) -> None:
-        """Note the items that a group has found: the first by which a table has become like its
-        target in all parts, else the last."""
+        """Note the items that a group has found.
+
+        The first items after which a table equals its target in all parts count, otherwise the last
+        ones.
+        """
         key = found.target, found.member
         _, former = self._found.get(key, (0.0, found))
         if former is found or former.group is not found.group or not former.alike:
@@ -106,7 +108,7 @@ class EarlierVersions:
         """Return the items of a table that count now, if no member leads its target.
 
         The table may have been ahead, and have undone what the others are about to do. So its items
-        count only some seconds later, or when nothing changes any more (``quiet``).
+        count only after some seconds, or when nothing changes any more (``quiet``).
         """
         since, found = self._found.get((target, member), (0.0, None))
         if found is None or found.group is not group or found.due:
@@ -118,14 +120,14 @@ class EarlierVersions:
         return due
 
     def any_found(self, lock: TargetLock[TableName, ShardStatement]) -> bool:
-        """Whether a table of a target has items that count, or will: others may join by them."""
+        """Whether a table has items that count now or later: others may join by them."""
         groups = [*lock.groups.values()]
         return any(found.group in groups for _, found in self._found.values())
 
     async def learn(
         self, found: EarlierItems, lock: TargetLock[TableName, ShardStatement]
     ) -> frozenset[str]:
-        """Save the items that a group has found; returns the sources that have to restart.
+        """Save the items that a group has found; return the sources that have to restart.
 
         Raises DatabaseUnavailableError.
         """

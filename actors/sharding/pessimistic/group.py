@@ -69,7 +69,7 @@ from replicator.watermark import Place, Watermark
 
 @dataclass(frozen=True, slots=True)
 class GroupTools:
-    """What all groups of a task share."""
+    """Tools that all groups of a task share."""
 
     registry: SchemaRegistry
     columns: ColumnsOf
@@ -83,8 +83,8 @@ class GroupTools:
 class PessimisticGroup(GroupActor):
     """Applies the version rule (`replicator.sharding.pessimistic.group`) to rows and DDL.
 
-    Rows of the target's version go to the writer. Rows of a later version are held: in memory as
-    far as there is room, until the version is released; otherwise the source reads them again.
+    Rows of the target's version are passed to the writer. Rows of a later version are held in
+    memory until their version is released, if there is room. If not, the source reads them again.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class PessimisticGroup(GroupActor):
         self._reshaped, self._filled, self._epoch = False, False, 0
         self._tools = tools
         self._parents = parents
-        # Not those of the registry: earlier in the binlog, members may have other names.
+        # The registry's members are not suitable: earlier in the binlog, they may have other names.
         name = tools.registry.target_name(target)
         self.numbers = {
             member: tools.registry.join(Member(source, member), name) for member in group.members
@@ -116,12 +116,14 @@ class PessimisticGroup(GroupActor):
 
     @property
     def version(self) -> int:
-        """The target version that the group knows."""
+        """The target version that the group uses."""
         return self.group.known
 
     def cutover_segment(self) -> int:
-        """The last segment that the group had started when it passed its newest cutover. Segments
-        up to it may have rows of the older version. Only a call notices a new cutover."""
+        """Return the last segment that the group had started when it passed its newest cutover.
+
+        Segments up to it may have rows of the older version. Only a call notices a new cutover.
+        """
         if self._cutover_segment[0] != self.group.base:
             self._cutover_segment = (self.group.base, self.segment)
         return self._cutover_segment[1]
@@ -166,7 +168,7 @@ class PessimisticGroup(GroupActor):
         )
 
     def without_copied(self, message: TargetSegment) -> TargetSegment:
-        """A part without copied rows; a member of these has rows, too."""
+        """Return a part without copied rows; note that their members have rows."""
         self._filled = note_rows(message.rows, self.group, self.registry)
         return super().without_copied(message)
 
@@ -175,7 +177,7 @@ class PessimisticGroup(GroupActor):
         for member in rows.members.keys() - set(self.numbers.values()):
             name = self.registry.member(member).name
             self.log.warning("member.unknown", member=str(name))
-            # Its transaction may have begun in an earlier segment, which is decided already.
+            # Its transaction may have begun in an earlier segment, which is already decided.
             self.group.join(name, rows.first._replace(ordinal=rows.first.ordinal - 1), None)
             self.numbers[name] = member
 
@@ -184,7 +186,7 @@ class PessimisticGroup(GroupActor):
         return await self._late.column_paths(rows)
 
     async def take(self, effect: Effect, statement: Statement) -> DdlItem | None:
-        """Process an effect; returns the statement to execute at once, if any."""
+        """Process an effect; return the statement to execute at once, if any."""
         name, at, group = effect.table, Place(statement.transaction, 0), self.group
         if effect.undecided:
             self._add_unrecorded(effect, at)
@@ -194,7 +196,7 @@ class PessimisticGroup(GroupActor):
                 self._tools.learner.learn_engine(self.source, effect, statement)
                 return self.unrecorded(effect, statement)
             case EffectKind.ALTER if effect.filtered:
-                # Not an item: the other shards must not wait for it, nor it for them.
+                # Not an item: it must not wait for the other shards, and they must not wait for it.
                 await self._tools.learner.learn(self.source, effect, statement)
                 return None
             case EffectKind.ALTER:
@@ -221,7 +223,7 @@ class PessimisticGroup(GroupActor):
         return None
 
     async def _record(self, effect: Effect, statement: Statement, at: Place) -> DdlItem | None:
-        """Record an item; returns what queues its shard's rows if only the shard knows them."""
+        """Record an item; return an item that queues the shard's rows if only it knows them."""
         name = effect.table
         self._add_unrecorded(effect, at)
         before = self.registry.held(self.numbers[name], at.transaction - 1).certain
@@ -232,7 +234,7 @@ class PessimisticGroup(GroupActor):
             self.group.idle(name, text, at)
             self.log.info("ddl.idle", statement=statement.sql[:200])
             return None
-        # First, since other sources compare theirs with it as soon as the item is there.
+        # First learn the structure: other sources compare theirs as soon as the item is recorded.
         after = await self._tools.learner.learn(self.source, effect, statement)
         least = await least_number(self.group, self._lock, item, before, self._target_at)
         late = await self._late.statement(item, before, after.certain)
@@ -251,7 +253,7 @@ class PessimisticGroup(GroupActor):
         return replace(self.unrecorded(effect, statement), reconciled=columns)
 
     async def _note_earlier(self, name: TableName) -> None:
-        """Report it if the statements of an unmatched table have made it like its target."""
+        """Send a message if an unmatched table has become like its target by its statements."""
         if name not in self.group.unmatched or self.moved.last_end(self._lock.target):
             return
         rules = self._tools.columns(self.registry.member(self.numbers[name]))
@@ -261,7 +263,6 @@ class PessimisticGroup(GroupActor):
             self._tools.coordinator.tell(found)
 
     def _text(self, change: ParsedStatement, before: Table | None, statement: Statement) -> str:
-        """The text by which shards compare a change of the target."""
         schema = self.registry.target_name(self.target).schema
         text = plain_spelling(change)
         return text_and_rows(classify_in(statement.context, text, default_schema=schema), before)
@@ -274,7 +275,7 @@ class PessimisticGroup(GroupActor):
         least: int = 0,
         late: LateStatement = NOT_LATE,
     ) -> Recorded:
-        """Record an item in the group. Raises FatalError if the target had another one there."""
+        """Record an item in the group. Raises FatalError if the target has another one there."""
         try:
             return self.group.ddl(item, least, late.fits, late.drops)
         except HistoryError as error:
@@ -289,7 +290,7 @@ class PessimisticGroup(GroupActor):
                     scope=of_target(target),
                     about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP,)),
                 ) from error
-            # The operator skipped it: it counts as the statement that the other shards ran instead.
+            # The operator skipped it: it counts as the statement that other shards ran instead.
             return self.group.ddl(replace(item, text=error.resolved.text))
 
     def _log_item(self, effect: Effect, statement: Statement, recorded: Recorded) -> None:
@@ -308,7 +309,7 @@ class PessimisticGroup(GroupActor):
     async def _changes_nothing(
         self, effect: Effect, statement: Statement, before: Table | None, text: str
     ) -> bool:
-        """Whether a statement has changed nothing on its shard, and is none that it still owes."""
+        """Whether a statement changed nothing on its shard, and is no item that the shard lacks."""
         owes = self.group.owes(effect.table, text)
         if before is None or owes or effect.instead or not may_change_nothing(effect.statement):
             return False
@@ -316,7 +317,6 @@ class PessimisticGroup(GroupActor):
         return effect.instead is None and before == after.certain
 
     def _add_unrecorded(self, effect: Effect, at: Place) -> None:
-        """Add the table of a statement that the task did not find when it began."""
         name = effect.table
         if name in self.group.members:
             return
@@ -331,11 +331,10 @@ class PessimisticGroup(GroupActor):
         recorded: Recorded,
         item: Item[TableName, ShardStatement],
     ) -> tuple[str, ...]:
-        """The columns in which rows of a shard may have other values after its statement than the
-        target's rows after the same item."""
+        """Return the columns in which a shard's rows may differ from the target's after an item."""
         touched = touched_parts(effect.statement, change)
         if recorded.awaited:
-            # Rows that came without a column got the default that the target had at that time.
+            # Rows without a column got the target's default at that time.
             new = touched.added - touched.named
             last = min(self.group.base, self._lock.version) if new else recorded.version
             versions = {recorded.version, *range(recorded.version, last + 1)}
@@ -361,8 +360,10 @@ class PessimisticGroup(GroupActor):
         return tuple(sorted(found))
 
     async def _target_at(self, version: int) -> Table | None:
-        """The target's structure at a version; if its statement is not executed yet, that of the
-        shard whose statement will be. None where it is unknown, or nothing was executed."""
+        """Return the target's structure at a version; None if unknown, or if nothing was executed.
+
+        If its statement is not executed yet, return the structure of that statement's shard.
+        """
         resolved = self.group.resolved(version) if version else None
         if resolved is not None and resolved.late:
             return await self._target_at(version - 1)
@@ -380,8 +381,8 @@ class PessimisticGroup(GroupActor):
     def _item_of_others(
         self, version: int, item: Item[TableName, ShardStatement]
     ) -> tuple[Table | None, Item[TableName, ShardStatement]] | None:
-        """The same item of another shard, which is not executed yet, and the structure after it."""
-        # The last shard to make it is compared with another one, so all of them are compared.
+        """Return the same item of another shard, not executed yet, and the structure after it."""
+        # The last shard to make the item is compared with another one, so all shards are compared.
         if version <= self._lock.version:
             return None
         for source, group in self._lock.groups.items():
@@ -391,14 +392,13 @@ class PessimisticGroup(GroupActor):
         return None
 
     def _made_by(self, member: Member, at: Place) -> Table | None:
-        """The structure of a shard after its statement, where it is certain."""
         number = self.registry.number(member)
         return None if number is None else self.registry.held(number, at.transaction).certain
 
     def _leave(self, name: TableName, at: Place, *, moves: bool = False) -> None:
         number = self.numbers.pop(name)
         held = self.registry.held(number, at.transaction - 1).certain
-        # A table that is created in the place of one that moved is another one.
+        # A table that is created under the name of a moved one is another table.
         self.group.leave(name, at, dump_structure(held) if held and not moves else "")
         self.registry.end(number)
         self.registry.leave(number)
@@ -434,7 +434,7 @@ class PessimisticGroup(GroupActor):
                 self._join_ahead(name, number, at, "; ".join(found))
                 moved.join(member, effect.target, self._epoch, statement)
                 return None
-            # One that has been renamed since is not made a second time.
+            # Do not create a target again that has been renamed since.
             gone = bounds.end is not None
             if not (gone or effect.skipped) and await self._parents.hold(
                 self.group, self.source, effect, self._is_missing
@@ -443,7 +443,7 @@ class PessimisticGroup(GroupActor):
                 needed = self._parents.shown(self.source, effect)
                 self._join_ahead(name, number, at, needed, waits=waits)
                 return None
-            # It joins before anything else is awaited: what fits changes with each decision.
+            # It joins before the next await: fitting templates change with each decision.
             earliest = self._late.earliest(fitting, chosen, held.certain)
             state = self.group.join(name, at, chosen, fitting, bounds.entered or 0, earliest)
             self.numbers[name] = number
@@ -466,7 +466,7 @@ class PessimisticGroup(GroupActor):
     ) -> bool:
         """Whether a created table is the next structure of a shard that was dropped before.
 
-        If all shards are dropped and created in the same way, the target becomes as they are.
+        If all shards are dropped and created in the same way, the target gets their new structure.
         """
         name, context = effect.table, statement.context
         former = self.group.again(name, at)
@@ -477,7 +477,7 @@ class PessimisticGroup(GroupActor):
         try:
             before = await self._tools.versions.at(self._lock, former.version)
         except UnknownVersionError as error:
-            # If the dropped table had the next item, this one never lacks it: the item goes on.
+            # If the dropped table had the next item, this one never lacks it: the item is resolved.
             waits = former.version <= self.group.known
             self._join_ahead(name, number, at, str(error), waits=waits)
             member = self.registry.member(number)
@@ -511,10 +511,10 @@ class PessimisticGroup(GroupActor):
     async def _fitting(
         self, bounds: VersionBounds, number: int, held: KnownStructure, at: Place
     ) -> tuple[list[Template[TableName]], list[str]]:
-        """All states that a created table fits, and its differences from the target there."""
+        """Return all states that a created table fits, and its differences from the target now."""
         fitting: list[Template[TableName]] = []
         found: list[str] = []
-        # The members of one state are equal, and there may be thousands.
+        # Members in the same state are equal, and there may be thousands.
         states: set[tuple[int, tuple[int, ...]]] = set()
         floor = bounds.floor
         for template in self.group.templates(at, floor):
@@ -535,23 +535,23 @@ class PessimisticGroup(GroupActor):
             if not unlike:
                 fitting.append(template)
         if bounds.end is not None:
-            # What the target was when it was renamed is not saved, and it has taken this table.
+            # The target's structure at its renaming is not saved, but it has accepted this table.
             fitting = [one for one in fitting if one.version < bounds.end] or [Template(bounds.end)]
         if bounds.entered is not None:
-            # It has come to the target before the later versions.
+            # The table came to the target before the later versions.
             fitting = [one for one in fitting if one.version <= bounds.entered]
         return fitting, found
 
     async def _unlike_target(
         self, number: int, version: int, held: KnownStructure, floor: int = 0
     ) -> list[str]:
-        """The differences of a created table from a former structure of the target."""
+        """Return the differences of a created table from a former structure of the target."""
         try:
             target = await self._tools.versions.at(self._lock, version)
         except UnknownVersionError as error:
             return [str(error)]
         if target is None and version == max(self.group.base, floor):
-            # Where there is no target, the first shard that is created makes it.
+            # If there is no target, the first created shard makes it.
             former = self.group.dropped.get(self.registry.member(number).name)
             return [] if former is None else other_than(load_structure(former.structure), held)
         if target is None:
@@ -562,14 +562,13 @@ class PessimisticGroup(GroupActor):
         return other_than(alike, held)
 
     async def _first_like(self, former: int, held: KnownStructure) -> int | None:
-        """The first version after that of a dropped member which is like the created table."""
+        """Return the first version after a dropped member's that is like the created table."""
         for version in range(former + 1, self.group.base + 1):
             if are_alike(await self._target_at(version), held.certain):
                 return version
         return None
 
     def _structure(self, name: TableName, at: Place) -> Table | None:
-        """The structure that a member has for certain."""
         return self.registry.held(self.numbers[name], at.transaction).certain
 
     def _rename(self, effect: Effect, statement: Statement, at: Place) -> None:
@@ -590,11 +589,11 @@ class PessimisticGroup(GroupActor):
         self.log.info("member.renamed", member=str(old), to=str(new))
 
     def saved(self) -> GroupSaved:
-        """The group as a checkpoint keeps it."""
+        """Return the group's state for a checkpoint."""
         state = self.group.state
         members = tuple((self.numbers[name], member.version) for name, member in state.members)
         return GroupSaved(members, state)
 
     def tell_changed(self) -> None:
-        """Have the lock looked at."""
+        """Request an evaluation of the lock."""
         self._tools.coordinator.tell(GroupChanged(self.target))

@@ -1,7 +1,7 @@
-"""The number of a member's next item, if the member shows items of the others already.
+"""The number of a member's next item, if the member already shows items of other members.
 
-A shard that was created with a key, or a default, that the others get only now does not execute
-their statement any more. Its own next statement is a later item of the target.
+For example, a shard was created with a key or a default that the others get only now: it does not
+execute their statement any more, and its own next statement is a later item of the target.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 
 MOST_SHOWN = 64
-"""The most items of others that a member is compared with."""
+"""Maximum number of other members' items that a member is compared with."""
 
 
 async def least_number(
@@ -30,7 +30,7 @@ async def least_number(
     own: Table | None,
     target_at: Callable[[int], Awaitable[Table | None]],
 ) -> int:
-    """Return the number that an item of a member has at least.
+    """Return the smallest possible number of a member's item.
 
     Args:
         own: the structure of the member before its statement, if it is certain.
@@ -55,8 +55,8 @@ def later_items(
 ) -> frozenset[str]:
     """Count the next statements of members as later items, if they show the others' next item.
 
-    Return the sources that must restart: there, the rows after these have a later version. None of
-    these rows was applied.
+    Returns the sources that must restart: the rows after these statements have a later version.
+    None of these rows was applied.
     """
     found = [*candidates(lock)]
     if lock.pending is not None or len({item.text for _, item in found}) < 2:
@@ -118,10 +118,10 @@ def run_of(
 
 
 def shown_items(run: Sequence[tuple[str, Table, Table]], text: str, own: Table) -> int:
-    """Return after how many items of another member a statement comes, if ``own`` shows these.
+    """Return the number of another member's items that ``own`` shows before a statement, or 0.
 
-    They leave the values of all columns of the table as they are. 0 if there is no such place, or
-    if it may be the first item.
+    The items do not change the values of any column of the table. The result is 0 also if the
+    statement may be the first item.
 
     Args:
         run: the items, each with the structure of the other member before and after it.
@@ -140,7 +140,7 @@ def shown_items(run: Sequence[tuple[str, Table, Table]], text: str, own: Table) 
 
 
 def _keeps_values(there: Table, own: Table) -> bool:
-    """Whether a table has all columns of another one, with types that take all of their values."""
+    """Whether a table has all columns of another one, and their types accept all of its values."""
     pairs = [(there.column(column.name), column) for column in own.columns]
     return all(
         wide is not None
@@ -154,10 +154,10 @@ def _keeps_values(there: Table, own: Table) -> bool:
 def candidates(
     lock: TargetLock[TableName, ShardStatement],
 ) -> Iterator[tuple[str, Item[TableName, ShardStatement]]]:
-    """Return the next items of all members, each with its source.
+    """Yield the next items of all members, each with its source.
 
-    A source that is read again has none yet: by what is known now, tables that were ahead of the
-    target may join at another version, and their items get other numbers.
+    A source that is read again has none yet: tables that were ahead of the target may now join at
+    another version, which changes the numbers of their items.
     """
     return (
         (source, item)

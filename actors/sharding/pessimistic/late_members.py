@@ -1,7 +1,8 @@
-"""Members that are older than their target: created, or unlocked, without its last schema changes;
-and the fault that a created one has a structure that the target has never had.
+"""Members that are older than their target: they lack its last schema changes.
 
-Their rows are written by the path of their columns (`replicator.schema.effects.column_path`).
+They were created or unlocked without these changes. Their rows are written by the path of their
+columns (`replicator.schema.effects.column_path`). A created member with a structure that the target
+has never had is a fault.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ from replicator.sharding.items import Item, ResolvedItem, Template
 from replicator.sharding.pessimistic.group import Group
 
 StructureAt = Callable[[int], Awaitable[Table | None]]
-"""The structure of the target at a version, if it is known."""
+"""Return the structure of the target at a version, if it is known."""
 UnlikeTarget = Callable[[int, int, KnownStructure], Awaitable[list[str]]]
-"""The differences of a structure of a member (number) from the target at a version."""
+"""Return the differences of a member's (number) structure from the target at a version."""
 
 
 @dataclass(frozen=True, slots=True)
 class LateStatement:
-    """A statement of a member that has items without a DDL of its own.
+    """A statement of a member that has items without an own statement.
 
     Attributes:
         fits: the versions up to the member's own whose structure it has after the statement; None
-            if they are not asked for.
-        drops: if the statement may be a new one as well, the items that drop what it adds.
+            if they are not needed.
+        drops: if the statement may also be a new one, the items that drop the columns that it adds.
     """
 
     fits: Collection[int] | None = None
@@ -61,7 +62,7 @@ NOT_LATE = LateStatement()
 
 @define(eq=False)
 class LateMembers:
-    """Finds the paths of the columns of a group's members, by their ``numbers``."""
+    """Finds the column paths of a group's members, by their ``numbers``."""
 
     _registry: SchemaRegistry
     _group: Group[TableName, ShardStatement]
@@ -76,11 +77,11 @@ class LateMembers:
         before: Table | None,
         after: Table | None,
     ) -> LateStatement:
-        """Compare a statement of a member with the items that it has without a DDL of its own.
+        """Compare a statement of a member with the items that it has without an own statement.
 
         Args:
             before: the member's structure before the statement, if it is certain.
-            after: the one after it.
+            after: the structure after the statement, if it is certain.
         """
         state, matched = self._group.members[item.member], self._group.matched(item)
         if matched is None or before is None or after is None:
@@ -98,8 +99,10 @@ class LateMembers:
         return LateStatement(fits, drops if new else ())
 
     async def _is_at(self, member: TableName, version: int, own: Table) -> bool:
-        """Whether a member's structure is that of the target at a version, or of a shard that has
-        made the item of a version that is still open."""
+        """Whether a member's structure is that of the target at a version.
+
+        If the version is still open, the structures of shards that have made its item are compared.
+        """
         there = await self._target_at(version)
         if there is None:
             return any(not differences(table, own) for table in self._after_open(version))
@@ -118,9 +121,9 @@ class LateMembers:
     def earliest(
         self, fitting: Iterable[Template[TableName]], chosen: Template[TableName], own: Table | None
     ) -> int | None:
-        """Return the earliest version that a created table may have as well as the chosen one.
+        """Return the earliest version that suits a created table as well as the chosen one.
 
-        No item since then drops or renames a column that the table has.
+        No item since then drops or renames a column of the table.
         """
         newest = self._group.made_at(chosen)
         for version in sorted({self._group.made_at(one) for one in fitting}):
@@ -133,7 +136,7 @@ class LateMembers:
         return None
 
     async def column_paths(self, rows: RowEvents | None) -> dict[int, ColumnPath]:
-        """Return the paths that are not empty of the members with these rows, by their numbers.
+        """Return the non-empty paths of the members with these rows, by their numbers.
 
         Raises DatabaseUnavailableError.
         """
@@ -146,8 +149,8 @@ class LateMembers:
     async def _path(self, number: int, member: TableName) -> ColumnPath:
         """Return the path of a member's columns through the items that it has not made.
 
-        Columns that the target has dropped are in it only if the member has certainly not added
-        them again since. Otherwise their values belong on the target.
+        It includes columns that the target has dropped only if the member has certainly not added
+        them again since. Otherwise the target must get their values.
         """
         state = self._group.members[member]
         lacking = [version for version in state.awaited if version <= self._group.known]
@@ -162,7 +165,7 @@ class LateMembers:
         dropped = dropped_by(columns, statements)
         made = min(*state.awaited, *state.optional, lacking[0]) - 1
         if await self._is_at(member, made, held):
-            # A statement that may be a new one as well is an open item (`statement`).
+            # A statement that may also be a new one is an open item (`statement`).
             again = redefined(columns, statements).difference(dict(path))
             return (*path, *((name, name) for name in sorted(again)))
         versions = await self._possible_versions(number, member, made) if dropped else []
@@ -177,7 +180,6 @@ class LateMembers:
         return tuple((name, now) for name, now in path if now or name not in new)
 
     def _columns_before(self, number: int, member: TableName) -> frozenset[str]:
-        """The columns that a member had for certain before its last statement, folded."""
         since = self._group.members[member].since.transaction
         before = self._registry.held(number, since - 1).certain
         return (
@@ -185,8 +187,11 @@ class LateMembers:
         )
 
     async def _possible_versions(self, number: int, member: TableName, made: int) -> list[int]:
-        """The versions of the target, from ``made`` on, whose structure a member had before the
-        statement that gave it its own: the statement may be a new one after any of them."""
+        """Return the target versions that a member may have had before its last statement.
+
+        These are the versions from ``made`` on with the member's structure at that time: the
+        statement may be a new one after any of them.
+        """
         since = self._group.members[member].since.transaction
         before = self._registry.held(number, since - 1)
         versions = range(made, self._group.known + 1)
@@ -199,7 +204,7 @@ class LateMembers:
 async def note_ahead(
     meta: MetaStore, moved: MovedShards, ahead: TableAhead, target: TableName
 ) -> None:
-    """Save that the rows of a created table are held while its target has the present version.
+    """Save that a created table's rows are held while its target has the current version.
 
     Rows of other tables then move the watermarks of this version past them.
     """
@@ -217,7 +222,7 @@ def statement_of(item: ResolvedItem) -> ParsedStatement:
 def create_differs(
     source: str, effect: Effect, statement: Statement, found: Iterable[str]
 ) -> FatalError:
-    """Return the fault that a created shard differs from the others; ``found`` says in what."""
+    """Return the fault that a created shard differs from the others; ``found``: in what."""
     return FatalError(
         "ddl.create-differs",
         f"the new shard {effect.table} has another structure than the other shards of"

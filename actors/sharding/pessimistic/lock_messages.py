@@ -18,7 +18,8 @@ from replicator.sharding.pessimistic.group import Group
 class GroupChanged:
     """Group to coordinator: an item was recorded, a member joined or left, a cutover was passed.
 
-    ``quiet``: from the coordinator, when no shard has made a schema change for some seconds.
+    Attributes:
+        quiet: no shard has made a schema change for some seconds; set by the coordinator.
     """
 
     target: int
@@ -29,9 +30,10 @@ class GroupChanged:
 class Unlock:
     """Supervisor to coordinator: the operator forces a lock.
 
-    ``owner`` names the source whose statement counts (empty: the lock's owner), ``shard`` the one
-    of its shards that has it (empty: any). ``answer`` is called with an error for the operator,
-    None when the lock is being resolved.
+    Attributes:
+        owner: the source whose statement is executed; empty for the lock's owner.
+        shard: the shard of this source with the statement; empty for any.
+        answer: called with an error for the operator, or None when the lock is being resolved.
     """
 
     lock: str
@@ -43,10 +45,12 @@ class Unlock:
 
 @dataclass(frozen=True, slots=True)
 class TableAhead:
-    """Group to coordinator: the rows of a created table are held until it is read again.
+    """Group to coordinator: the rows of a created table are held until they are read again.
 
-    ``fault``: raised if no other shard has a statement that leads the target there; None if the
-    table waits for something else. ``place``: of its CREATE TABLE.
+    Attributes:
+        place: position of the CREATE TABLE.
+        fault: raised if no other shard has a statement that gives the target this structure; None
+            if the table waits for another reason.
     """
 
     target: int
@@ -64,10 +68,10 @@ class EarlierItems:
         target: the number of the target.
         group: of the table.
         member: the table.
-        version: of the target, the first whose structure is known; the table has this one now.
+        version: the first known version of the target, whose structure the table has now.
         items: the statements, each with the structure of the table before it.
-        alike: whether all parts of the structures are equal, not only those that rows show.
-        due: whether they count, since no shard leads the target elsewhere; from the coordinator.
+        alike: all parts of the structures are equal, not only the parts that affect rows.
+        due: the items count, since no shard leads the target elsewhere; set by the coordinator.
     """
 
     target: int

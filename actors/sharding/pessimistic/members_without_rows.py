@@ -1,4 +1,4 @@
-"""The members that have had no rows since they were created: no older rows of theirs can differ."""
+"""Members without rows since their creation: no older rows of theirs can differ."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from replicator.watermark import Place
 def creates_without_rows(
     effect: Effect, at: Place, group: Group[TableName, ShardStatement], registry: SchemaRegistry
 ) -> bool:
-    """Whether a statement certainly creates a member, and without rows.
+    """Whether a statement certainly creates a member without rows.
 
     Args:
         effect: the effect of the statement, which is not recorded yet.
-        at: the place of the statement.
-        group: the group of the member.
-        registry: has the structures of the members.
+        at: the position of the statement.
     """
     given = effect.instead is not None or effect.created is not None
     if given or effect.kind is not EffectKind.CREATE:
-        # The rows of a table that has moved, or that the operator has replaced, are in no event.
+        # No event has the rows of a table that was moved, or that the operator has replaced.
         return False
     number = registry.number(Member(group.source, effect.table))
     before = UNSEEN if number is None else registry.held(number, at.transaction - 1)
@@ -35,7 +33,7 @@ def creates_without_rows(
 def note_rows(
     rows: RowEvents | None, group: Group[TableName, ShardStatement], registry: SchemaRegistry
 ) -> bool:
-    """Note the members of rows; returns whether one of them had none before."""
+    """Note the members of these rows; return whether one of them had no rows before."""
     names = [registry.member(number).name for number in rows.members] if rows is not None else []
     noted = [group.note_rows(name, had=True) for name in names if name in group.members]
     return any(noted)

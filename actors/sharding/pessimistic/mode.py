@@ -25,26 +25,26 @@ from replicator.sharding.items import GroupState
 
 
 class PessimisticMode(ShardMode):
-    """The mode whose locks wait for all shards."""
+    """The mode in which each lock waits for all shards."""
 
     equal_structures = True
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
-        """The decisions of all locks so far."""
+        """Return the decisions of all locks so far."""
         return await DecisionStore(meta).load()
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
     ) -> Mapping[TableName, GroupState[TableName]]:
-        """Each at the version that its target has by the saved decisions."""
+        """Return each group at its target's version according to the saved decisions."""
         return first_groups(decided, members)
 
     def writer_rules(self, tools: WriterTools) -> WriterRules:
-        """None: statements and rows reach the writer only where all shards agree on them."""
+        """Return rules that change nothing: the writer gets only what all shards agree on."""
         return WriterRules(_Agreed(), _Agreed())
 
     async def coordination(self, tools: CoordinationTools) -> Coordination:
-        """The lock coordinator, with the saved locks."""
+        """Create the lock coordinator with the saved locks."""
         store, meta = DecisionStore(tools.meta), tools.meta
         past = histories(await store.load())
         owners = await read_owners(meta.connection, meta.schema, meta.task) or {}
@@ -63,7 +63,6 @@ class _Agreed:
         return execution
 
     def proven(self, execution: DdlExecution) -> DdlExecution:
-        """The execution as it is: no record has more."""
         return execution
 
     async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:

@@ -1,4 +1,4 @@
-"""The open locks, as the operator sees them."""
+"""The open locks, in the form for the operator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from replicator.sharding.pessimistic.lock import TargetLock
 def open_lock(
     lock: TargetLock[TableName, ShardStatement], view: LockView[TableName, ShardStatement]
 ) -> OpenLock:
-    """Return an open lock with the times since when it is open, and sources hold rows of it."""
+    """Return an open lock with its opening time, and the times since which sources hold rows."""
     return OpenLock(lock_id(view), view, _since(lock), _holding(lock))
 
 
@@ -30,23 +30,23 @@ def held_shards(lock: TargetLock[TableName, ShardStatement]) -> HeldShards:
     }
     view = lock.view() if names else None
     reason = open_lock(lock, view).held_reason if view is not None else ""
-    # Nobody counts released rows.
+    # Released rows are not counted.
     releases = any(group.releasing for group in lock.groups.values())
     events = None if releases else sum(group.rows_held for group in lock.groups.values())
     return HeldShards(shards=frozenset(names), reason=reason, events=events)
 
 
 def _held_members(group: Group[TableName, ShardStatement]) -> Iterator[TableName]:
-    """The members whose rows are held, or whose released rows may not be applied."""
+    """Yield the members with held rows, or with released rows that may not be applied yet."""
     for name, state in group.members.items():
         if group.releasing or state.version > group.known:
             yield name
 
 
 def lock_id(view: LockView[TableName, ShardStatement]) -> str:
-    """How the operator names a lock: ``schema.table:version``, the name as it is shown anywhere.
+    """Return the operator's id of a lock: ``schema.table:version``, with the name as usual.
 
-    Ids are compared as a whole, and never taken apart.
+    Ids are compared as a whole, and never split.
     """
     return f"{view.target}:{view.version}"
 
@@ -55,18 +55,18 @@ def _since(lock: TargetLock[TableName, ShardStatement]) -> int | None:
     items = [item for source in lock.sources for item in lock.candidates(source)]
     if lock.pending is not None:
         items.append(lock.pending.item)
-    # An event without a time has 0.
+    # The time of an event is 0 if it has none.
     times = [item.event.statement.timestamp for item in items]
     return min(filter(None, times), default=None)
 
 
 def _holding(lock: TargetLock[TableName, ShardStatement]) -> dict[str, int]:
-    """The sources that hold rows of a lock, and when they got the first of its statements."""
+    """Return the sources that hold rows of a lock, with the time of its first statement there."""
     found = {}
     for source, group in lock.groups.items():
         if not (group.rows_held and group.items):
             continue
-        # There may be thousands of later ones.
+        # Only read the first items: there may be thousands of later ones.
         times = [item.event.statement.timestamp for item in group.items[min(group.items)]]
         if any(times):
             found[source] = min(filter(None, times))

@@ -1,4 +1,4 @@
-"""Members that are dropped and created again, compared in what no row tells. Pure."""
+"""Members that are dropped and created again, compared in parts that no row shows. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from replicator.sharding.optimistic.agreement import values_of
 
 
 def is_created_otherwise(former: str, held: KnownStructure) -> bool:
-    """Whether a created table has the columns of the dropped one of its name, and is another one.
+    """Whether a created table has the columns of the dropped one, but differs in other parts.
 
-    ``former``: the saved structure of the dropped table.
+    Args:
+        former: the saved structure of the dropped table.
     """
     before, now = load_structure(former), held.certain
     return (

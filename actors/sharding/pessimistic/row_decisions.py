@@ -1,4 +1,4 @@
-"""Which rows of a segment to apply, by the version rule, many at a time. Held ones are kept."""
+"""Vectorised decisions by the version rule about the rows of a segment. Held rows are kept."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def decide_rows(
     tables: Sequence[RowEvents | None],
     held_rows: RowsInMemory,
 ) -> list[RowEvents | None]:
-    """The rows to apply, of each table of row events; held ones are kept in ``held_rows``."""
+    """Return the rows to apply, for each table of row events; keep held rows in ``held_rows``."""
     names = {number: name for name, number in numbers.items()}
     found: list[RowEvents | None] = [None] * len(tables)
     left = [(at, rows, np.zeros(len(rows), np.bool_), 0) for at, rows in enumerate(tables) if rows]
     while left:
         cutover = group.next_cutover
-        # The version changes between rows: those up to a cutover are decided together, and by
-        # itself the first one behind it, which passes it.
+        # The version changes between rows. Rows up to a cutover are decided together; the first row
+        # after it, which passes the cutover, is decided alone.
         ends = [len(rows) if cutover is None else rows.up_to(cutover) for _, rows, _, _ in left]
         if all(end <= begin for end, (*_, begin) in zip(ends, left, strict=True)):
             firsts = [rows.between(begin, begin + 1).first for _, rows, _, begin in left]
@@ -56,7 +56,7 @@ def _decide_run(
     runs: Sequence[tuple[RowEvents, Truths]],
     held_rows: RowsInMemory,
 ) -> None:
-    """Which of these rows to apply; no cutover is before the last of them."""
+    """Choose the rows to apply; no cutover is before the last of these rows."""
     counts = {member: count for rows, _ in runs for member, count in rows.members.items()}
     first = min(rows.first for rows, _ in runs)
     end, _ = max(runs, key=lambda run: run[0].last)
@@ -66,7 +66,7 @@ def _decide_run(
         for member, count in counts.items()
         if member != last
     }
-    # At the end: it passes a cutover at the last row, and all of the rows are before it.
+    # All rows are before the last one, so it is decided last, and passes a cutover at its position.
     decisions[last] = group.row(names[last], end.last, counts[last])
     for rows, chosen in runs:
         applied = [decisions.get(kind.member) is RowDecision.APPLY for kind in rows.kinds]

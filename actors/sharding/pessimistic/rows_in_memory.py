@@ -15,7 +15,7 @@ from replicator.sharding.hold import HeldPart
 from replicator.sharding.pessimistic.group import Group
 
 BYTES_OF_EVENT = 40
-"""What a row event takes in the arrays of its table."""
+"""Bytes of a row event in the arrays of its table."""
 
 
 @define(eq=False)
@@ -23,7 +23,7 @@ class RowsInMemory:
     """Releases the rows that a group has held in memory (`Group.buffer`).
 
     Attributes:
-        asked: whether a segment is under way for the rows of the next version.
+        asked: whether a segment for the rows of the next version is on its way.
     """
 
     _group: Group[TableName, ShardStatement]
@@ -37,14 +37,13 @@ class RowsInMemory:
         """Keep rows of a segment until their version is released, if there is room."""
         buffer = self._group.buffer
         if not buffer.has_lost(version):
-            # A selection would keep the data of its whole segment.
+            # Copy the rows: a selection would keep the data of its whole segment.
             own = rows.gathered()
             size = own.size + BYTES_OF_EVENT * len(own)
             buffer.add(version, HeldPart(own, len(own), size, self._section_of(own)))
 
     def _section_of(self, rows: RowEvents) -> int:
-        """Return the section of rows of a segment: a new one if the structure of a member has
-        changed since the last ones."""
+        """Return the section of a segment's rows, a new one if a member's structure has changed."""
         for kind, first in rows.firsts.items():
             of = rows.kinds[kind]
             for member in {of.member, of.parent} - {OWN_ROWS}:
@@ -55,10 +54,9 @@ class RowsInMemory:
         return self._section
 
     def release(self, version: int, epoch: int, segment: int) -> RowEvents | None:
-        """Let the group use the target's ``version``, and return its held rows, which the segment
-        of a run gets.
+        """Let the group use the target's ``version``; return its held rows for a segment of a run.
 
-        By now the group may be unable to, for example since a table has got another name: then the
+        The group may have become unable to, for example after a RENAME of a table; then the
         coordinator restarts the source.
         """
         self.asked = False

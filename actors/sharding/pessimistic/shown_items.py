@@ -1,8 +1,9 @@
-"""Members that show the next item of their target already, so that no lock waits for them.
+"""Members that already show the next item of their target, so that no lock waits for them.
 
-A shard that was created with a key, or a default, that the others get only now does not execute
-their statement any more. Its own next statement is a later item of the target. The same is true of
-a shard that is like the others again after several of their items: a CHECK is added and dropped.
+For example, a shard was created with a key or a default that the others get only now: it does not
+execute their statement any more, and its own next statement is a later item of the target. The same
+is true of a shard that becomes like the others again after several of their items, such as adding
+and dropping a CHECK.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 
 MOST_UNDONE = 16
-"""The most items after which a shard may be like the others again."""
+"""Maximum number of items after which a shard may be like the others again."""
 
 
 def note_shown(
@@ -49,7 +50,7 @@ def note_shown(
         present: the structure of the target, if no shard has made a schema change for some seconds.
 
     Returns:
-        Whether other members may show it when that is so.
+        Whether other members may show the item after some seconds without a schema change.
     """
     found = [*candidates(lock)]
     if not found or lock.pending is not None:
@@ -73,28 +74,28 @@ def note_shown(
 
 
 def _open_items(group: Group[TableName, ShardStatement]) -> Counter[TableName]:
-    """By member, how many items it has made that its target lacks."""
+    """Return the number of items that the target lacks, by member."""
     return Counter(item.member for items in group.items.values() for item in items)
 
 
 def shows(run: Sequence[tuple[str, Table, Table]], own: Table, present: Table | None) -> bool:
-    """Whether a table shows the first of the next items of another one.
+    """Whether a table shows the first of another table's next items.
 
     Args:
         run: the items, each with the structure of the other table before and after it.
         own: the structure of the table.
         present: as for `note_shown`. If the other table was not like the target, its item is not
-            the next one: the target may have the result already.
+            the next one: the target may already have the result.
     """
     quiet = present is not None and not differences(present, run[0][1])
     return shows_next(run, own) or (quiet and shows_when_quiet(run, own))
 
 
 def shows_next(run: Sequence[tuple[str, Table, Table]], own: Table) -> bool:
-    """Whether a table shows the first of the next items of another one, or several together.
+    """Whether a table shows the first of another table's next items, or several together.
 
     The shard may still make these items itself, while the target has all of them. So the last table
-    must take all rows that the tables in between take.
+    must accept all rows that the tables in between accept.
 
     Args:
         run: the items, each with the structure of the other table before and after it.
@@ -115,10 +116,10 @@ def shows_next(run: Sequence[tuple[str, Table, Table]], own: Table) -> bool:
 
 
 def shows_when_quiet(run: Sequence[tuple[str, Table, Table]], own: Table) -> bool:
-    """Whether a table is like another one after some of that one's next items.
+    """Whether a table is like another one after some of the other's next items.
 
-    Unlike `shows_next`, the items may add columns and drop them again, and give columns other
-    types for a while. If the shard had yet to make them itself, rows of it could be refused.
+    Unlike for `shows_next`, the items may add columns and drop them again, or change types
+    temporarily. If the shard still had to make the items itself, its rows could be refused.
     """
     for _, _, after in run[:MOST_UNDONE]:
         if not _keeps_values(own, after):
@@ -129,8 +130,10 @@ def shows_when_quiet(run: Sequence[tuple[str, Table, Table]], own: Table) -> boo
 
 
 def _keeps_values(own: Table, there: Table) -> bool:
-    """Whether a table has the columns of another one, takes all of its values, NULL included, and
-    needs no others."""
+    """Whether a table has the other's columns, accepts all their values, and needs no others.
+
+    The values include NULL.
+    """
     if not refuses_no_more(there, own):
         return False
     wider = {folded(column.name): column for column in there.columns}
@@ -148,13 +151,13 @@ def _keeps_values(own: Table, there: Table) -> bool:
 
 @define(eq=False)
 class QuietLooks:
-    """Has locks looked at again when no shard has made a schema change for some seconds."""
+    """Requests an evaluation of locks after some seconds without a schema change of any shard."""
 
     _coordinator: Mailbox[LockMessage]
     _targets: set[int] = field(factory=set, init=False)
 
     def add(self, target: int, jobs: TaskGroup, change: Callable[[], anyio.Event]) -> None:
-        """Have a target looked at; ``change`` returns the event of the next change of any lock."""
+        """Add a target; ``change`` returns the event of the next change of any lock."""
         if not self._targets:
             jobs.start_soon(self._wait, change)
         self._targets.add(target)

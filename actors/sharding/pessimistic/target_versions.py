@@ -1,4 +1,4 @@
-"""The structures that a target has had, by its version."""
+"""The structures of a target at its versions."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ WHERE REFERENCED_TABLE_SCHEMA = %s AND REFERENCED_TABLE_NAME = %s
 
 
 class UnknownVersionError(Exception):
-    """A target's structure at a version is not known, or not yet."""
+    """A target's structure at a version is unknown, or not known yet."""
 
 
 class TargetVersions:
-    """Finds the structure of a target at a version, the same each time the binlog is read.
+    """Finds the structure of a target at a version, independent of when the binlog is read.
 
-    The present version's is read from the target; the others were saved with the decision on the
-    item that ended them. ``moved``: a target is another table when it was renamed.
+    The structure of the current version is read from the target; the others were saved with the
+    decision on the item that ended them.
+
+    Attributes:
+        moved: the renamings, since a renamed target is another table.
     """
 
     def __init__(
@@ -59,38 +62,41 @@ class TargetVersions:
         return [TableName(str(schema), str(table)) for schema, table in rows]
 
     async def present(self, name: TableName) -> Table | None:
-        """Read the target's structure now; None if there is no table.
+        """Read the target's current structure; None if there is no table.
 
         Raises DatabaseUnavailableError.
         """
         return await read_again(self._target, name)
 
     def expect(self, name: TableName, version: int, structure: Table) -> None:
-        """Note the structure of a target whose CREATE is read, and may not be executed yet."""
+        """Note the structure of a target whose CREATE was read, and may not be executed yet."""
         self._expected[name, version] = structure
 
     def claim(
         self, lock: TargetLock[TableName, ShardStatement], version: int, structure: Table | None
     ) -> None:
-        """Note the structure of a shard that has joined at a version, and makes the target if that
-        is missing: until it is made, all other shards are compared with this one."""
+        """Note the structure of a shard that joined at a version, and creates a missing target.
+
+        Until the target exists, all other shards are compared with this structure.
+        """
         if structure is not None:
             self._expected.setdefault((lock.target, version), structure)
 
     def note(self, name: TableName, version: int, structure: Table) -> None:
-        """Note the structure of a version before the first one, which is saved."""
+        """Note the saved structure of a version before the first one."""
         self._saved[name, version] = dump_structure(structure)
 
     async def end(self, name: TableName, version: int, shard: Table | None) -> str:
-        """Keep the target's structure as that of its present version, and return it as text.
-
-        ``shard``: the structure of a shard before the item that ends the version. It counts if
-        there is no target yet: its CREATE is read, and may be executed at any moment.
+        """Keep the target's structure for its current version, and return it as text.
 
         Call it before the item that ends the version is saved. Raises DatabaseUnavailableError.
+
+        Args:
+            shard: structure of a shard before that item. It is used if there is no target yet: its
+                CREATE has been read, and may be executed at any moment.
         """
         if shard is not None:
-            # Before anything is awaited: `at` may be asked at the same time.
+            # Set it before the first await: `at` may run at the same time.
             self._expected[name, version] = shard
         there = await read_again(self._target, name)
         text = dump_structure(there or self._expected.get((name, version)))
@@ -98,7 +104,7 @@ class TargetVersions:
         return text
 
     async def at(self, lock: TargetLock[TableName, ShardStatement], version: int) -> Table | None:
-        """The structure of a lock's target at a version; None where there was no table.
+        """Return the structure of a lock's target at a version; None if there was no table.
 
         Raises UnknownVersionError, DatabaseUnavailableError.
         """
@@ -106,7 +112,7 @@ class TargetVersions:
         saved = self._saved.get((name, version))
         if saved is None and version == lock.version:
             present = await read_again(self._target, name)
-            # Meanwhile an item may have been decided, and its execution begun.
+            # In the meantime an item may have been decided, and its execution may have begun.
             saved = self._saved.get((name, version))
             if saved is None:
                 return present or self._expected.get((name, version))

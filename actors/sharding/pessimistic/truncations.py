@@ -1,7 +1,8 @@
 """TRUNCATE in pessimistic mode: an item of its member, unless others have another item instead.
 
-If all shards of a target make the statement, their lock resolves, and the target is emptied once.
-If a shard has another statement in its place, the TRUNCATE is no item: the target keeps its rows.
+If all shards of a target make the statement, their lock is resolved, and the target is emptied
+once. If a shard has another statement instead, the TRUNCATE is not an item, and the target keeps
+its rows.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place
 
 _SHOWN = 5
-"""Shards that a message names."""
+"""Maximum number of shards in a message."""
 
 
 def counts_truncation(
@@ -37,7 +38,7 @@ def awaited_truncation(
     group: Group[TableName, ShardStatement],
     lock: TargetLock[TableName, ShardStatement],
 ) -> str:
-    """Why the TRUNCATE that a member has made is not executed yet; empty if no shard lacks it."""
+    """Return why a member's TRUNCATE is not executed yet; empty if no shard lacks it."""
     state = group.members[member]
     done = group.resolved(state.version)
     if done is not None and done.skipped and done.text.startswith(TRUNCATION):

@@ -1,7 +1,7 @@
-"""Statements that need a change of a parent or child, by foreign keys, that still waits in a lock.
+"""Statements whose foreign keys need a change of another table that still waits in a lock.
 
-A server refuses a foreign key to a column without a key, and another type for a column with one.
-If the shard had made the change of the other table by a statement that the target has not executed
+A server refuses a foreign key to a column without a key, and a new type for a column with a foreign
+key. If the shard made the change of the other table by a statement that the target has not executed
 yet, the statement waits for it: a CREATE TABLE is read again, an ALTER TABLE is executed again.
 """
 
@@ -20,23 +20,22 @@ from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 
 Needed = frozenset[tuple[int, int]]
-"""Parents: their targets, each with the version that it needs."""
+"""The targets (numbers) of parents, each with the needed version."""
 
 
 @define(eq=False)
 class WaitingParents:
-    """Knows which created tables wait for which versions of the targets of their parents."""
+    """Knows which created tables wait for which versions of their parents' targets."""
 
     _registry: SchemaRegistry
     _locks: Mapping[int, TargetLock[TableName, ShardStatement]]
     _waiting: dict[str, set[Needed]] = field(factory=dict, init=False)
-    """By source, what its created tables wait for."""
+    """The versions that created tables wait for, by source."""
     refused: set[int] = field(factory=set, init=False)
-    """The targets that have refused their items, which wait for others."""
+    """The targets that have refused their items, which wait for other targets."""
 
     def lacking(self, source: str, effect: Effect) -> Needed:
-        """Return what the targets of the parents in a statement lack, by what its source's shards
-        had made before it."""
+        """Return the versions of a statement's parents on the shard that their targets lack."""
         own = self._registry.target(effect.target)
         return frozenset((n, v) for n, v in self._needed(source, effect) if n != own)
 
@@ -62,11 +61,11 @@ class WaitingParents:
     ) -> bool:
         """Whether a created table waits for an open lock of a parent by foreign keys.
 
-        Tables of a source and target have the same watermarks. So none waits whose target another
-        one creates, and if one waits, so do those that are created after it.
+        Tables of a source and target share their watermarks. So a table does not wait if another
+        one creates its target, and if one waits, later created tables wait, too.
 
         Args:
-            is_missing: tells whether there is no target yet.
+            is_missing: returns whether the target does not exist yet.
         """
         if group.waiting and self._waiting.get(source):
             return True
@@ -77,7 +76,7 @@ class WaitingParents:
         return True
 
     def may_go_on(self) -> list[str]:
-        """Return the sources with created tables that need not wait any longer."""
+        """Return the sources with created tables that no longer need to wait."""
         return [
             source
             for source, waiting in self._waiting.items()
@@ -89,13 +88,13 @@ class WaitingParents:
         self._waiting.pop(source, None)
 
     def change(self, tables: Iterable[TableName]) -> bool:
-        """Whether targets have open locks whose items are not refused themselves."""
+        """Whether targets have open locks with items that are not refused themselves."""
         numbers = {self._registry.target(name) for name in tables} - self.refused
         locks = (self._locks.get(number) for number in numbers)
         return any(lock is not None and lock.view() is not None for lock in locks)
 
     def shown(self, source: str, effect: Effect) -> str:
-        """Return what a created table waits for, for people."""
+        """Return the reason why a created table waits, as text for people."""
         needed = self.lacking(source, effect)
         names = (f"{self._registry.target_name(n)} at version {v}" for n, v in sorted(needed))
         if not needed:

@@ -22,6 +22,7 @@ from actors.writing.batched_writer import BatchedWriter
 from replicator.downstream.ddl.target_renames import RenameRefusedError, TargetRenames
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.moved_shards import JOINS, AppliedUntil, MovedShard
+from replicator.downstream.meta.row_owners import had_shards
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE, tracked_targets
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.moved_columns import (
@@ -158,7 +159,7 @@ class TargetMover:
         ]
         until, lives = self._until(moves), self._shards.lives()
         try:
-            if self._joins(ready):
+            if await self._joins(ready):
                 await self._widen(ready)
                 columns = await self._matched_columns(ready)
                 await self._renames.join(moves, until, lives, columns)
@@ -233,7 +234,7 @@ class TargetMover:
             return None
         for shard in self._shards.waiting:
             to = shard.move.target
-            if self._shards.is_left(to) or self._members(to) or self._has_dropped([shard]):
+            if self._shards.is_left(to) or self._has_dropped([shard]) or await self._stays(to):
                 continue
             if await self._renames.exists(to):
                 return shard
@@ -255,17 +256,21 @@ class TargetMover:
         """
         return self._members(shard.move.target) if self._has_dropped([shard]) else ()
 
-    def _joins(self, ready: _Groups) -> bool:
-        """Return whether the rows of the only ready target move to another one."""
-        to = next(iter(ready.values()))[0].move.target
-        return to not in ready and bool(self._members(to))
+    async def _joins(self, ready: _Groups) -> bool:
+        """Whether the rows of the only target that is ready move to another one."""
+        shards = next(iter(ready.values()))
+        to = shards[0].move.target
+        return to not in ready and not self._has_dropped(shards) and await self._stays(to)
+
+    async def _stays(self, target: TableName) -> bool:
+        """Whether there is a target with shards, or with rows of shards that were dropped."""
+        if self._members(target):
+            return True
+        return await had_shards(self._meta, target) and await self._renames.exists(target)
 
     async def _matched_columns(self, ready: _Groups) -> ColumnPairs:
-        """Return the pairs of columns for rows that move to another target.
-
-        Raises FatalError if the columns do not match.
-        """
-        if not self._joins(ready):
+        """Return by which columns rows come to another target; raises FatalError if they can't."""
+        if not await self._joins(ready):
             return ()
         [(former, shards)] = ready.items()
         own, there = (
@@ -304,7 +309,7 @@ class TargetMover:
 
     async def _refuse_lost_columns(self, ready: _Groups) -> None:
         """Raise FatalError if a target has lost columns that a shard had."""
-        if self._joins(ready):
+        if await self._joins(ready):
             return
         for name, shards in ready.items():
             there = await self._renames.columns(name)
@@ -360,7 +365,7 @@ class TargetMover:
             if len(kept) == len(found):
                 break
             found = kept
-        return kept or self._one_that_joins(joining)
+        return kept or await self._one_that_joins(joining)
 
     async def _gets_free(self, target: TableName, shards: Sequence[WaitingShard]) -> bool:
         """Return whether a name is free, or its target gives way to the target of shards."""
@@ -374,12 +379,13 @@ class TargetMover:
             return not children and not self._is_open(target)
         return not await self._renames.exists(target)
 
-    def _one_that_joins(self, found: _Groups) -> _Groups:
-        """Return a target whose rows can now move to the target with its shards' new name."""
+    async def _one_that_joins(self, found: _Groups) -> _Groups:
+        """A target whose rows can move now to the one that has the new name of its shards."""
         for name, shards in sorted(found.items()):
             to = shards[0].move.target
-            stays = self._members(to) and not self._shards.is_left(to)
-            if stays and not self._has_dropped(shards) and not self._is_open(to):
+            if self._shards.is_left(to) or self._has_dropped(shards) or self._is_open(to):
+                continue
+            if await self._stays(to):
                 return {name: shards}
         return {}
 

@@ -57,6 +57,11 @@ class ServerInfo:
         """What the server is told from others by."""
         return ServerIdentity(self.server_id, self.server_uuid, self.folds_names)
 
+    @property
+    def heeds_column_references(self) -> bool:
+        """Whether it makes a foreign key of REFERENCES after a column, which others ignore."""
+        return self.version >= ((10, 5) if self.flavor is Flavor.MARIADB else (9, 0))
+
 
 def server_info(connection: Any) -> ServerInfo:
     """Ask an open PyMySQL connection what server it is connected to, not what its sessions have.

@@ -98,7 +98,7 @@ class Relay(RelayLog):
                     self.interrupt(str(error), failed=True)
                     if str(error) != failure:
                         failure = str(error)
-                        self.log.warning("relay.failed", error=failure)
+                        self._log.warning("relay.failed", error=failure)
                     self._stop.wait(_FAILED_WAIT)
         finally:
             self.interrupt("Its writer has ended.", failed=True)
@@ -116,8 +116,7 @@ class Relay(RelayLog):
         except (OtherBinlogError, PurgedError) as error:
             if self._end is None or self.proven:
                 raise
-            aside = self.set_aside()
-            self.log.warning("relay.set-aside", folder=str(aside), error=str(error))
+            self.set_aside(str(error))
             self._end = None
 
     def _copy(self, source: BinlogSource, position: BinlogPosition) -> None:

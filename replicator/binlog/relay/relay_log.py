@@ -84,7 +84,7 @@ class RelayLog:
         self.unusable = ""
         self.tail = Tail(BinlogPosition("", 0))
         self.folder: Path | None = None
-        self.log = structlog.get_logger().bind(source=settings.source)
+        self._log = structlog.get_logger().bind(source=settings.source)
         self._lock: int | None = None
         self._changed = threading.Condition()
         self._files: list[str] = []
@@ -103,7 +103,7 @@ class RelayLog:
 
     def distrust(self, reason: str) -> None:
         """Have readers use the source from now on; those that wait are interrupted."""
-        self.log.warning("relay.failed", error=reason)
+        self._log.warning("relay.failed", error=reason)
         self.unusable = reason
         self.wake()
 
@@ -113,13 +113,13 @@ class RelayLog:
             os.close(self._lock)
             self._lock = None
 
-    def set_aside(self) -> Path:
+    def set_aside(self, reason: str) -> None:
         """Begin with an empty folder; the former one is renamed. Raises OSError."""
         assert self.folder is not None
         aside = self.folder.with_name(f"{self.folder.name}.former-{time.time_ns()}")
         self.folder.rename(aside)
         self.folder.mkdir(mode=0o750)
-        return aside
+        self._log.warning("relay.set-aside", folder=str(aside), error=reason)
 
     def advance(self, file: str, offset: int) -> None:
         """The file is the source's, and has whole events up to this offset."""

@@ -8,8 +8,7 @@ renames a table of ours, the marker, whose name shows whether it ran.
 
 Servers, mostly TiDB, refuse some statements as one, whatever the rows, but accept their single
 changes (`replicator.ddl.rewrite.single_changes`). Then these are executed, each with the
-fingerprint before it in the record. If one of them is refused because of the rows, the record keeps
-the number of the executed ones.
+fingerprint before it in the record, which keeps their number if the rows make the next impossible.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.ddl.rewrite.storage import REPLACED
 from replicator.downstream.ddl.cluster_wide import reach_all_nodes
 from replicator.downstream.ddl.database_drop import drop_database
-from replicator.downstream.ddl.key_names import execute_named, renews_key, with_present_checks
+from replicator.downstream.ddl.key_names import execute_named, own_clash, with_present_checks
 from replicator.downstream.ddl.left_out_indexes import without_refused
 from replicator.downstream.ddl.lock_limit import lock_limit
 from replicator.downstream.ddl.rebuilding import changed_table, rebuild
@@ -281,8 +280,7 @@ class DdlExecutor:
         singles = [_recognised(ddl, sql) for sql in single_changes(whole)]
         if not singles or not await self.rehearsal.keeps_keys(ddl.target, whole):
             return False
-        # The rehearsal's copy has no foreign keys.
-        if not renews_key(whole, error.code):
+        if not own_clash(whole, error.code):
             if not await self.rehearsal.refused(ddl.target, [whole], ddl.context):
                 return False
             if await self.rehearsal.refused(ddl.target, singles, ddl.context):

@@ -215,6 +215,14 @@ async def owned_by(meta: MetaStore, target: TableName, members: Collection[Membe
     return all(not ended and (nobody or m in members) for m, nobody, ended in owners)
 
 
+async def had_shards(meta: MetaStore, target: TableName) -> bool:
+    """Whether a target may have rows of shards, of dropped ones, too.
+
+    Raises DatabaseUnavailableError and the server's error.
+    """
+    return any(not nobody for _, nobody, _ in await _owners(meta, target))
+
+
 async def all_owned_by(meta: MetaStore, target: TableName, members: Collection[Member]) -> bool:
     """Return whether a target surely has rows of these shards only.
 

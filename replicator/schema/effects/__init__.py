@@ -1,1 +1,1 @@
-"""What statements do to structures, to columns and to the rows that are there."""
+"""The effects of statements on structures, columns and existing rows."""

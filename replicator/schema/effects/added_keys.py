@@ -1,7 +1,7 @@
-"""Statements that only add keys, foreign keys and CHECKs; whether a table has all of these. Pure.
+"""Whether a table has all keys and constraints that a statement adds without doing more. Pure.
 
-Servers choose a name for a key or a constraint without one, so a second execution of the same
-statement adds another one with another name and the same meaning.
+Servers choose a name for a key or constraint without one. A second execution of the same statement
+therefore adds another one with a different name and the same meaning.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from replicator.schema.effects.check_constraints import form_of
 from replicator.schema.structure.structure import Table
 
 _HOW = frozenset({"ALGORITHM", "LOCK"})
-"""Options of ALTER TABLE that say how the server executes it."""
+"""Options of ALTER TABLE for how the server executes it."""
 
 _Added = KeyDefinition | ForeignKeyDefinition | CheckDefinition
 _Form = tuple[object, ...]
 
 
 def has_all_added(statement: ParsedStatement, after: Table, present: Table) -> bool:
-    """Return whether a statement only adds keys and constraints that the target has already.
+    """Return whether a statement only adds keys and constraints that the target already has.
 
-    A key with a name must be there with this name. One without a name may have any, but there must
-    be as many equal ones as in the shard. A shard's structure does not show foreign keys, so one of
-    them is enough; and it may still have the index that a server makes for a foreign key, and drops
-    when another one of its columns is added.
+    A named key must exist under its name. A key without a name may have any name, but the target
+    must have as many equal keys as the shard. A shard's structure does not show foreign keys, so
+    one equal foreign key is enough. The shard may still have the index that a server creates for a
+    foreign key and drops when another index of its columns is added.
 
     Args:
-        statement: of the shard, in the names of the target.
+        statement: the shard's statement, with the names of the target.
         after: the shard's structure after the statement.
         present: the target's structure.
     """
@@ -60,7 +60,7 @@ def has_all_added(statement: ParsedStatement, after: Table, present: Table) -> b
 
 
 def _implicit(definition: TableDefinition, schema: str) -> set[_Form]:
-    """The forms of the indexes that may be there only because a foreign key needs them."""
+    """Return the forms of the indexes that may exist only because a foreign key needs them."""
     columns = [tuple(map(folded, key.columns)) for key in definition.foreign_keys]
     return {
         _form(key, schema)
@@ -70,7 +70,7 @@ def _implicit(definition: TableDefinition, schema: str) -> set[_Form]:
 
 
 def _added(statement: ParsedStatement) -> list[_Added]:
-    """The keys and constraints that a statement adds; none if it does anything else."""
+    """Return the keys and constraints that a statement adds; none if it does anything else."""
     if statement.kind is StatementKind.CREATE_INDEX:
         key = _created_index(statement)
         return [key] if key is not None else []
@@ -88,7 +88,7 @@ def _added(statement: ParsedStatement) -> list[_Added]:
 
 
 def _item(sql: str, action: Sequence[Token]) -> _Added | None:
-    """The key or constraint that an action of ALTER TABLE adds."""
+    """Return the key or constraint that an action of ALTER TABLE adds."""
     if action[0].keyword != "ADD" or len(action) < 2:
         return None
     item = item_of(sql, action[1:])
@@ -101,7 +101,7 @@ def _item(sql: str, action: Sequence[Token]) -> _Added | None:
 
 
 def _created_index(statement: ParsedStatement) -> KeyDefinition | None:
-    """The key of CREATE INDEX; None for OR REPLACE, which removes another one."""
+    """Return the key of CREATE INDEX, or None for OR REPLACE, which removes another key."""
     span = statement.named(TableRole.SUBJECT)[0].span
     place = next(n for n, token in enumerate(statement.tokens) if token.start >= span.start)
     head = statement.tokens[1 : place - 1]
@@ -113,7 +113,6 @@ def _created_index(statement: ParsedStatement) -> KeyDefinition | None:
 
 
 def _all(definition: TableDefinition, schema: str) -> Iterator[tuple[str, _Form]]:
-    """The name and the form of each key and constraint of a table."""
     checks = [column.check for column in definition.columns if column.check is not None]
     found: list[_Added] = [*definition.keys, *definition.foreign_keys, *definition.checks, *checks]
     for item in found:
@@ -128,7 +127,10 @@ def _name(item: _Added) -> str:
 
 
 def _form(item: _Added, schema: str) -> _Form:
-    """What a key or a constraint means, without its name; ``schema`` is that of its table."""
+    """Return a key or constraint without its name, for comparison.
+
+    `schema`: the schema of its table.
+    """
     match item:
         case KeyDefinition():
             parts = [
@@ -146,5 +148,5 @@ def _form(item: _Added, schema: str) -> _Form:
 
 
 def _effective(action: str) -> str:
-    """An action of a foreign key; without one, InnoDB refuses the change, as with RESTRICT."""
+    """Return a foreign key's action; the default in InnoDB equals RESTRICT."""
     return "" if action in ("RESTRICT", "NO ACTION") else action

@@ -1,8 +1,8 @@
-"""Whether a target is already as a statement would make it, told from structures.
+"""Whether a target already has the result of a member's statement, according to structures. Pure.
 
-Pure. Where several members bring the same change, whoever comes first changes the target. The
-server's error alone ("the column exists") says too little: another part of the statement may be
-missing still.
+If several members make the same change, the first of them changes the target. The server's error
+alone ("the column exists") is not enough to skip the others: another part of the statement may
+still be missing.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from replicator.schema.structure.structure import Table
 
 @dataclass(frozen=True, slots=True)
 class MemberChange:
-    """The structure of a member before and behind a statement; None where it is not known.
+    """The structure of a member before and after a statement; None if unknown.
 
-    ``creates``: the statement creates the member, and there is nothing before it.
+    Attributes:
+        creates: whether the statement creates the member, so that it had no structure before.
     """
 
     before: Table | None
@@ -27,12 +28,12 @@ class MemberChange:
 
 
 def lacking(change: MemberChange, present: Table | None) -> tuple[str, ...]:
-    """What the target, as it is at ``present``, lacks of a member's change; in words.
+    """Return in words which parts of a member's change the target `present` lacks.
 
-    Columns that came must be there (whether their types take the values is looked at with the rows)
-    and those whose type changed must have the new one; what went must be gone; unique keys that
-    came must be there. Of what is created, the table: its columns are looked at with the rows.
-    Other indexes, defaults and comments mean nothing to rows.
+    Added columns must exist and changed columns must have the new type; whether their types accept
+    the values is checked with the rows. Dropped columns and keys must not exist, added unique keys
+    must exist. For a created member only the table must exist. Other indexes, defaults and comments
+    do not affect rows.
     """
     if present is None:
         return ("the table does not exist",)

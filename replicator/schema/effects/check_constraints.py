@@ -1,9 +1,9 @@
-"""CHECK constraints, as far as rows can tell them: those that are enforced, by their expressions.
+"""Enforced CHECK constraints of tables, compared by their expressions. Pure.
 
 A CHECK refuses rows, as a unique key does, so the target has one only while the rows of all shards
-keep it. Servers write one expression in several ways: with more brackets, texts with their charset,
-``!=`` for ``<>``. MariaDB leaves a CHECK in the definition of a column where it was written, MySQL
-and TiDB turn it into one of the table. Pure.
+satisfy it. Servers write one expression in several ways: with more parentheses, texts with their
+charset, ``!=`` for ``<>``. MariaDB keeps a CHECK in the definition of its column, MySQL and TiDB
+turn it into a CHECK of the table.
 """
 
 from __future__ import annotations
@@ -23,8 +23,14 @@ _JSON = "json_valid "
 
 @dataclass(frozen=True, slots=True)
 class CheckConstraint:
-    """An enforced CHECK. ``name`` is empty for one in the definition of a column, which is
-    ``column``. ``expression`` is its text, with brackets; it is compared by ``form``."""
+    """An enforced CHECK.
+
+    Attributes:
+        name: empty for a CHECK in the definition of a column.
+        column: that column's folded name, else empty.
+        expression: its text, with parentheses.
+        form: the form in which it is compared.
+    """
 
     name: str
     column: str
@@ -34,7 +40,7 @@ class CheckConstraint:
 
 @lru_cache(maxsize=4096)
 def check_constraints(table: Table) -> Sequence[CheckConstraint]:
-    """The enforced CHECK constraints of a table."""
+    """Return the enforced CHECK constraints of a table."""
     definition = table.definition
     found = [
         (folded(column.name), column.check) for column in definition.columns if column.check
@@ -47,7 +53,7 @@ def check_constraints(table: Table) -> Sequence[CheckConstraint]:
 
 
 def check_clause(tokens: Sequence[Token]) -> Sequence[Token]:
-    """The words CHECK ( … ) in a definition; none where it has none."""
+    """Return the tokens CHECK ( … ) of a definition; none if it has no CHECK."""
     depth, begin = 0, None
     for place, token in enumerate(tokens):
         depth += (token.text == "(") - (token.text == ")")
@@ -59,7 +65,7 @@ def check_clause(tokens: Sequence[Token]) -> Sequence[Token]:
 
 
 def check_text(create_sql: str, tokens: Sequence[Token]) -> str:
-    """The CHECK of a definition as it goes behind it; empty where it has none."""
+    """Return the CHECK of a definition with a leading space; empty if it has none."""
     clause = check_clause(tokens)
     return f" {create_sql[clause[0].start : clause[-1].end]}" if clause else ""
 
@@ -70,7 +76,7 @@ def _is_idle(item: Sequence[Token], clause: Sequence[Token]) -> bool:
 
 
 def without_check(create_sql: str, tokens: Sequence[Token]) -> str:
-    """The text of these words of a definition, without its CHECK."""
+    """Return the text of these tokens of a definition, without its CHECK."""
     clause = check_clause(tokens)
     if not clause:
         return text_of(create_sql, tokens)
@@ -82,7 +88,7 @@ def without_check(create_sql: str, tokens: Sequence[Token]) -> str:
 
 
 def without_checks_of(create_sql: str, columns: Collection[str]) -> str:
-    """A CREATE statement without the CHECKs in the definitions of these columns, by folded name."""
+    """Return a CREATE statement without the CHECKs in the definitions of these folded columns."""
     for item in reversed(items_of(create_sql)):
         if _column_of(item) in columns and (clause := check_clause(item)):
             create_sql = create_sql[: clause[0].start].rstrip() + create_sql[clause[-1].end :]
@@ -90,9 +96,10 @@ def without_checks_of(create_sql: str, columns: Collection[str]) -> str:
 
 
 def with_column_checks(create_sql: str, before: str) -> str:
-    """A CREATE statement in which a CHECK stands in the definition of its column as in ``before``.
+    """Return a CREATE statement with CHECKs in the definitions of the same columns as in `before`.
 
-    Other servers than MariaDB turn it into one of the table, which stays when its column changes.
+    Servers other than MariaDB turn them into CHECKs of the table, which remain when the column
+    changes.
     """
     items = items_of(create_sql)
     wanted = {
@@ -124,17 +131,16 @@ def with_column_checks(create_sql: str, before: str) -> str:
 
 
 def _column_of(item: Sequence[Token]) -> str:
-    """The folded name of the column that is defined; empty for keys and constraints."""
     return folded(item[0].name) if item[0].kind is TokenKind.QUOTED else ""
 
 
 def json_column(form: str) -> str:
-    """The column that a CHECK says is JSON, as MariaDB has that type; empty for other ones."""
+    """Return the column that a CHECK declares as MariaDB's type JSON; empty for other CHECKs."""
     return form.removeprefix(_JSON) if form.startswith(_JSON) else ""
 
 
 def form_of(expression: str) -> str:
-    """What the expression of a CHECK is compared by."""
+    """Return the form in which a CHECK's expression is compared."""
     match expression_tree(expression):
         case ["anonymous", ("expressions", [["column", ("this", str(column))]]), ("this", name)]:
             if name == _JSON.strip():

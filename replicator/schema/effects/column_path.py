@@ -1,8 +1,8 @@
-"""The columns of a target that the columns of a shard have become after schema changes of others.
+"""The target's columns that a shard's columns have become by schema changes of other shards. Pure.
 
-Pure. A shard that was created with an older structure than its target makes the target's schema
-changes later. Until then its rows are written by the path of its columns, not by their names: a
-name may belong to another column by now.
+A shard that was created with an older structure than its target makes the target's schema changes
+later. Until then its rows are written by the path of its columns, not by name, because a name may
+already belong to another column.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from replicator.ddl.parser.statement import ParsedStatement
 from replicator.mysql.names import folded
 
 ColumnPath = tuple[tuple[str, str], ...]
-"""Pairs of a shard's column and the target's, both folded. The target's name is empty if the column
-was dropped. Columns that kept their names are left out, unless a statement defines them again."""
+"""Pairs of a shard's column and the target's, both folded.
+
+The target's name is empty if the column was dropped. Columns that keep their names are omitted,
+unless a statement defines them again.
+"""
 
 
 def column_path(columns: Iterable[str], statements: Iterable[ParsedStatement]) -> ColumnPath:
     """Return the path of these columns through statements, in their order.
 
-    The statements other than ALTER TABLE leave the columns as they are.
+    Statements other than ALTER TABLE leave the columns as they are.
     """
     names = {folded(column): folded(column) for column in columns}
     for statement in statements:
@@ -34,7 +37,7 @@ def column_path(columns: Iterable[str], statements: Iterable[ParsedStatement]) -
 def dropped_by(columns: Iterable[str], statements: Iterable[ParsedStatement]) -> Mapping[str, int]:
     """Return which of the statements drops each of these columns, by the columns' folded names.
 
-    The statements are counted from 0. Columns that none drops are left out.
+    Statements are counted from 0. Columns that no statement drops are omitted.
     """
     names = {folded(column): folded(column) for column in columns}
     found: dict[str, int] = {}
@@ -58,7 +61,7 @@ def redefined(columns: Iterable[str], statements: Iterable[ParsedStatement]) -> 
 
 
 def _changed_names(statement: ParsedStatement) -> Mapping[str, str]:
-    """The columns that one statement renames or drops (then with an empty name)."""
+    """Return the new names of columns that a statement renames, and empty names of dropped ones."""
     changed: dict[str, str] = {}
     for action in typed_actions(statement):
         match action:

@@ -1,6 +1,6 @@
-"""What a column that is added gives the rows that are there already: its default, or its formula.
+"""The value that an added column gets in existing rows: its default or its formula. Pure.
 
-Pure, from the text of SHOW CREATE TABLE; two texts compare where one server wrote both.
+It is taken from the text of SHOW CREATE TABLE. Two texts are comparable if one server wrote both.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from replicator.schema.structure.structure import Column, Table
 
 
 def other_values(shard: Table, target: Table, columns: Iterable[str]) -> tuple[str, ...]:
-    """The columns whose values for older rows differ between a shard and its target.
+    """Return the columns whose values in older rows differ between a shard and its target.
 
-    Looks at those of ``columns`` that both have. ``shard`` is as the target's server writes it.
+    Compares the given columns that both tables have. `shard` must be as the target's server writes
+    it.
     """
     found = []
     for name in columns:
@@ -40,12 +41,14 @@ def other_values(shard: Table, target: Table, columns: Iterable[str]) -> tuple[s
 def keyed_values(
     columns: Iterable[str], before: Table | None, after: Table | None, target: Table | None
 ) -> tuple[str, ...]:
-    """Those of a shard's columns with values of its own that are new in a key that finds rows.
+    """Return a shard's new key columns whose values differ from the target's.
+
+    These are columns of the keys that identify rows.
 
     Args:
-        columns: the columns.
-        before: the shard's structure before its statement, if it is known.
-        after: the one after it.
+        columns: names of the columns to check.
+        before: the shard's structure before its statement, if known.
+        after: its structure after the statement.
         target: the target's structure.
     """
     keys = [table.row_key for table in (after, target) if table is not None]
@@ -59,14 +62,16 @@ def keyed_values(
 
 
 def counting(table: Table | None, name: str) -> tuple[str, ...]:
-    """A column that counts up by its name; if that is empty, as a shard has it."""
+    """Return the AUTO_INCREMENT column: the given name, or the shard's if `name` is empty."""
     columns = () if table is None else table.columns
     return (name,) if name else tuple(one.name for one in columns if one.auto_increment)
 
 
 def in_unique_keys(columns: Iterable[str], table: Table | None) -> set[str]:
-    """Those of some columns by which rows of a table are told apart: those in unique keys, all
-    without a key. All if the table is not known."""
+    """Return the given columns that identify rows of a table.
+
+    These are the columns in unique keys, or all columns if the table has no key or is unknown.
+    """
     if table is None or table.row_key is None:
         return set(columns)
     keyed = {folded(name) for key in table.keys for name in key.columns}
@@ -74,19 +79,20 @@ def in_unique_keys(columns: Iterable[str], table: Table | None) -> set[str]:
 
 
 def queued_values(columns: Iterable[str], after: Table | None, target: Table) -> tuple[str, ...]:
-    """Those columns of a key which finds rows after a statement, and not before it, in which rows
-    of the target may still have other values than in their shards.
+    """Return new columns of the row key in which the target's rows may differ from their shards'.
+
+    These are columns that identify rows after a statement but not before it.
 
     Args:
-        columns: the columns that are still to be reconciled; some may have got another name.
-        after: the shard's structure after the statement, if it is known.
+        columns: columns that must still be reconciled; some may have been renamed.
+        after: the shard's structure after the statement, if known.
         target: the target's structure before it.
     """
     queued = set(map(folded, columns))
     if not queued or after is None:
         return ()
     if after.row_key is None and target.row_key is None:
-        # All columns were compared before, too.
+        # All columns identified rows before, too.
         return ()
     renamed = any(target.column(name) is None for name in queued)
     new = _found_by(after) - _found_by(target)
@@ -94,16 +100,16 @@ def queued_values(columns: Iterable[str], after: Table | None, target: Table) ->
 
 
 def _found_by(table: Table) -> frozenset[str]:
-    """The columns by whose values a row of a table is found; all without a key."""
+    """Return the columns that identify a row of a table; all if it has no key."""
     key = table.row_key
     names = [column.name for column in table.columns] if key is None else key.columns
     return frozenset(map(folded, names))
 
 
 def is_alike(shard: Table | None, target: Table | None, name: str) -> bool:
-    """Whether both have a column that gives older rows the same values.
+    """Return whether both tables have a column that gets the same values in older rows.
 
-    A default that is another value at each moment or execution counts as the same.
+    A default that changes with each moment or execution counts as the same.
     """
     if shard is None or target is None or target.column(name) is None:
         return False
@@ -111,9 +117,9 @@ def is_alike(shard: Table | None, target: Table | None, name: str) -> bool:
 
 
 def _stores_same(own: Column, there: Column, clauses: tuple[str, str]) -> bool:
-    """Whether two defaults, written in their own ways, are the same value.
+    """Return whether two defaults have the same value, however they are written.
 
-    False if a column is computed, or if the values are not known.
+    False if a column is generated or a value is unknown.
     """
     word = "DEFAULT "
     if not all(clause.startswith(word) for clause in clauses):
@@ -126,19 +132,18 @@ def _stores_same(own: Column, there: Column, clauses: tuple[str, str]) -> bool:
 
 
 def _rounds_otherwise(own: Column, there: Column, clause: str) -> bool:
-    """Whether a FLOAT, which becomes a DOUBLE later, gets another number from the same text."""
+    """Return whether a FLOAT, converted to DOUBLE later, gets another number from the same text."""
     if {own.base_type, there.base_type} != {"float", "double"} or clause in ("", "DEFAULT NULL"):
         return False
     try:
         number = float(clause.removeprefix("DEFAULT "))
         return bool(struct.unpack("f", struct.pack("f", number))[0] != number)
     except (ValueError, OverflowError):
-        return True  # A formula, or more than a FLOAT holds.
+        return True  # A formula, or out of the range of FLOAT.
 
 
 def value_clause(table: Table, column: str) -> str:
-    """The default or the formula of a column, as a clause of its definition; empty where there is
-    neither."""
+    """Return a column's DEFAULT or GENERATED clause; empty if it has neither."""
     found = table.defined(column)
     if found is not None and found.generated is not None:
         return f"GENERATED ALWAYS AS {found.generated.text} {found.generated.storage}".rstrip()
@@ -160,9 +165,9 @@ def _defines(item: Sequence[Token], column: str) -> bool:
 
 
 def value_columns(table: Table, column: str, *, unmasked: int | None = None) -> tuple[str, ...]:
-    """The columns that the default or the formula of a column is made of, as the table has them.
+    """Return the columns used in the default or the formula of a column, by the table's names.
 
-    With ``unmasked`` without those of which only these bits are used (`` `a` & 255``).
+    `unmasked`: leave out a column if only these bits of it are used (`` `a` & 255``).
     """
     clause = tokenise(value_clause(table, column))
     mask = ["&", str(unmasked)]
@@ -179,20 +184,20 @@ def value_columns(table: Table, column: str, *, unmasked: int | None = None) -> 
 
 
 def value_text(table: Table, column: str) -> str:
-    """The default or the formula of a column in one way of writing; empty where there is none."""
+    """Return a column's default or formula in normalised form; empty if there is none."""
     return " ".join(map(_text, tokenise(value_clause(table, column))))
 
 
 def definition_of(create_sql: str, column: str) -> Sequence[Token]:
-    """What stands behind a column's name in the text of SHOW CREATE TABLE."""
+    """Return the tokens that follow a column's name in the text of SHOW CREATE TABLE."""
     return _definitions(create_sql).get(folded(column), ())
 
 
 @lru_cache(maxsize=16)
 def _definitions(create_sql: str) -> Mapping[str, Sequence[Token]]:
-    """What stands behind each column's name, by that name.
+    """Return the tokens that follow each column's name, by the folded name.
 
-    Kept, since it is asked for column by column, of which there may be thousands.
+    Cached because callers ask for one column at a time, and there may be thousands.
     """
     return {
         folded(item[0].name): item[1:]
@@ -202,7 +207,7 @@ def _definitions(create_sql: str) -> Mapping[str, Sequence[Token]]:
 
 
 def items_of(create_sql: str) -> Sequence[Sequence[Token]]:
-    """The definitions of columns, keys and constraints in the text of SHOW CREATE TABLE."""
+    """Return the definitions of columns, keys and constraints in the text of SHOW CREATE TABLE."""
     tokens = tokenise(create_sql)
     start = next((n for n, token in enumerate(tokens) if token.text == "("), len(tokens))
     depth, end = 0, start
@@ -214,7 +219,7 @@ def items_of(create_sql: str) -> Sequence[Sequence[Token]]:
 
 
 def text_of(create_sql: str, tokens: Sequence[Token]) -> str:
-    """The text of some words of a statement; an executable comment that begins in it ends there."""
+    """Return the text of these tokens; an executable comment that begins in it is closed."""
     if not tokens:
         return ""
     opened = False
@@ -226,17 +231,17 @@ def text_of(create_sql: str, tokens: Sequence[Token]) -> str:
 
 
 def with_items(create_sql: str, texts: Iterable[str]) -> str:
-    """A CREATE statement with these definitions in place of its own."""
+    """Return a CREATE statement with these definitions instead of its own."""
     items = items_of(create_sql)
     end = items[-1][-1].end
-    # Behind the last one, an executable comment may end.
+    # An executable comment may end after the last definition.
     rest = create_sql[max(end, create_sql.find("\n)", end)) :]
     return create_sql[: items[0][0].start] + ",\n  ".join(texts) + rest
 
 
 def _text(token: Token) -> str:
     if token.kind is TokenKind.STRING:
-        # A number stands in quotes, or not, by the column's type.
+        # Servers quote a number or not depending on the column's type.
         return token.text[1:-1]
     return token.keyword or token.text
 
@@ -244,9 +249,9 @@ def _text(token: Token) -> str:
 def other_formula(
     shard: Table, target: Table, column: str, *, unmasked: int | None = None
 ) -> str | None:
-    """How a column that both compute is not computed alike, whichever servers wrote it; or None.
+    """Return how the formulas of a column differ, whichever servers wrote them, or None.
 
-    With ``unmasked``, the target may use only these bits of a column (`` `a` & 255``).
+    `unmasked`: the target may use only these bits of a column (`` `a` & 255``).
     """
     ours = formula_form(shard, column)
     if ours == formula_form(target, column):
@@ -258,8 +263,10 @@ def other_formula(
 
 
 def formula_form(table: Table, column: str, *, unmasked: int | None = None) -> str:
-    """What the formula of a column is compared by where several servers write it; ``unmasked``:
-    without the mask of these bits."""
+    """Return the form in which formulas of several servers are compared.
+
+    `unmasked`: ignore the mask of these bits.
+    """
     text = formula(table, column)
     if not text:
         return ""
@@ -269,6 +276,6 @@ def formula_form(table: Table, column: str, *, unmasked: int | None = None) -> s
 
 
 def formula(table: Table, column: str) -> str:
-    """A generated column's formula, with its brackets; empty for other columns."""
+    """Return a generated column's formula with its parentheses; empty for other columns."""
     found = table.defined(column)
     return found.generated.text if found is not None and found.generated is not None else ""

@@ -1,7 +1,7 @@
-"""The effects of a source's DDL statement on the members and targets of a task.
+"""The effects of a source's DDL statement on the members and targets of a task. Pure.
 
-Pure: computes effects, in the order in which they happen, from the recognised statement, the routes
-and the members. A group decides for itself what to do about an effect.
+Computes the effects, in order, from the parsed statement, the routes and the members. A sharding
+group decides what to do about an effect.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from replicator.mysql.names import TableName, quote
 from replicator.schema.structure.sequences import turns_sequence
 
 Route = Callable[[TableName], TableName | None]
-"""The target of a table of the source; None where it is not replicated."""
+"""Returns the target of a table of the source, or None if the table is not replicated."""
 
 
 class DdlError(Exception):
-    """A statement that cannot be replicated; the text says why."""
+    """A statement that cannot be replicated; the text gives the reason."""
 
 
 class EffectKind(StrEnum):
-    """What happens to one table or database."""
+    """The kind of change to one table or database."""
 
     ALTER = "alter"
-    """Columns, keys or options change; ``sql`` does the same to the target."""
+    """Columns, keys or options change; ``sql`` makes the same change to the target."""
     STORAGE = "storage"
-    """Only how the server stores the table changes: ``options``, which the target need not have."""
+    """Only the physical storage changes, by ``options``; the target need not have them."""
     CREATE = "create"
     DROP = "drop"
     TRUNCATE = "truncate"
     RENAME = "rename"
     """The member gets the name ``renamed_to``; its target stays the same."""
     MOVE_IN = "move in"
-    """A member is renamed and now belongs to another target, which gains it."""
+    """A renamed member joins another target."""
     MOVE_OUT = "move out"
-    """A renamed member's old target loses it; the new name may not be replicated at all."""
+    """A renamed member leaves its old target; the new name may not be replicated."""
     CREATE_SCHEMA = "create schema"
     ALTER_SCHEMA = "alter schema"
     DROP_SCHEMA = "drop schema"
@@ -68,23 +68,30 @@ _REMOVING = {EffectKind.DROP, EffectKind.TRUNCATE, EffectKind.DROP_SCHEMA}
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One effect on one target. ``table`` is the member's name at the source.
+    """One effect on one target.
 
-    ``target`` has an empty table name for effects on databases, and ``table`` likewise. ``sql``
-    is the statement for the target, empty where there is nothing to execute. ``renamed_to`` is
-    the new name for RENAME and MOVE_OUT (None where that is not replicated), and the old one for
-    MOVE_IN, whatever names the statement uses on the way. ``other``: the target that a table moves
-    out to (None where it is not replicated any more), or comes from. ``instead``: what the operator
-    wants executed on the target in place of ``sql``, nothing where it is empty. ``clears`` is to be
-    executed before ``sql``, unless it would take rows of others along: it drops what OR REPLACE
-    replaces, or what a RENAME puts another table in the place of. ``filtered``: a rule of the task
-    file leaves the statement out, so that it is no change of the target's at all; ``undecided``:
-    whether a rule does so depends on the structures of the table; ``answered``: the operator has
-    said that it is right to leave it out. ``exchanged``: an online DDL tool has put a ghost table,
-    which this has changed, in the place of ``table``; ``made`` is its CREATE TABLE, where that is
-    not the table's own. ``created``: the shard's own CREATE TABLE, where the operator has given
-    this in its place. ``own``: the targets in a database that ``sql`` or ``clears`` drops; nothing
-    else in it is the task's.
+    For effects on databases, `table` and `target` have empty table names.
+
+    Attributes:
+        table: the member's name at the source.
+        sql: the statement for the target; empty if there is nothing to execute.
+        renamed_to: the new name for RENAME and MOVE_OUT (None if it is not replicated); the old
+            name for MOVE_IN. Names that the statement uses in between do not count.
+        other: the target that a table moves out to (None if it is no longer replicated) or comes
+            from.
+        instead: the operator's statements, executed on the target in place of `sql`; none if empty.
+        clears: a statement to execute before `sql`, unless it would remove rows of other members.
+            It drops the table that OR REPLACE replaces or that a RENAME overwrites.
+        filtered: whether a rule of the task file excludes the statement, so that the target does
+            not change.
+        undecided: whether such a rule depends on the structures of the table.
+        answered: whether the operator has confirmed that the statement may be excluded.
+        exchanged: whether an online DDL tool has replaced `table` by a ghost table with this
+            change.
+        made: the ghost table's CREATE TABLE, if it differs from the table's own.
+        created: the shard's own CREATE TABLE, if this effect comes from the operator's replacement.
+        own: the targets in the database that `sql` or `clears` drops; the task has no other tables
+            there.
     """
 
     kind: EffectKind
@@ -107,10 +114,7 @@ class Effect:
 
     @property
     def discards_rows(self) -> bool:
-        """Whether its ``sql`` is executed, and takes rows of all the target's members away.
-
-        With ``clears`` it is that which does.
-        """
+        """Whether executing it removes rows of all the target's members, by `sql` or `clears`."""
         if not self.sql or (self.instead is not None and self.sql not in self.instead):
             return False
         if self.kind is EffectKind.ALTER:
@@ -124,8 +128,11 @@ class Effect:
 
     @property
     def origins(self) -> tuple[TableName, ...]:
-        """The other tables that its table depends on: the one that it takes its structure from (by
-        MOVE_IN, by LIKE), or the parents of a created table."""
+        """The other tables that its table depends on.
+
+        These are the table that it takes its structure from (by MOVE_IN or LIKE) and the parents of
+        a created table.
+        """
         if self.kind is EffectKind.MOVE_IN:
             assert self.renamed_to is not None
             return (self.renamed_to,)
@@ -136,15 +143,16 @@ class Effect:
 
 
 def target_statement(effect: Effect, context: StatementContext) -> ParsedStatement:
-    """Return the statement of an effect as it is about the target, with the names of targets.
+    """Return the statement of an effect with the names of targets.
 
-    Shards compare by it: each names the parents of its foreign keys in a schema of its own.
+    Statements of shards are compared in this form, because each shard names the parents of its
+    foreign keys in a schema of its own.
     """
     return classify_in(context, effect.sql, default_schema=effect.target.schema)
 
 
 _NAME_LENGTH = 57
-"""What a name of ours may have of a table's: of 64 characters, which servers allow."""
+"""Characters of a table's name to keep in a temporary name; servers allow 64 in total."""
 
 _PASSED_OVER = {StatementKind.IGNORED, StatementKind.SEQUENCE, StatementKind.VIEW}
 
@@ -159,13 +167,14 @@ _CHANGES = {StatementKind.ALTER_TABLE, StatementKind.CREATE_INDEX, StatementKind
 def effects_of(
     statement: ParsedStatement, route: Route, members: Iterable[TableName]
 ) -> tuple[Effect, ...]:
-    """The effects of a statement, empty when it concerns no replicated table.
+    """Return the effects of a statement; none if it concerns no replicated table.
 
-    ``members`` are the tables of the source that are replicated now. Raises DdlError for a
-    statement that changes data or structure and cannot be replicated.
+    `members`: the tables of the source that are replicated now.
+
+    Raises DdlError if the statement changes data or structure but cannot be replicated.
     """
     if statement.error and statement.replaces_table:
-        # The old table is gone, and no new one was made.
+        # The old table was dropped, and no new one was created.
         subject = statement.named(TableRole.SUBJECT)
         statement = replace(statement, kind=StatementKind.DROP_TABLE, tables=subject)
     found = _effects_of(statement, route, members)
@@ -178,12 +187,12 @@ def effects_of(
 
 
 def one_by_one(effects: tuple[Effect, ...]) -> Iterator[tuple[Effect, ...]]:
-    """The same effects, so that each target has one of a DROP TABLE or a skipped move at a time.
+    """Yield the effects in steps with at most one DROP TABLE or skipped move for each target.
 
-    The tables of one statement may be shards of one target, and whether that goes with the last of
-    them is decided table by table, as if there had been a statement for each. Tables that get other
-    targets, of which the operator answers for the rows, leave and join one by one, too; but those
-    that take one another's names do so at one moment.
+    The tables of one statement may be shards of one target. Whether the target is dropped with its
+    last shard is decided table by table, as if each table had its own statement. Tables that get
+    other targets, with the operator answering for their rows, also leave and join one by one.
+    Tables that exchange names do so in one step.
     """
     rounds: list[list[Effect]] = []
     if all(e.kind is EffectKind.DROP and e.statement.kind in _DROPS_TABLES for e in effects):
@@ -200,13 +209,13 @@ def one_by_one(effects: tuple[Effect, ...]) -> Iterator[tuple[Effect, ...]]:
 
 
 def _moves_apart(effects: tuple[Effect, ...]) -> Iterator[tuple[Effect, ...]]:
-    """The effects of a RENAME, each with that part of it that its table's names are in."""
+    """Yield the effects of a RENAME for each part of it whose tables share names."""
     names: dict[TableName, set[TableName]] = {}
     statement = effects[0].statement
     for pair in renamed_tables(statement):
         joined = set[TableName]().union(*(names.get(name, {name}) for name in pair))
         names |= dict.fromkeys(joined, joined)
-    # Several tables may have one name on the way.
+    # Several tables may have the same name in between.
     origins: dict[TableName, TableName] = {}
     steps = []
     for old, new in statement.renames:
@@ -225,7 +234,7 @@ def _effects_of(
 ) -> tuple[Effect, ...]:
     kind = statement.kind
     if kind is StatementKind.SEQUENCE and statement.detail == "CREATE" and statement.guard:
-        # It can have the name of a table that was there only by replacing that.
+        # A sequence can take the name of an existing table only by replacing it.
         replaced = tuple(table for table in statement.tables if _name(table) in set(members))
         statement = replace(statement, kind=StatementKind.DROP_TABLE, tables=replaced)
         return tuple(_table_effects(statement, route))
@@ -255,8 +264,10 @@ def _effects_of(
 def _of_those_there(
     statement: ParsedStatement, route: Route, there: set[TableName]
 ) -> ParsedStatement:
-    """An ALTER or RENAME with IF EXISTS without the tables that are to be replicated and are not
-    there: on the target, it would find others."""
+    """Return an ALTER or RENAME with IF EXISTS without replicated names that do not exist.
+
+    On the target, such a name would be another shard's table.
+    """
     tables: list[TableReference] = []
     if statement.kind is StatementKind.ALTER_TABLE:
         (subject,) = statement.named(TableRole.SUBJECT)
@@ -345,10 +356,10 @@ def _routed(route: Route, schema: str, table: str) -> tuple[str, str]:
 
 
 def _renames(statement: ParsedStatement, route: Route) -> Iterator[Effect]:
-    """Tables that get other names, all at one moment.
+    """Yield the effects on tables that are renamed, all at the same moment.
 
-    Each comes from the name that it had before the statement, whatever names are used on the way.
-    Those that leave a target come first, those that come to one last.
+    A table is identified by its name before the statement, whatever names are used in between.
+    Tables that leave a target come first, tables that join one come last.
     """
     alter = statement.kind is StatementKind.ALTER_TABLE
     if alter and not _ONLY_RENAMES.fullmatch(normalise(statement)):
@@ -377,17 +388,17 @@ def _renames(statement: ParsedStatement, route: Route) -> Iterator[Effect]:
 
 
 def renamed_tables(statement: ParsedStatement) -> list[tuple[TableName, TableName]]:
-    """The tables that a statement gives other names: as they were called before and behind it."""
+    """Return the tables that a statement renames, by their names before and after it."""
     origins: dict[TableName, TableName] = {}
     for old, new in statement.renames:
-        # Servers let an ALTER rename a table to itself, do nothing, and log it.
+        # An ALTER may rename a table to itself: servers do nothing, but log it.
         origins[_name(new)] = origins.pop(_name(old), _name(old))
     return [(old, new) for new, old in origins.items() if old != new]
 
 
 @dataclass(frozen=True, slots=True)
 class _RenamedShard:
-    """A replicated table that gets another name, and its targets before and behind that."""
+    """A replicated table that is renamed, and its targets before and after."""
 
     old: TableName
     new: TableName
@@ -396,11 +407,10 @@ class _RenamedShard:
 
 
 def _moves_in(statement: ParsedStatement, moved: Iterable[_RenamedShard]) -> Iterator[Effect]:
-    """The tables that get other targets.
+    """Yield the effects on tables that get other targets.
 
-    One statement for the targets of them all is the ``sql`` of the first. Where a table comes to
-    the target of one that is replicated no longer, that one's rows are dropped before it
-    (``clears``).
+    A single statement renames all targets; it is the `sql` of the first effect. If a table takes
+    the target of one that is no longer replicated, that target is dropped first (`clears`).
     """
     came = [(move.left, gained) for move in moved if (gained := _gained(move)) is not None]
     given_up = {move.left for move in moved if move.gained is None}
@@ -416,15 +426,14 @@ def _moves_in(statement: ParsedStatement, moved: Iterable[_RenamedShard]) -> Ite
 
 
 def _gained(move: _RenamedShard) -> TableName | None:
-    """The target that a table comes to from another one."""
     return None if move.gained == move.left else move.gained
 
 
 def target_renames(came: Iterable[tuple[TableName, TableName]]) -> Iterator[str]:
-    """What gives targets their new names: none takes a name before that is free.
+    """Yield the parts of RENAME TABLE that rename targets; each uses only a name that is free.
 
-    Targets that change places in a round take one another's names by way of a name of ours. Where
-    a target is to get two names, or two are to get one, groups refuse it.
+    Targets that exchange names in a cycle use a temporary name. Groups refuse cases in which a
+    target would get two names or two targets one.
     """
     left = dict(came)
     while left:
@@ -475,7 +484,6 @@ def _drop_schema(
 def _targets_in(
     database: str, statement: ParsedStatement, route: Route, members: Iterable[TableName]
 ) -> tuple[TableName, ...]:
-    """The targets, in a database of the target, of the members that go with theirs."""
     found = {effect.target for effect in _dropped_members(statement, route, members)}
     return tuple(sorted(target for target in found if target.schema == database))
 
@@ -483,7 +491,6 @@ def _targets_in(
 def _dropped_members(
     statement: ParsedStatement, route: Route, members: Iterable[TableName]
 ) -> Iterator[Effect]:
-    """The members that go with their database."""
     assert statement.schema is not None
     for member in sorted(members):
         target = route(member)
@@ -500,11 +507,12 @@ def _name(reference: TableReference) -> TableName:
 
 
 def dropping_split_off(statement: ParsedStatement) -> ParsedStatement:
-    """``ALTER TABLE t CONVERT PARTITION p TO TABLE u`` as ``ALTER TABLE t DROP PARTITION p``.
+    """Return a statement that drops the partition which this one converts to a table.
 
-    Both take the same rows away from ``t`` (MariaDB's manual, "ALTER TABLE", "Partitions"). Every
-    piece that remains keeps its place in the text. A statement that does not have exactly that
-    form, with one new table, comes back unchanged.
+    ``ALTER TABLE t CONVERT PARTITION p TO TABLE u`` becomes ``ALTER TABLE t DROP PARTITION p``,
+    which removes the same rows from ``t`` (MariaDB's manual, "ALTER TABLE", "Partitions"). The rest
+    of the text keeps its positions. A statement without exactly this form and one new table is
+    returned unchanged.
     """
     made = statement.split_off
     if len(made) != 1:

@@ -1,9 +1,9 @@
-"""The ALTER TABLE that makes one structure of another, where two structures tell it. Pure.
+"""The ALTER TABLE that turns one structure into another, derived from both structures. Pure.
 
-For a change whose own text was not seen: an online schema change that had begun before the task.
-Both structures are texts of SHOW CREATE TABLE of one server, which writes the same thing in one
-way. What they can't tell is an error: above all a new name, which looks like a column that goes and
-another one that comes.
+Used for a change whose own text was not seen: an online schema change that began before the task.
+Both structures are texts of SHOW CREATE TABLE of one server, which writes equal things equally. A
+change that they do not determine is an error. The main case is a renamed column, which can't be
+distinguished from a dropped and an added one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from replicator.schema.structure.structure import Table
 
 
 class NotDerivableError(Exception):
-    """Two structures do not tell what was done; the text says why."""
+    """Two structures do not determine the change between them; the text gives the reason."""
 
 
 _CHARSET = frozenset({"CHARSET", "COLLATE"})
@@ -26,7 +26,7 @@ _PRIMARY = "PRIMARY KEY"
 
 
 def derived_alter(before: Table, after: Table, name: TableName) -> str:
-    """The ALTER TABLE of ``name`` that makes ``after`` of ``before``; empty where both are alike.
+    """Return the ALTER TABLE of `name` from `before` to `after`; empty if both are equal.
 
     Raises NotDerivableError.
     """
@@ -43,12 +43,12 @@ def derived_alter(before: Table, after: Table, name: TableName) -> str:
 
 
 def rebuilding(table: Table, name: TableName) -> str:
-    """The ALTER TABLE of ``name`` that leaves the structure ``table`` as it is."""
+    """Return an ALTER TABLE of `name` that leaves the structure `table` unchanged."""
     return f"ALTER TABLE {name.quoted} ENGINE={table.definition.option('ENGINE') or 'InnoDB'}"
 
 
 def _constraints(table: TableDefinition) -> tuple[object, ...]:
-    """The constraints and periods without their names, which each table has of its own."""
+    """Return the constraints and periods without their names, which differ between tables."""
     checks = sorted((check.text, check.enforced) for check in table.checks)
     keys = [replace(key, name="", index="") for key in table.foreign_keys]
     return checks, sorted(keys, key=repr), sorted(table.periods, key=repr)

@@ -1,4 +1,4 @@
-"""The kinds of event that a statement is, by the names that event filters use. Pure.
+"""The kinds of event that a statement has for event filters, by name. Pure.
 
 Source of the names: the TiDB Data Migration page "Binlog Event Filter".
 """
@@ -58,9 +58,9 @@ _CHARS = {"char", "varchar"}
 
 
 def event_kinds(statement: ParsedStatement) -> frozenset[str]:
-    """Return the names of a DDL statement that its text tells.
+    """Return the kinds that follow from a DDL statement's text.
 
-    One is for what it is; there are more for what an ALTER TABLE does.
+    The statement itself has one kind, and each action of an ALTER TABLE may add more.
     """
     kinds = {statement.kind.value}
     for action in typed_actions(statement):
@@ -69,7 +69,7 @@ def event_kinds(statement: ParsedStatement) -> frozenset[str]:
 
 
 def may_depend_on_structure(statement: ParsedStatement) -> bool:
-    """Whether `structure_kinds` may find a kind."""
+    """Return whether `structure_kinds` may find a kind."""
     if statement.kind is StatementKind.DROP_INDEX:
         return True
     return any(isinstance(a, Redefine | DropKey) for a in typed_actions(statement))
@@ -78,9 +78,9 @@ def may_depend_on_structure(statement: ParsedStatement) -> bool:
 def structure_kinds(
     statement: ParsedStatement, before: Table | None, after: Table | None
 ) -> frozenset[str]:
-    """Return the names that depend on what the table was before the statement.
+    """Return the kinds that depend on the structure of the table before the statement.
 
-    Without knowledge of both structures, these are all that the statement may have.
+    If a structure is unknown, returns all kinds that the statement may have.
     """
     kinds: set[str] = set()
     dropped = statement.kind is StatementKind.DROP_INDEX
@@ -158,7 +158,7 @@ def _redefined(action: Redefine, before: Table | None, after: Table | None) -> I
 def _changed_type(old: Column, new: Column) -> Iterator[str]:
     """Yield the kind of a change of types, by the rules of DM."""
     one, other = old.base_type, new.base_type
-    # Other characters are another kind of change.
+    # A change of charset has a kind of its own.
     alike = replace(new, charset=old.charset, collation=old.collation)
     narrower = conversion(old, alike).fit is not Fit.ALL
     family = old.sql_type.family
@@ -192,7 +192,7 @@ def _charset(column: Column) -> str:
 
 
 def _plain_default(default: ColumnDefault | None) -> str:
-    """The text of a default without what servers write differently."""
+    """Return the text of a default without parts that servers write differently."""
     if default is None or default.kind.value == "null":
         return ""
     return default.text.strip("'()").lower().removesuffix("(")

@@ -1,7 +1,7 @@
-"""Expressions of CHECKs and generated columns, in one form for all the ways of writing them. Pure.
+"""Expressions of CHECKs and generated columns in one form, however servers write them. Pure.
 
-Servers write one expression in several ways: with more brackets, texts with their charset, other
-names of functions (``ucase`` for UPPER in MariaDB, ``upper`` in MySQL, as it was written in TiDB),
+Servers write one expression in several ways: with more parentheses, texts with their charset, other
+names of functions (``ucase`` for UPPER in MariaDB, ``upper`` in MySQL, the written name in TiDB),
 ``0 = a`` for NOT a. Equal forms have the same meaning.
 """
 
@@ -15,13 +15,13 @@ from replicator.ddl.parser.tokens import TokenKind, tokenise
 from replicator.mysql.names import folded
 
 _INTRODUCERS = frozenset({"_UTF8MB4", "_UTF8MB3", "_UTF8"})
-"""Charsets of texts, as servers add them to a text in the charset of the session."""
+"""Charsets that servers add to texts in the charset of the session."""
 _NAMED_CHARSET = re.compile(r"(?<=[rR)]) charset utf8(?:mb[34])?(?=\))", re.IGNORECASE)
-"""That of a CAST to a text, which MySQL and MariaDB add."""
+"""The charset that MySQL and MariaDB add to a CAST to a text."""
 _OPPOSITE = {"eq": "neq", "lt": "gte", "gt": "lte", "and": "or"}
 _OPPOSITE |= {other: one for one, other in _OPPOSITE.items()}
 _TRUTH = {"eq": False, "neq": True}
-"""What a comparison with 0 is of the value that is compared: a negation, or nothing."""
+"""Whether a comparison of a value with 0 is the value itself; if not, it is its negation."""
 _SAME = {"day": "dayofmonth"}
 _CASTS = {"tsordstodate": "date", "time": "time"}
 _ADDING = {"dateadd": "add", "datesub": "sub", "timestampadd": "add"}
@@ -31,20 +31,20 @@ Form = list[Any]
 
 
 def expression_form(expression: str) -> str:
-    """What an expression is compared by; of one that can't be parsed these are its words."""
+    """Return the form in which an expression is compared; its words if it can't be parsed."""
     return repr(expression_tree(expression))
 
 
 @lru_cache(maxsize=4096)
 def expression_tree(expression: str) -> Form:
-    """An expression as a tree, which nobody changes; of one that can't be parsed, its words."""
-    # Late: nothing waits for the parser where no table has an expression.
+    """Return an expression as a tree, or its words if it can't be parsed. Do not modify it."""
+    # Imported late, because loading the parser is slow and many tasks have no expressions.
     import sqlglot
     from sqlglot.errors import SqlglotError
 
     words = list(_words(expression))
     try:
-        # As a column of a query, since REPLACE (…) alone would be a statement.
+        # Parsed as a column of a query, since REPLACE (…) alone would be a statement.
         tree = sqlglot.parse_one(f"SELECT {' '.join(words)}", read="mysql")
     except SqlglotError:
         return [word for word in words if word not in "()"]
@@ -53,7 +53,7 @@ def expression_tree(expression: str) -> Form:
 
 
 def _words(expression: str) -> list[str]:
-    """The words of an expression, without the charsets of texts."""
+    """Return the words of an expression, without the charsets of texts."""
     tokens = tokenise(_NAMED_CHARSET.sub("", expression))
     found = []
     for place, token in enumerate(tokens):
@@ -102,7 +102,7 @@ def _parts(node: Any) -> Form:
 
 
 def _one_way(form: Form) -> Any:
-    """A node as the other servers write it, too."""
+    """Return a node in the common form of all servers."""
     kind, parts = form[0], dict(form[1:])
     this, other = parts.get("this"), parts.get("expression")
     if kind == "not":
@@ -129,7 +129,7 @@ def _one_way(form: Form) -> Any:
 
 
 def _function(name: str, arguments: list[Any]) -> Form:
-    """A function that the parser knows by another name only."""
+    """Return a function that the parser knows only by another name."""
     match name, arguments:
         case "octet_length", [text]:
             return ["length", ("binary", True), ("this", text)]
@@ -151,7 +151,7 @@ def _negated(form: Any) -> Any:
 
 
 def _days(value: Any) -> Form:
-    """TO_DAYS of a value, as the parser has it."""
+    """Return TO_DAYS of a value in the parser's form."""
     zero = ["cast", ("this", _text("0000-01-01")), ("to", "date")]
     since = ["cast", ("this", value), ("to", "date")]
     days = ["datediff", ("expression", zero), ("this", since), ("unit", "DAY")]
@@ -159,7 +159,7 @@ def _days(value: Any) -> Form:
 
 
 def _type(datatype: Any) -> str:
-    """The type of a CAST; every text is in the charset of the session, unless it is bytes."""
+    """Return the type of a CAST; every text except bytes is in the session's charset."""
     name = str(datatype.sql("mysql")).lower()
     if str(datatype.this).endswith("CHARACTER_SET"):
         charset = name.split()[-1]

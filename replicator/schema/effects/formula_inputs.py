@@ -1,9 +1,9 @@
-"""What the result of a formula depends on besides the values that go into it. Pure.
+"""Influences on a formula's result other than the values of its columns. Pure.
 
-A stored column keeps what its formula came to in the session that wrote the row: a TIMESTAMP as a
-text, or its hour, is that of the session's time zone. And two columns with the same values may give
-other results: one text has other bytes in another charset, and is equal to other texts by another
-collation; more digits of a time's seconds show where it becomes a text or a number.
+A stored column keeps the result from the session that wrote the row: a TIMESTAMP as a text, or its
+hour, depends on the session's time zone. Columns with equal values may also give different results:
+a text has other bytes in another charset and is equal to other texts in another collation, and a
+time with more digits of its seconds is a different text or number.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WITHOUT_FRACTION = frozenset(
 
 
 def session_dependence(table: Table, column: str) -> str | None:
-    """What of the writer's session a column that the table stores is made of; None: nothing."""
+    """Return the session setting that a stored column's value depends on, or None."""
     found = table.defined(column)
     if found is None or found.generated is None or found.generated.storage not in _STORED:
         return None
@@ -64,7 +64,7 @@ def session_dependence(table: Table, column: str) -> str | None:
 
 
 def _is_local_time(table: Table, words: Sequence[Token], place: int) -> bool:
-    """Whether a TIMESTAMP stands here, and not only its point in time is used."""
+    """Return whether this word is a TIMESTAMP that is used as a local time."""
     if not _is_timestamp(table, words[place]):
         return False
     before = [word.text.upper() for word in words[max(0, place - 2) : place]]
@@ -83,8 +83,12 @@ def _shows_names(words: Sequence[Token]) -> bool:
 
 
 def tells_apart(table: Table, column: str, own: Column, its: Column) -> bool:
-    """Whether a formula may come to something else by one input than by the other, both having
-    the same value: ``own`` of a shard, ``its`` of the target, of one kind of type."""
+    """Return whether a formula may give different results for equal values of two inputs.
+
+    Args:
+        own: the shard's input column.
+        its: the target's input column, of the same family of types.
+    """
     words = tokenise(formula(table, column))
     names = {word.keyword or word.text for word in words}
     if own.charset and its.charset:
@@ -118,6 +122,6 @@ def _same_bytes(one: str, other: str) -> bool:
 
 
 def _order(collation: str) -> str:
-    """A collation without the charsets of UTF-8, which one order has several of."""
+    """Return a collation without UTF-8 charsets, because these share their orders."""
     charset, _, name = collation.lower().partition("_")
     return name if charset in ("utf8", "utf8mb3", "utf8mb4") else collation.lower()

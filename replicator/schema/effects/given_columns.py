@@ -1,9 +1,9 @@
-"""Whether a shard's rows can be read by the statements that an operator gives instead of its own.
+"""Whether an operator's statements leave a shard's rows in the same format as its own. Pure.
 
-If the target's server refuses a shard's statement even on an empty table, its effect on the shard
-can't be learned there. The operator's statements then show it only if they say the same of all that
-decides how rows are read: the columns with their types, charsets and places, and the unique keys.
-Pure.
+If the target's server refuses a shard's statement even on an empty table, the statement's effect on
+the shard can't be learned there. The operator's statements show it only if they agree in everything
+that decides how rows are read: the columns with their types, charsets and positions, and the unique
+keys.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UNIQUE = frozenset({KeyKind.PRIMARY, KeyKind.UNIQUE})
 
 
 def reads_alike(own: ParsedStatement, given: Iterable[ParsedStatement]) -> bool:
-    """Whether statements ``given`` instead of a shard's ``own`` leave its rows the same format."""
+    """Return whether the `given` statements and a shard's `own` result in the same row format."""
     return list(_format_of([own])) == list(_format_of(given))
 
 
@@ -41,7 +41,7 @@ def _format_of(statements: Iterable[ParsedStatement]) -> Iterator[Hashable]:
     for statement in statements:
         actions = typed_actions(statement)
         if not actions:
-            yield statement.sql  # Not an ALTER TABLE: nothing is known of it.
+            yield statement.sql  # Unknown, because it is not an ALTER TABLE.
         for action in actions:
             yield from _of_action(action)
 

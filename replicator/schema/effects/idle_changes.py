@@ -1,8 +1,8 @@
-"""ALTER TABLE statements that change neither structure nor rows, on whatever server they run. Pure.
+"""ALTER TABLE statements that change neither structure nor rows on any server. Pure.
 
-They set a counter, switch keys off and on around a load (as mysqldump does), say how the server
-stores the table and what it knows about it, or rebuild it (the manuals, "ALTER TABLE"). A target
-that executed them once for each of its shards would be rebuilt as often.
+They set a counter, disable and enable keys around a load (as mysqldump does), set options for
+storage and statistics, or rebuild the table (the manuals, "ALTER TABLE"). A target that executed
+them would be rebuilt once for each of its shards.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _REBUILDS = frozenset(
 
 
 def is_idle(statement: ParsedStatement) -> bool:
-    """Whether a statement is an ALTER TABLE that leaves structure and rows as they are."""
+    """Return whether a statement is an ALTER TABLE that changes neither structure nor rows."""
     if statement.kind is not StatementKind.ALTER_TABLE:
         return False
     return all(map(_is_idle, typed_actions(statement)))
@@ -56,10 +56,10 @@ def _is_idle(action: Action) -> bool:
 
 
 def may_change_nothing(statement: ParsedStatement) -> bool:
-    """Whether a statement changes neither structure nor rows of a table that keeps its structure.
+    """Return whether a statement changes no rows of a table whose structure it does not change.
 
-    It adds or drops, with IF NOT EXISTS or IF EXISTS, what may be there or gone already, or gives a
-    part a definition that it may have.
+    With IF NOT EXISTS or IF EXISTS it adds or drops parts that may already exist or be gone, or it
+    gives a part a definition that it may already have.
     """
     if statement.kind in (StatementKind.CREATE_INDEX, StatementKind.DROP_INDEX):
         return "IF" in [token.keyword for token in statement.tokens]
@@ -68,12 +68,12 @@ def may_change_nothing(statement: ParsedStatement) -> bool:
     actions = typed_actions(statement)
     adds = any(isinstance(action, AddColumn) for action in actions)
     drops = any(isinstance(action, DropColumn) for action in actions)
-    # A column that goes and comes again has new values.
+    # A column that is dropped and added again has new values.
     return not (adds and drops) and all(map(_keeps_values, actions))
 
 
 def _keeps_values(action: Action) -> bool:
-    """Whether an action keeps all values of a table whose structure it has not changed."""
+    """Return whether an action keeps all values of a table whose structure it has not changed."""
     match action:
         case AddColumn() | AddKey() | AddConstraint():
             return action.if_missing

@@ -1,4 +1,4 @@
-"""The columns by which the rows of one target come into another one that has rows, too. Pure."""
+"""The columns by which rows of one target move to another target that also has rows. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ ColumnPairs = tuple[tuple[str, str], ...]
 
 
 class ColumnsDifferError(Exception):
-    """Rows of one target can't come into another; the text says why."""
+    """Rows of one target can't move to another; the text gives the reason."""
 
 
 def moved_columns(own: Table, target: Table, paths: Sequence[ColumnPath]) -> ColumnPairs:
-    """Return the columns by which rows come into a target.
+    """Return the columns by which rows move to a target.
 
     Args:
-        own: where the rows are.
-        target: where they go.
-        paths: of the columns of ``own``. If there are several, it is not known which is right.
+        own: the target that has the rows.
+        target: the target that they move to.
+        paths: possible paths of the columns of `own`; with several, the right one is unknown.
 
     Raises ColumnsDifferError.
     """

@@ -1,8 +1,8 @@
-"""The effects of a statement that the operator has overridden.
+"""The effects of a statement that the operator has overridden. Pure.
 
-Pure. An override changes only what is executed on the target: what the statement did to the shard's
-structure stays, and so does the text by which the shards' statements are compared. Only a statement
-whose effects are unknown is replaced altogether.
+An override changes only the execution on the target. The statement's effect on the shard's
+structure remains, and so does the text by which the shards' statements are compared. Only a
+statement whose effects are unknown is replaced altogether.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from replicator.schema.effects.ddl_effects import DdlError, Effect, EffectKind, 
 
 
 class OverrideAction(StrEnum):
-    """What the operator wants done about a statement of a binlog."""
+    """The operator's choice for a statement of a binlog."""
 
     SKIP = "skip"
-    """Nothing is executed on the target."""
+    """Execute nothing on the target."""
     REPLACE = "replace"
-    """Other statements are executed."""
+    """Execute other statements instead."""
     INJECT = "inject"
-    """Other statements are executed before it."""
+    """Execute other statements before it."""
 
 
 _EXECUTED = {
@@ -33,7 +33,7 @@ _EXECUTED = {
     EffectKind.CREATE_SCHEMA,
     EffectKind.ALTER_SCHEMA,
 }
-"""What an override may execute on a target: nothing that removes rows."""
+"""Effects that an override may execute on a target: none of them removes rows."""
 
 
 def overridden_effects(
@@ -43,10 +43,11 @@ def overridden_effects(
     route: Route,
     members: Iterable[TableName],
 ) -> tuple[tuple[Effect, ...], ...]:
-    """The effects, step by step: each step is processed like a statement of the source.
+    """Return the effects in steps; each step is processed like a statement of the source.
 
-    ``given`` are the operator's statements, in terms of the source's tables. Raises DdlError where
-    the override does not help or its statements cannot be replicated either.
+    `given`: the operator's statements, in terms of the source's tables.
+
+    Raises DdlError if the override does not help or its statements cannot be replicated either.
     """
     known = tuple(members)
 
@@ -86,10 +87,10 @@ def overridden_exchange(
     route: Route,
     members: Iterable[TableName],
 ) -> list[tuple[Effect, ...]]:
-    """The effects of an exchange, for each statement that is replayed in its place.
+    """Return the effects of an exchange, for each statement that is replayed in its place.
 
-    What is given comes with the first, and with REPLACE instead of all. Nothing where one of those
-    could not be carried over itself. Raises DdlError.
+    The operator's statements are executed with the first of them, or with REPLACE instead of all.
+    Returns nothing if a replayed statement cannot itself be replicated. Raises DdlError.
     """
     known = tuple(members)
     try:
@@ -111,7 +112,7 @@ def overridden_exchange(
 def _effects_of_given(
     statement: ParsedStatement, effects: Callable[[ParsedStatement], tuple[Effect, ...]]
 ) -> tuple[Effect, ...]:
-    """What comes from the operator is in no binlog: an error must not speak of its session."""
+    """Return the effects of an operator's statement; errors must not mention a source's session."""
     text = f"{statement.sql[:200]!r}"
     if statement.kind is StatementKind.DML or statement.as_select:
         raise DdlError(f"the given statement changes rows, not only a structure ({text})")
@@ -126,7 +127,7 @@ def _sql(
     original: Effect,
     effects: Callable[[ParsedStatement], tuple[Effect, ...]],
 ) -> Iterator[str]:
-    """The given statements as they are executed on the target of a statement."""
+    """Yield the given statements as they are executed on the target of a statement."""
     if not original.sql:
         raise DdlError(
             "the target does not execute this statement, so nothing can be executed before it"

@@ -1,4 +1,4 @@
-"""A table that is dropped and created otherwise, as a change of its target. Pure."""
+"""The change of a target whose shard is dropped and created with another structure. Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from replicator.schema.structure.structure import Table
 def altering(target: Table, former: Table, created: Table, statement: ParsedStatement) -> str:
     """Return the ALTER TABLE by which a target follows a shard that was dropped and created.
 
-    Columns and keys that only the target has stay, and keys that only the target lacks are not
-    added: they are the operator's. Empty if there is nothing to change, or no ALTER TABLE for it.
+    Columns and keys that only the target has are kept, and keys that only the target lacks are not
+    added, because the operator made these differences. Returns an empty text if there is nothing to
+    change or no ALTER TABLE for the change.
 
     Args:
         former: the shard's structure before it was dropped.
@@ -45,13 +46,13 @@ def altering(target: Table, former: Table, created: Table, statement: ParsedStat
 
 
 def has_columns_of(former: Table, created: Table) -> bool:
-    """Whether a created table has the columns of another one, by their names and order."""
+    """Return whether a created table has the columns of another one, by name and order."""
     names = ([folded(c.name) for c in one.definition.columns] for one in (former, created))
     return len({*map(tuple, names)}) == 1
 
 
 def has_other_keys(former: Table, created: Table) -> bool:
-    """Whether a created table has other keys than another one, whatever their names."""
+    """Return whether a created table's keys differ from another table's, apart from names."""
     return _senses(former.definition.keys) != _senses(created.definition.keys)
 
 
@@ -60,11 +61,10 @@ def _senses(keys: Iterable[KeyDefinition]) -> Counter[object]:
 
 
 def _sense(key: KeyDefinition) -> object:
-    """What a key is, whatever its name: servers give other names to those without one."""
+    """Return a key without its name: servers name unnamed keys differently."""
     return key.kind, tuple((folded(p.column), p.expression, p.prefix) for p in key.parts)
 
 
 def _with_parents(table: TableDefinition, schema: str) -> TableDefinition:
-    """A definition in which all parents of foreign keys have their schema."""
     keys = (replace(k, parent_schema=k.parent_schema or schema) for k in table.foreign_keys)
     return replace(table, foreign_keys=tuple(keys))

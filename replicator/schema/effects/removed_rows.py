@@ -1,7 +1,7 @@
-"""The rows that a statement removes with partitions, as a text that two tables can be compared by.
+"""The rows that a statement removes with partitions, as a text for comparing two tables. Pure.
 
-A name of a partition alone does not say which rows go: ``p0`` of one table may end at another value
-than ``p0`` of another one, and a table without partitions has none to drop. Pure.
+A partition's name alone does not determine its rows: ``p0`` may end at different values in two
+tables, and a table without partitions has none to drop.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from replicator.mysql.names import folded, quote
 from replicator.schema.structure.structure import Table
 
 Partitions = tuple[tuple[str, ...], ...]
-"""How a table is partitioned, then its partitions, each in words; () for a table without."""
+"""How a table is partitioned, then its partitions, each as words; () without partitions."""
 
 NO_ROWS = ""
-"""The text of a statement that removes only the history of rows, which is never merged."""
+"""The text for a statement that removes only the history of rows, which is never merged."""
 
 _OPTIONS = frozenset(
     {"comment", "data", "index", "max_rows", "min_rows", "tablespace", "nodegroup", "subpartition"}
@@ -29,7 +29,7 @@ _NOISE = frozenset({"IF", "EXISTS"})
 
 @lru_cache(maxsize=1024)
 def all_partitions(table: Table) -> Partitions:
-    """The partitions of a table, in the same words for all servers."""
+    """Return the partitions of a table, in the same words for all servers."""
     found = table.definition.partitioning
     if found is None:
         return ()
@@ -39,7 +39,7 @@ def all_partitions(table: Table) -> Partitions:
 
 
 def _words(tokens: Sequence[Token]) -> tuple[str, ...]:
-    """A definition, without its storage engine."""
+    """Return a definition, without its storage engine."""
     words: list[str] = []
     depth = 0
     for token in tokens:
@@ -51,13 +51,15 @@ def _words(tokens: Sequence[Token]) -> tuple[str, ...]:
 
 
 def keeps_history(table: Table) -> bool:
-    """Whether the partitions of a table only separate the history of its rows (MariaDB)."""
+    """Return whether the partitions of a table only separate the history of its rows (MariaDB)."""
     return "system_time" in (*all_partitions(table)[:1], ())[0]
 
 
 def removed_rows(statement: ParsedStatement, table: Table | None) -> str | None:
-    """Which rows of a table go with the partitions that a statement drops or empties; None if it
-    does neither, or the table is unknown."""
+    """Return which rows a statement removes by dropping or emptying partitions.
+
+    Returns None if it does neither or the table is unknown.
+    """
     if statement.kind is not StatementKind.ALTER_TABLE or not statement.discards_rows:
         return None
     actions = [action for action in alter_actions(statement) if _removes(action)]
@@ -100,7 +102,6 @@ def _is_history(found: Partitions, name: str) -> bool:
 
 
 def _values(words: Sequence[str]) -> str:
-    """The values of a partition, as its definition has them."""
     values = [word for word in words[words.index("values") + 1 :] if word not in "()"]
     end = next((n for n, word in enumerate(values) if word in _OPTIONS), len(values))
     return " ".join(values[:end])

@@ -1,9 +1,9 @@
-"""The settings of a session on which the values depend that its ALTER TABLE leaves in rows. Pure.
+"""The session settings that affect the values an ALTER TABLE stores in existing rows. Pure.
 
-Two shards that run one text with different settings get different values: a TIMESTAMP becomes the
-local time of a DATETIME ("The DATE, DATETIME, and TIMESTAMP Types" of MySQL's manual), and a server
-rounds or truncates the fractions of seconds that a column no longer keeps ("Fractional Seconds in
-Time Values"; MariaDB truncates, MySQL rounds, and each has a mode for the other way).
+Two shards that run the same text with different settings get different values. A TIMESTAMP becomes
+the local time of a DATETIME ("The DATE, DATETIME, and TIMESTAMP Types" of MySQL's manual). A server
+rounds or truncates fractions of seconds that a column no longer keeps ("Fractional Seconds in Time
+Values"): MariaDB truncates, MySQL rounds, and each has a mode for the opposite.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _UTC_NAMES = frozenset(
 
 
 def text_and_rows(statement: ParsedStatement, before: Table | None) -> str:
-    """A statement's normalised text, with the rows that it removes with partitions as a comment.
+    """Return a statement's normalised text, with the removed rows of partitions as a comment.
 
-    ``before``: the table that it changes; None if it is unknown.
+    `before`: the structure of the changed table, None if unknown.
     """
     text, removed = normalise(statement), removed_rows(statement, before)
     return f"{text} /* removes {removed} */" if removed else text
@@ -40,16 +40,19 @@ def text_and_rows(statement: ParsedStatement, before: Table | None) -> str:
 def compared_text(
     statement: ParsedStatement, before: Table | None, context: StatementContext
 ) -> str:
-    """A statement's normalised text, with `settings_of` it as a comment. ``before`` as there."""
+    """Return a statement's normalised text with `settings_of` it as a comment.
+
+    `before`: the structure of the changed table, None if unknown.
+    """
     text, settings = normalise(statement), settings_of(statement, before, context)
     return f"{text} /* {settings} */" if settings else text
 
 
 def settings_of(statement: ParsedStatement, before: Table | None, context: StatementContext) -> str:
-    """The settings, with their values, on which the result of a statement depends, and the rows
-    that it removes with partitions; empty: none.
+    """Return the settings, with values, that affect a statement's result, and the rows it removes.
 
-    ``before``: the table that it changes; where that is unknown, nothing is said.
+    The rows belong to partitions that it drops or empties. The text is empty if there is neither,
+    or if the structure `before` of the changed table is unknown.
     """
     return ", ".join(dict.fromkeys(_settings(statement, before, context)))
 
@@ -79,10 +82,9 @@ def _zone(context: StatementContext) -> str:
 
 
 def _loses_fractions(old: Column, new: DefinedColumn) -> bool:
-    """Whether values have a part below a second, or may have it as a text or a number, that the new
-    type does not keep."""
+    """Return whether values may have fractions of seconds that the new type does not keep."""
     if new.type_word not in FRACTIONAL | _WHOLE:
-        # As a number, a time is rounded, too.
+        # A time that becomes a number is rounded, too.
         return fraction_digits(old) > 0 and family(new.type_word) == "integer"
     if old.base_type in FRACTIONAL | _WHOLE or old.sql_type.family == "integer":
         had = fraction_digits(old)

@@ -1,7 +1,7 @@
-"""Changes of a table that concern none of its rows, and whether another table shows them. Pure.
+"""Changes of a table that affect none of its rows, and whether another table shows them. Pure.
 
-Defaults, comments, keys, CHECKs and foreign keys are no part of a row. A table that has the result
-of such a change already need not make it.
+Defaults, comments, keys, CHECKs and foreign keys are no part of a row. A table that already has the
+result of such a change need not make it.
 """
 
 from __future__ import annotations
@@ -15,36 +15,35 @@ from replicator.mysql.names import folded
 from replicator.schema.structure.structure import Table, differences
 
 _WHOLE = ("periods", "partitioning", "versioned", "temporary", "unknown")
-"""The parts of a definition that no such change concerns."""
+"""The parts of a definition that no such change affects."""
 
 
 def shows_change(before: Table, after: Table, own: Table) -> bool:
-    """Whether a table shows what a change from ``before`` to ``after`` has made of another one.
+    """Return whether `own` has the result of another table's change from `before` to `after`.
 
-    False if the change concerns rows, or changes nothing.
+    False if the change affects rows or changes nothing.
     """
     changed = _parts(before.definition) != _parts(after.definition)
     return changed and shows_outcome(before, after, own)
 
 
 def shows_outcome(before: Table, after: Table, own: Table) -> bool:
-    """Whether a table shows all that several changes together have made of another one.
+    """Return whether `own` has the combined result of several changes of another table.
 
-    What some of them have made and others have undone does not count. False if the outcome
-    concerns rows.
+    A change that a later one reverted does not count. False if the result affects rows.
     """
     return not differences(before, after) and shows_result(before, after, own)
 
 
 def shows_result(before: Table, after: Table, own: Table) -> bool:
-    """Whether a table shows all that several changes have made of another one, columns included."""
+    """Return whether `own` has the combined result of several changes, including columns."""
     old, new, shown = before.definition, after.definition, own.definition
     if differences(after, own) or [*new.all_unknown]:
         return False
     if any(getattr(old, part) != getattr(new, part) for part in _WHOLE):
         return False
     was, becomes, there = _parts(old), _parts(new), _parts(shown)
-    # A table may have a part twice: two CHECKs with one condition.
+    # A table may have a part twice, such as two CHECKs with the same condition.
     gone, come = (was - becomes).keys(), (becomes - was).keys()
     return all(there[part] >= becomes[part] for part in come) and all(
         there[part] <= becomes[part] for part in gone
@@ -52,12 +51,12 @@ def shows_result(before: Table, after: Table, own: Table) -> bool:
 
 
 def refuses_no_more(table: Table, other: Table) -> bool:
-    """Whether a table refuses no rows that another one with its columns takes."""
+    """Return whether a table refuses no rows that another table with the same columns accepts."""
     return _limits(table) <= _limits(other)
 
 
 def _limits(table: Table) -> Counter[Hashable]:
-    """What refuses rows that fit the columns: unique keys, CHECKs and foreign keys."""
+    """Return the parts that refuse rows: unique keys, CHECKs and foreign keys."""
     shown = table.definition
     keys = (tuple(key.parts) for key in shown.keys if key.unique)
     checks = (check.text for check in shown.checks)
@@ -65,7 +64,7 @@ def _limits(table: Table) -> Counter[Hashable]:
 
 
 def _parts(table: TableDefinition) -> Counter[Hashable]:
-    """What a definition consists of, without names that servers give."""
+    """Return the parts of a definition, without names that servers generate."""
     columns = (replace(column, name=folded(column.name)) for column in table.columns)
     keys = ((key.kind, folded(key.name), key.parts, key.attributes) for key in table.keys)
     checks = (check.text for check in table.checks)

@@ -1,7 +1,7 @@
-"""Which parts of a table, its columns and indexes, a statement touches: from text and structures.
+"""The parts of a table, columns and indexes, that a statement touches. Pure.
 
-Pure. Structures alone do not tell: ``DROP c, ADD c INT`` and two columns that exchange their names
-may leave a structure as it was. Text alone does not tell what CONVERT TO CHARACTER SET comes to.
+Both text and structures are needed. Structures may be equal after ``DROP c, ADD c INT`` or after
+two columns exchange their names. The text does not show the result of CONVERT TO CHARACTER SET.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.structure.structure import Column, Table
 
 _NOISE = frozenset({"COLUMN", "IF", "NOT", "EXISTS"})
+"""Words that may precede a name."""
 _INDEX = frozenset({"INDEX", "KEY"})
 _KINDS_OF_INDEX = frozenset({"UNIQUE", "FULLTEXT", "SPATIAL"}) | _INDEX
 _NO_COLUMN = _KINDS_OF_INDEX | {
@@ -29,12 +30,16 @@ _SAME_TYPE = {"json": "longtext", "year(4)": "year"}
 
 @dataclass(slots=True)
 class Touched:
-    """The parts that a statement touches, by `column_part` and `index_part`.
+    """The parts that a statement touches, as `column_part` and `index_part` name them.
 
-    ``dropped``: columns whose values go; ``renamed``: those that lose their name, and
-    ``named`` the names that they get; ``pairs``: the folded names before and after by which these
-    go together; ``converted``: those that are changed in place; ``added``:
-    columns that come, also by a new name; ``other``: indexes and defaults.
+    Attributes:
+        dropped: columns whose values are lost.
+        renamed: columns that lose their name.
+        named: the new names of renamed columns.
+        pairs: folded names of renamed columns before and after.
+        converted: columns that are changed in place.
+        added: new columns, including new names.
+        other: indexes and defaults.
     """
 
     dropped: set[str] = field(default_factory=set)
@@ -47,7 +52,7 @@ class Touched:
 
     @property
     def all(self) -> frozenset[str]:
-        """All of them."""
+        """All touched parts."""
         return self.taken | self.added | self.other
 
     @property
@@ -57,38 +62,38 @@ class Touched:
 
 
 def column_part(name: str) -> str:
-    """A column as a part; names of columns compare without case."""
+    """Return a column as a part; names of columns are compared without case."""
     return f"column {folded(name)}"
 
 
 def name_of_column(part: str) -> str:
-    """The folded name of a column that is a part."""
+    """Return the folded name of a column from its part."""
     return part.removeprefix("column ")
 
 
 def index_part(name: str) -> str:
-    """An index as a part."""
+    """Return an index as a part."""
     return f"index {folded(name)}"
 
 
 def columns_of(table: Table | None) -> frozenset[str]:
-    """The columns of a table as parts; none of one that is missing."""
+    """Return the columns of a table as parts; none if the table is None."""
     return frozenset(column_part(column.name) for column in table.columns) if table else frozenset()
 
 
 def same_type(one: Column, other: Column) -> bool:
-    """Whether two servers show one type, each in its way."""
+    """Return whether two servers' texts mean the same type."""
     return _shown(one.type) == _shown(other.type)
 
 
 def _shown(column_type: str) -> str:
-    # MySQL 8 leaves out the display width that older servers show: int(11) is int.
+    # MySQL 8 omits the display width that older servers show: int(11) is int.
     shown = re.sub(r"int\(\d+\)", "int", column_type.lower())
     return _SAME_TYPE.get(shown, shown)
 
 
 def touched_parts(statement: ParsedStatement, change: MemberChange) -> Touched:
-    """What an ALTER TABLE, CREATE INDEX or DROP INDEX touches."""
+    """Return the parts that an ALTER TABLE, CREATE INDEX or DROP INDEX touches."""
     found = Touched()
     if statement.kind is StatementKind.ALTER_TABLE:
         for action in alter_actions(statement):
@@ -104,11 +109,11 @@ def touched_parts(statement: ParsedStatement, change: MemberChange) -> Touched:
 
 
 def copied_otherwise(statements: Iterable[ParsedStatement]) -> str | None:
-    """Which of these ALTER TABLEs of a ghost table leaves open what values its rows have.
+    """Return why values of a ghost table's rows are unknown after these ALTER TABLEs, or None.
 
     Tools copy rows by the names of columns. gh-ost and pt-online-schema-change follow CHANGE, but
-    not RENAME COLUMN, after which the new column is empty; and pt-online-schema-change copies a
-    column that is dropped and added again.
+    not RENAME COLUMN, which leaves the new column empty. pt-online-schema-change copies a column
+    that is dropped and added again.
     """
     dropped: set[str] = set()
     added: set[str] = set()
@@ -165,12 +170,10 @@ def _named(token: Token) -> bool:
 
 
 def _plain(tokens: Iterable[Token]) -> list[Token]:
-    """Without the words that may stand before a name."""
     return [token for token in tokens if token.keyword not in _NOISE]
 
 
 def _name(tokens: Iterable[Token]) -> Iterator[str]:
-    """The name that comes first, if one does."""
     yield from (token.name for token in _plain(tokens)[:1] if token.is_name)
 
 
@@ -185,7 +188,6 @@ def _added(rest: Sequence[Token]) -> Iterator[str]:
 
 
 def _index(rest: Sequence[Token]) -> Iterator[str]:
-    """The index of ADD or DROP, if it is about one that has a name."""
     if rest[0].keyword == "PRIMARY":
         yield "primary"
     elif rest[0].keyword in _KINDS_OF_INDEX:
@@ -195,7 +197,6 @@ def _index(rest: Sequence[Token]) -> Iterator[str]:
 
 
 def _compare(before: Table, after: Table, found: Touched) -> None:
-    """Add what the structures tell."""
     were, are = columns_of(before), columns_of(after)
     found.dropped |= were - are - found.renamed
     found.added |= are - were

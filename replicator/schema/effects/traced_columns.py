@@ -1,7 +1,7 @@
-"""Where the columns of a table are behind statements: which have other names, which are gone.
+"""The names of a table's columns after statements, and which of them were dropped. Pure.
 
-Pure, from the text of the statements. Structures alone do not tell: two columns that exchange their
-names, or one that is dropped and another that takes its name, may leave a structure as it was.
+Follows the text of the statements. Structures alone are not enough: they may be equal after two
+columns exchange their names, or after one is dropped and another takes its name.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from replicator.mysql.names import TableName, folded
 from replicator.schema.structure.structure import Table
 
 _NOISE = frozenset({"COLUMN", "IF", "NOT", "EXISTS"})
+"""Words that may precede a name."""
 _INDEX = frozenset({"INDEX", "KEY"})
 _NO_COLUMN = _INDEX | {
     *("UNIQUE", "FULLTEXT", "SPATIAL", "PRIMARY", "FOREIGN", "CONSTRAINT", "CHECK", "PARTITION")
@@ -40,29 +41,35 @@ _KEEPS_COLUMNS = frozenset(
         *("ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR", "REMOVE", "TRUNCATE", "UPGRADE"),
     }
 )
-"""Words that an action of ALTER TABLE begins with which leaves each column where it was."""
+"""First words of actions of ALTER TABLE that leave each column as it is."""
 
 _FAMILY = {
     word: found.family
     for found in SQL_TYPES.values()
-    # BINARY(n) fills values up: another type does not get them back as they were.
+    # BINARY(n) pads values, so they do not survive a conversion to another type and back.
     if found.family in ("integer", "decimal", "text", "bytes") and found.name != "binary"
     for word in (found.name, *found.aliases)
 }
 
 
 def family(word: str) -> str:
-    """The family of a type, by its first word; within a family, a value that goes from one type to
-    another and back is what it was, or was cut or rounded once and for all. Others are alone."""
+    """Return the family of a type, by its first word.
+
+    A value that is converted within a family and back is unchanged, or was cut or rounded only
+    once. Other types are families of their own.
+    """
     return _FAMILY.get(word.lower(), word.lower())
 
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """A statement that was processed for ``table``, at the event group that begins at ``at``.
+    """A processed statement that changes a table.
 
-    That is the table it names, or the one that a ghost table with its name took the place of.
-    ``trouble``: why what it comes to is not known, if so.
+    Attributes:
+        table: the table that the statement names, or the one that a ghost table of this name
+            replaced.
+        at: key of the position where its event group begins.
+        trouble: why its result is unknown; empty if it is known.
     """
 
     statement: ParsedStatement
@@ -73,15 +80,19 @@ class TableChange:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """Where a table is behind some statements, and its columns.
+    """The name and columns of a table after some statements.
 
-    ``columns``: by the name that a column had (folded), the one that it has, None where it is
-    dropped. ``gone_at``: the place at which the table, or all of its rows, went; None if they did
-    not. ``moves``: the places at which columns got other names, ``renames`` those at which it did.
-    ``trouble`` is the statement behind which that can't be told, or why; empty where it can.
-    ``repartitioned``: whether it got other partitions. ``key``: the name (folded) of the unique key
-    that tells its rows apart, empty without one. ``key_dropped``: the place at which this key was
-    dropped before another one was there, which is trouble; None if it was not.
+    Attributes:
+        columns: the present name of each column by its folded former name; None if it was dropped.
+        gone_at: the position at which the table or all its rows were removed; None if they were
+            not.
+        moves: the positions at which columns were renamed.
+        renames: the positions at which the table was renamed.
+        trouble: the statement after which the state is unknown, or the reason; else empty.
+        repartitioned: whether its partitions changed.
+        key: the folded name of the unique key that identifies its rows; empty without one.
+        key_dropped: the position at which this key was dropped before another one existed, which is
+            trouble; None if it was not.
     """
 
     name: TableName
@@ -96,7 +107,7 @@ class Traced:
 
 
 def traced(structure: Table, changes: Iterable[TableChange]) -> Traced:
-    """Follow a table that had this structure through all statements of its source behind it."""
+    """Follow a table that had this structure through all later statements of its source."""
     types = {folded(column.name): family(column.base_type) for column in structure.columns}
     key = folded(structure.row_key.name) if structure.row_key else ""
     name = TableName(structure.schema, structure.name)
@@ -149,10 +160,11 @@ def _renamed(found: Traced, change: TableChange) -> Traced:
 
 
 def _keyed(found: Traced, change: TableChange) -> Traced:
-    """With the present name of the key that tells rows apart.
+    """Update the name of the key that identifies rows.
 
-    Rows that come between the statement that drops it and one that adds it again can't be told from
-    copied ones, so a key that goes without being replaced in the same statement is trouble.
+    Rows written between the statement that drops the key and one that adds it again can't be
+    distinguished from copied rows. Dropping it without a replacement in the same statement is
+    therefore trouble.
     """
     if not found.key:
         return found
@@ -173,7 +185,6 @@ def _keyed(found: Traced, change: TableChange) -> Traced:
 
 
 def _words(tokens: Iterable[Token]) -> list[str]:
-    """Names and words, without their case."""
     return [folded(token.name) if token.is_name else token.keyword.lower() for token in tokens]
 
 
@@ -203,7 +214,7 @@ def _altered(found: Traced, change: TableChange, types: Mapping[str, str]) -> Tr
         elif word == "RENAME" and action[1].keyword == "COLUMN" and len(rest) == 3:
             named[folded(rest[0].name)] = folded(rest[2].name)
         elif word == "CONVERT" and second in ("TO", "PARTITION"):
-            # CONVERT PARTITION takes rows away as DROP PARTITION does.
+            # CONVERT PARTITION removes rows as DROP PARTITION does.
             continue
         elif word not in _KEEPS_COLUMNS:
             return _troubled(found, statement)
@@ -221,7 +232,6 @@ def _altered(found: Traced, change: TableChange, types: Mapping[str, str]) -> Tr
 
 
 def _repartitions(statement: ParsedStatement) -> bool:
-    """Whether an ALTER TABLE makes, takes away or cuts partitions."""
     words = ([t.keyword for t in action] for action in alter_actions(statement))
     return any("PARTITION" in action or "PARTITIONING" in action for action in words)
 
@@ -231,7 +241,6 @@ def _troubled(found: Traced, statement: ParsedStatement) -> Traced:
 
 
 def _plain(tokens: Sequence[Token]) -> list[Token]:
-    """Without the words that may stand before a name."""
     found = list(tokens)
     while found and found[0].keyword in _NOISE:
         del found[0]

@@ -1,1 +1,1 @@
-"""The structure of each member at each place of its binlog, and where it is known from."""
+"""The structure of each member at each position of its binlog, and its provenance."""

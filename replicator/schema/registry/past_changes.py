@@ -1,6 +1,6 @@
-"""What the statements of a stretch of binlog mean for structures that were read at its end. Pure.
+"""How later statements of a binlog affect a structure that was read at the binlog's end. Pure.
 
-A structure read from a server is that of rows only where nothing has changed it in between.
+A structure read from a server applies to earlier rows only if no statement in between changed it.
 """
 
 from __future__ import annotations
@@ -19,40 +19,45 @@ from replicator.schema.effects.touched_parts import touched_parts
 
 
 class Past(StrEnum):
-    """What a statement says about its table before it."""
+    """What a statement implies about its table before it."""
 
     MISSING = "missing"
     """It did not exist."""
     OTHER = "other"
     """It may have had another structure, or not have existed."""
     OTHER_NAME = "other name"
-    """It existed, and has another name since."""
+    """It existed and has been renamed since."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastChange:
-    """One table's part in a statement. ``table`` is None for one that may concern any table."""
+    """One table's part in a statement.
+
+    Attributes:
+        table: None if the statement may concern any table.
+        at: key of the position where the statement's event group begins.
+    """
 
     table: TableName | None
     past: Past
     at: int
     sql: str
     schema: str = ""
-    """Set where all tables of a schema are concerned."""
+    """Set if all tables of a schema are concerned."""
     new_name: TableName | None = None
-    """What it is called since, where the statement tells."""
+    """The table's later name, if the statement names it."""
     added: frozenset[str] | None = None
-    """The columns that it adds (`column_part`), where it does no more to columns than that."""
+    """The columns that it adds (`column_part`), if it changes columns in no other way."""
 
     def concerns(self, name: TableName) -> bool:
-        """Whether the statement may change this table."""
+        """Return whether the statement may change this table."""
         if self.table is not None:
             return self.table == name
         return self.schema in ("", name.schema)
 
 
 def past_changes(statement: ParsedStatement, at: int) -> tuple[PastChange, ...]:
-    """What a statement, whose event group begins at ``at``, changes of columns; often nothing."""
+    """Return the changes of columns by a statement whose event group begins at `at`; often none."""
     kind, sql = statement.kind, statement.sql[:500]
     if statement.temporary:
         return ()
@@ -74,7 +79,7 @@ def past_changes(statement: ParsedStatement, at: int) -> tuple[PastChange, ...]:
         former = TableName(old.schema, old.table)
         found.append(PastChange(former, Past.OTHER_NAME, at, sql, new_name=gained))
         if gained not in left:
-            # One that another table leaves was there all the time.
+            # A name that another table gives up existed before the statement.
             found.append(PastChange(gained, Past.MISSING, at, sql))
     own = None if found else _past(statement)
     if own is not None:
@@ -88,7 +93,7 @@ def past_changes(statement: ParsedStatement, at: int) -> tuple[PastChange, ...]:
 
 
 def _of_database(statement: ParsedStatement) -> Past:
-    """What the tables of a database were before it was made: missing, unless it was replaced."""
+    """Return the past of a new database's tables: missing, unless the database was replaced."""
     assert statement.guard is not None
     return Past.MISSING if statement.guard.replaces is None else Past.OTHER
 
@@ -97,7 +102,7 @@ def _only_added(statement: ParsedStatement) -> frozenset[str] | None:
     if statement.kind is not StatementKind.ALTER_TABLE:
         return None
     for action in alter_actions(statement):
-        # With IF NOT EXISTS the column may have been there.
+        # With IF NOT EXISTS the column may have existed.
         certain = action[0].keyword == "ADD" and all(t.keyword != "EXISTS" for t in action)
         if not (certain or _harmless(action)):
             return None
@@ -107,7 +112,7 @@ def _only_added(statement: ParsedStatement) -> frozenset[str] | None:
 def _past(statement: ParsedStatement) -> Past | None:
     match statement.kind:
         case StatementKind.CREATE_TABLE if statement.only_if_missing:
-            # It was missing, or has been as it is at the end.
+            # It was missing, or has had its present structure since.
             return None
         case StatementKind.CREATE_TABLE if not statement.replaces_table:
             return Past.MISSING
@@ -135,9 +140,9 @@ _HARMLESS_BEHIND = {
 
 
 def may_change_columns(statement: ParsedStatement) -> bool:
-    """Whether an ALTER TABLE may change what its rows are read by.
+    """Return whether an ALTER TABLE may change how rows are read.
 
-    Not so for actions on indexes, partitions, the engine and comments.
+    Actions on indexes, partitions, the engine and comments do not.
     """
     return any(not _harmless(action) for action in alter_actions(statement))
 

@@ -1,4 +1,4 @@
-"""The structure of each member at each place of its binlog; numbers for targets and members."""
+"""The structure of each member at each position of its binlog; numbers for targets and members."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 
 class Provenance(StrEnum):
-    """Where a structure comes from. All but a guess are known."""
+    """The origin of a structure. Every origin but a guess makes it a known structure."""
 
     READ = "read"
-    """From the server, and no statement of the binlog that may change it stands in between."""
+    """Read from the server, and no later statement of the binlog may have changed it."""
     LEARNED = "learned"
-    """From a statement of the binlog, executed on a known structure or creating the table."""
+    """Learned from a statement of the binlog that creates the table or alters a known structure."""
     DECLARED = "told"
-    """From the operator."""
+    """Declared by the operator."""
     GUESSED = "guessed"
-    """Anything else."""
+    """Any other origin."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownStructure:
-    """What is held for a member at a place of its binlog.
+    """The structure of a member at a position of its binlog.
 
-    ``structure`` is None for a table that is gone, or where there is not even a guess. ``doubt``
-    says why a guess is no more than that.
+    Attributes:
+        structure: None if the table is gone or there is not even a guess.
+        doubt: why the structure is only a guess.
     """
 
     structure: Table | None
@@ -42,17 +43,17 @@ class KnownStructure:
 
     @property
     def known(self) -> bool:
-        """Whether rows may be read with it, whatever their events tell."""
+        """Whether rows may be read with it, whatever their events contain."""
         return self.provenance is not Provenance.GUESSED
 
     @property
     def certain(self) -> Table | None:
-        """The structure where it is known."""
+        """The structure if it is known, else None."""
         return self.structure if self.known else None
 
 
 GONE = KnownStructure(None, Provenance.LEARNED)
-"""Of a table that was dropped, or has another name now."""
+"""The structure of a table that was dropped or renamed."""
 
 UNSEEN = KnownStructure(
     None,
@@ -60,11 +61,11 @@ UNSEEN = KnownStructure(
     "it was not there when the task first looked at its source, and no statement that creates it"
     " was read since",
 )
-"""Of a table that rows are met of, and nothing else."""
+"""The structure of a table that is known only from its rows."""
 
 
 def guess(structure: Table | None, doubt: str) -> KnownStructure:
-    """A structure that is not certain, or none; ``doubt`` says why."""
+    """Return an uncertain structure, or none; `doubt` gives the reason."""
     return KnownStructure(structure, Provenance.GUESSED, doubt)
 
 
@@ -74,28 +75,32 @@ _FIRST_HAND = frozenset({Provenance.READ, Provenance.DECLARED})
 class CopyState(IntEnum):
     """How the full copy of a member ended.
 
-    Without a full copy a member counts as copied, and so does one that is created later.
+    A member counts as copied if there was no full copy or if it was created later.
     """
 
     COPIED = 0
-    """Its rows are on the target, or come by the binlog."""
+    """Its rows are on the target or follow in the binlog."""
     DEFERRED = 1
-    """Some of its rows are to be copied yet; what is read of it is applied meanwhile."""
+    """Some of its rows are still to be copied; its events are applied in the meantime."""
     LEFT_OUT = 2
-    """None of its rows are copied: what is read of it is left out until they are. It would be
-    there twice where no key tells them apart on the target."""
+    """None of its rows are copied, and its events are not applied until they are.
+
+    Otherwise rows would be duplicated on a target without a key that identifies them.
+    """
     AGAIN = 3
-    """Its rows are being copied once more, from the saved position on."""
+    """Its rows are being copied again, from the saved position on."""
     RECOPY = 4
-    """Its target is to be emptied, and all shards of the target copied anew: `LEFT_OUT` then."""
+    """Its target is to be emptied and all shards of the target copied again; then `LEFT_OUT`."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberRecord:
-    """What a checkpoint keeps of a member: its version and structure at the saved position.
+    """A member in a checkpoint: its version and structure at the saved position.
 
-    ``since`` is the key of the event group that gave it this structure (0: known from the start).
-    ``held`` is the structure, and where it comes from. ``copying``: whether its rows are copied.
+    Attributes:
+        since: key of the event group that gave it this structure; 0 if it was known from the start.
+        held: the structure and its provenance.
+        copying: whether its rows are copied.
     """
 
     member: Member
@@ -108,14 +113,14 @@ class MemberRecord:
 
 @dataclass(frozen=True, slots=True)
 class _Inherited:
-    """What another member has at a place."""
+    """A reference to the state of another member at a position."""
 
     member: int
     at: int
 
 
 class _Structures:
-    """The structures of a member, ``at`` the ``places`` at which they were noted, in order."""
+    """The structures of a member by position (`at`), and these positions in order (`places`)."""
 
     def __init__(self) -> None:
         self.at: dict[int, KnownStructure | _Inherited] = {}
@@ -129,14 +134,14 @@ class _Structures:
 
 
 class SchemaRegistry:
-    """The members, their targets, and their structures at each place of the binlog.
+    """The members, their targets, and their structures at each position of the binlog.
 
-    Places are keys of positions (`replicator.binlog.positions.position.BinlogPosition.key`).
+    Positions are keys (`replicator.binlog.positions.position.BinlogPosition.key`). Targets and
+    members are numbered from 0, because row events carry numbers rather than names; no number is
+    reused while the process runs. The readers' threads add members that they find; everything else
+    runs on the event loop.
 
-    Targets and members are numbered from 0, since row events carry numbers rather than names; no
-    number is reused while the process runs. The readers' threads add members that they find;
-    everything else happens on the event loop. ``folds_targets``: the target's server takes names of
-    tables without their case.
+    `folds_targets`: whether the target's server ignores the case of table names.
     """
 
     def __init__(self, *, folds_targets: bool = False) -> None:
@@ -156,18 +161,18 @@ class SchemaRegistry:
         self._parents: dict[str, dict[int, dict[TableName, ParentChange]]] = {}
         self._lock = threading.Lock()
         self.changes = 0
-        """How often a structure was noted."""
+        """Counts the structures noted."""
         self.owners = RowOwners()
-        """The shards that targets may have rows of, as far as they are not saved."""
+        """Unsaved changes of the shards that targets may have rows of."""
         self.retired: dict[Member, tuple[TableName, int]] = {}
-        """The retired shards, each with its target, and the place from which no row is applied."""
+        """The retired shards with their targets and the positions from which no row is applied."""
 
     def keeps_retired(self, target: TableName) -> bool:
-        """Whether a target has rows of retired shards, which no statement may remove."""
+        """Return whether a target has rows of retired shards, which no statement may remove."""
         return any(target in (of, TableName(of.schema, "")) for of, _ in self.retired.values())
 
     def target(self, name: TableName) -> int:
-        """The number of a target; a new one for a new name."""
+        """Return the number of a target; a new name gets a new number."""
         with self._lock:
             return self._target(name)
 
@@ -179,15 +184,15 @@ class SchemaRegistry:
         return number
 
     def clash(self, name: TableName) -> str | None:
-        """Another spelling of a target that its server takes for the same; as `TargetNames`."""
+        """Add a target's name and return an equal earlier spelling, as `TargetNames.clash`."""
         return self._names.clash(name)
 
     def target_name(self, number: int) -> TableName:
-        """The name of the target with this number."""
+        """Return the name of the target with this number."""
         return self._targets[number]
 
     def targets(self) -> tuple[tuple[int, TableName], ...]:
-        """All targets with their numbers."""
+        """Return all targets with their numbers."""
         return tuple(enumerate(self._targets))
 
     @property
@@ -198,7 +203,7 @@ class SchemaRegistry:
         )
 
     def join(self, member: Member, target: TableName) -> int:
-        """Add a member, or add it again; returns its number."""
+        """Add a member, or add it again, and return its number."""
         with self._lock:
             number = self._member_numbers.get(member)
             if number is None:
@@ -217,12 +222,12 @@ class SchemaRegistry:
             return number
 
     def leave(self, member: int) -> None:
-        """Remove a member whose table is gone; its number and past structures stay."""
+        """Remove a member whose table is gone; its number and past structures remain."""
         with self._lock:
             self._withdraw(member)
 
     def end(self, member: int) -> None:
-        """Note that a member's table is gone, and that its target keeps the rows."""
+        """Note that a member's table is gone and that its target keeps the rows."""
         self.owners.ended(self._members[member], self._targets[self._target_of[member]])
 
     def _withdraw(self, member: int) -> None:
@@ -232,50 +237,50 @@ class SchemaRegistry:
             self._sorted.pop(self._target_of[member], None)
 
     def members_of(self, target: int) -> tuple[int, ...]:
-        """The members that are routed to a target now, of all sources."""
+        """Return the members of all sources that are routed to a target now."""
         with self._lock:
-            # Asked for with each batch, and there may be thousands.
+            # Cached because it is called for each batch, and there may be thousands of members.
             found = self._sorted.get(target)
             if found is None:
                 found = self._sorted[target] = tuple(sorted(self._present_of.get(target, ())))
             return found
 
     def sources(self) -> frozenset[str]:
-        """The sources that have members now."""
+        """Return the sources that have members now."""
         return frozenset(self._members[m].source for m in tuple(self._present))
 
     def members_in(self, source: str) -> tuple[int, ...]:
-        """The members that a source has now."""
+        """Return the members that a source has now."""
         return tuple(sorted(m for m in tuple(self._present) if self._members[m].source == source))
 
     def known_in(self, source: str) -> tuple[int, ...]:
-        """The members that a source has or had."""
+        """Return the members that a source has or had."""
         return tuple(n for n, m in enumerate(tuple(self._members)) if m.source == source)
 
     def member(self, number: int) -> Member:
-        """The member with this number."""
+        """Return the member with this number."""
         return self._members[number]
 
     def number(self, member: Member) -> int | None:
-        """The number of a member, None for one that never joined."""
+        """Return the number of a member, or None if it never joined."""
         return self._member_numbers.get(member)
 
     def target_of(self, member: int) -> int:
-        """The number of the target that a member is routed to."""
+        """Return the number of the target that a member is routed to."""
         return self._target_of[member]
 
     def copied(self, member: int, until: int) -> None:
-        """Note that the full copy has written a member's rows as they were at this place."""
+        """Note that the full copy has written a member's rows as they were at this position."""
         self._copied[member] = until
 
     def copied_before(self, member: int, at: int) -> bool:
-        """Whether the rows on the target were copied from a place before this one."""
+        """Return whether a member's rows were copied as they were at this position or earlier."""
         return self._copied.get(member, 0) <= at
 
     def copied_places(self, source: str, target: int) -> dict[int, int]:
-        """The places before which the rows of a sharding group's members were copied.
+        """Return the positions up to which the copied rows of a group's members are current.
 
-        Also of members that have left since: their rows may be read again.
+        Includes members that have left since, because their rows may be read again.
         """
         return {
             member: place
@@ -284,13 +289,13 @@ class SchemaRegistry:
         }
 
     def defer(self, member: int, state: CopyState) -> None:
-        """Note that rows of a member, as it was at the start, are still to be copied."""
+        """Note that rows that a member had at the start are still to be copied."""
         self._copying[member] = {0: state}
 
     def copying(self, member: int, at: int) -> CopyState:
-        """Whether a member's rows are copied, by what it is at a place of its source's binlog.
+        """Return whether a member's rows are copied, as of a position of its source's binlog.
 
-        A table takes along what is to be copied of it when it gets another name.
+        A renamed table keeps its state of copying.
         """
         noted = self._copying.get(member, {})
         since = max((since for since in noted if since <= at), default=None)
@@ -298,7 +303,7 @@ class SchemaRegistry:
         return self.copying(found.member, found.at) if isinstance(found, _Inherited) else found
 
     def deferred_in(self, source: str) -> set[TableName]:
-        """The targets of members that a source had at the start and that are still to be copied."""
+        """Return the targets of a source's members from the start that are still to be copied."""
         return {
             self._targets[self._target_of[member]]
             for member, noted in self._copying.items()
@@ -308,7 +313,7 @@ class SchemaRegistry:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether what is read of a member may have to be left out until it is copied."""
+        """Whether events of some member may have to be left out until it is copied."""
         return any(
             state is CopyState.LEFT_OUT
             for noted in self._copying.values()
@@ -316,9 +321,9 @@ class SchemaRegistry:
         )
 
     def learn(self, member: int, since: int, held: KnownStructure) -> None:
-        """Note the structure that a member has after the event group at ``since``.
+        """Note the structure that a member has after the event group at `since`.
 
-        What was read or told for that very place is not replaced by what is concluded.
+        A learned structure does not replace one that was read or declared for the same position.
         """
         if held == GONE and member in self._copying:
             self._copying[member][since] = CopyState.COPIED
@@ -327,9 +332,9 @@ class SchemaRegistry:
             self.changes += 1
 
     def declare(self, member: Member, since: int, structure: Table) -> None:
-        """Note the structure that the operator gives a table from a place on.
+        """Note the structure that the operator declares for a table from a position on.
 
-        It may become a member only later.
+        The table may become a member later.
         """
         held = KnownStructure(structure, Provenance.DECLARED)
         self._declared.setdefault(member, {})[since] = held
@@ -338,14 +343,14 @@ class SchemaRegistry:
             self.learn(number, since, held)
 
     def is_declared(self, member: Member) -> bool:
-        """Whether the operator has told a structure of a table, for any place."""
+        """Return whether the operator has declared a structure of a table for any position."""
         return member in self._declared
 
     def inherit(self, member: int, since: int, origin: int) -> None:
-        """Note that a member has, from ``since`` on, the structure that ``origin`` had before.
+        """Note that a member has, from `since` on, the structure that `origin` had before.
 
-        What that is may be learned later: statements are read before they are executed. So does
-        what is to be copied of it.
+        It also inherits the state of copying. The structure itself may be learned later, because
+        statements are read before they are executed.
         """
         if member in self._copying or origin in self._copying:
             self._copying.setdefault(member, {})[since] = _Inherited(origin, since - 1)
@@ -358,15 +363,15 @@ class SchemaRegistry:
         return isinstance(noted, KnownStructure) and noted.provenance in _FIRST_HAND
 
     def held(self, member: int, at: int) -> KnownStructure:
-        """A member's structure at a place of its source's binlog, and where it comes from.
+        """Return a member's structure at a position of its source's binlog, with its provenance.
 
-        It is the newest one noted up to ``at``, so reading the binlog again from an earlier place
-        finds the same structures again.
+        This is the newest structure noted up to `at`, so reading the binlog again from an earlier
+        position finds the same structures.
         """
         since = self.since(member, at)
         found = UNSEEN if since is None else self._structures[member].at[since]
         if isinstance(found, _Inherited):
-            # The statement may rename its parents, too.
+            # The statement may also rename its parents.
             since, found = found.at, self.held(found.member, found.at)
         source = self._members[member].source
         if since is None or found.structure is None or source not in self._parents:
@@ -374,15 +379,13 @@ class SchemaRegistry:
         return self._with_parents(found, source, since, at)
 
     def rename_parent(self, source: str, at: int, change: ParentChange) -> None:
-        """Note that a statement gives a table or its columns other names: its server changes the
-        foreign keys that refer to it."""
+        """Note new names of a table or its columns, which foreign keys of other tables refer to."""
         self._parents.setdefault(source, {}).setdefault(at, {})[change.parent] = change
         self.changes += 1
 
     def _with_parents(
         self, held: KnownStructure, source: str, since: int, at: int
     ) -> KnownStructure:
-        """A structure with the names that its parents have at a position."""
         structure = held.structure
         assert structure is not None
         for changed_at, changes in sorted(self._parents[source].items()):
@@ -391,7 +394,7 @@ class SchemaRegistry:
         return held if structure is held.structure else replace(held, structure=structure)
 
     def record(self, member: int, version: int, at: int) -> MemberRecord:
-        """What a checkpoint at ``at`` keeps of the member, whose version there is ``version``."""
+        """Return the record of a member with this version for a checkpoint at `at`."""
         since = self.since(member, at)
         return MemberRecord(
             member=self._members[member],
@@ -403,19 +406,19 @@ class SchemaRegistry:
         )
 
     def places(self, member: int) -> tuple[int, ...]:
-        """The places at which a member's structure was noted, in their order."""
+        """Return the positions at which a member's structure was noted, in order."""
         return tuple(self._structures[member].places)
 
     def since(self, member: int, at: int) -> int | None:
-        """The place since which a member has its structure at ``at``; None if unknown."""
+        """Return the position from which a member has its structure at `at`, or None if unknown."""
         places = self._structures[member].places
         earlier = bisect_right(places, at)
         return places[earlier - 1] if earlier else None
 
 
 def dump_structure(table: Table | None) -> str:
-    """A structure as JSON text, for the meta tables."""
-    # Not by `asdict`, which copies all values: there are thousands of members.
+    """Return a structure as JSON text, for the meta tables."""
+    # `asdict` would copy all values, and there are thousands of members.
     values = None if table is None else _values(table)
     return json.dumps(values, default=_values, ensure_ascii=False)
 
@@ -425,7 +428,10 @@ def _values(part: Table | Column | UniqueKey) -> dict[str, object]:
 
 
 def load_structure(text: str) -> Table | None:
-    """The structure that `dump_structure` wrote. Raises KeyError or ValueError on other text."""
+    """Return the structure that `dump_structure` wrote.
+
+    Raises KeyError or ValueError on other text.
+    """
     data = json.loads(text)
     if data is None:
         return None
@@ -442,10 +448,12 @@ def load_structure(text: str) -> Table | None:
 
 
 class TargetNames:
-    """The names of targets seen so far. ``folds``: as in `replicator.mysql.server.identity`.
+    """The names of targets seen so far.
 
-    To the task two names are two targets: each would have its own version, watermarks and lock,
-    while their rows and schema changes go to one table.
+    The task treats two spellings as two targets, each with its own version, watermarks and lock. If
+    the server ignores case, their rows and schema changes would go to the same table.
+
+    `folds`: as in `replicator.mysql.server.identity`.
     """
 
     def __init__(self, *, folds: bool) -> None:
@@ -454,10 +462,10 @@ class TargetNames:
         self._schemas: dict[str, str] = {}
 
     def clash(self, name: TableName) -> str | None:
-        """Take a name in; the earlier spelling that the server takes for the same, None: none.
+        """Add a name and return an earlier spelling of it that the server considers equal, or None.
 
-        Of the database where that is spelled otherwise, else of the table. An empty table name
-        stands for the database alone.
+        Returns the database's spelling if that differs, else the table's. An empty table name means
+        the database alone.
         """
         if not self._folds:
             return None

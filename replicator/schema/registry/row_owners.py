@@ -1,7 +1,8 @@
-"""The shards that a target may have rows of: also those whose tables are gone.
+"""The shards that a target may have rows of, including shards whose tables are gone.
 
 The registry notes every shard that joins a target. A shard whose table is dropped leaves its rows
-on the target, so it stays an owner that has *ended*. The changes wait here until they are saved.
+on the target, so it remains an owner, but an *ended* one. Changes are kept here until they are
+saved.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from replicator.mysql.names import Member, TableName
 
 
 class OwnerEvent(StrEnum):
-    """What happens to the rows that a target has of a shard."""
+    """A change to the rows that a target has of a shard."""
 
     HAS = "has"
     """The target may get rows of the shard."""
     ENDED = "ended"
-    """The shard's table is gone, and its rows stay on the target."""
+    """The shard's table is gone, but the target keeps its rows."""
     RENAMED = "renamed"
-    """The shard has another name, which owns its rows now."""
+    """The shard was renamed, and its new name owns the rows."""
     EMPTIED = "emptied"
-    """The target loses all rows. The change is of no shard."""
+    """The target loses all rows; no shard is named."""
     MOVED = "moved"
-    """The shard's target was renamed: ``to`` has the rows of the shards that have ended, too."""
+    """The shard's target was renamed to ``to``, which also has the rows of ended shards."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerChange:
-    """A change to be saved."""
+    """A change that has to be saved."""
 
     event: OwnerEvent
     target: TableName
@@ -40,7 +41,7 @@ class OwnerChange:
 
 
 class RowOwners:
-    """The owners of the rows of all targets, as far as they are not saved. Thread-safe."""
+    """The unsaved changes of the owners of all targets' rows. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: set[tuple[Member, TableName]] = set()
@@ -55,7 +56,7 @@ class RowOwners:
                 self._unsaved.append(OwnerChange(OwnerEvent.HAS, target, member))
 
     def ended(self, member: Member, target: TableName) -> None:
-        """Note that a shard's table is gone, whose rows the target keeps."""
+        """Note that a shard's table is gone but the target keeps its rows."""
         if target.table and member.name.table:
             with self._lock:
                 self._known.add((member, target))
@@ -73,22 +74,22 @@ class RowOwners:
             self._unsaved.append(OwnerChange(OwnerEvent.EMPTIED, target))
 
     def moved(self, origin: Member, former: TableName, target: TableName) -> None:
-        """Note that a target, ``former`` before, was renamed together with its shard ``origin``."""
+        """Note that the target `former` was renamed to `target` with its shard `origin`."""
         with self._lock:
             self._unsaved.append(OwnerChange(OwnerEvent.MOVED, former, origin, target))
 
     @property
     def unsaved(self) -> Sequence[OwnerChange]:
-        """The changes that are not saved, in their order."""
+        """The unsaved changes, in their order."""
         with self._lock:
             return tuple(self._unsaved)
 
     def is_unsaved(self, target: TableName) -> bool:
-        """Whether an unsaved change concerns the rows of a target."""
+        """Return whether an unsaved change concerns the rows of a target."""
         with self._lock:
             return any(target in (change.target, change.to) for change in self._unsaved)
 
     def saved(self, count: int) -> None:
-        """Drop the first ``count`` of the unsaved changes."""
+        """Drop the first `count` unsaved changes."""
         with self._lock:
             del self._unsaved[:count]

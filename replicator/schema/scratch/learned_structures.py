@@ -1,10 +1,9 @@
-"""What statements have done to structures on a server's scratch table, kept for the next time.
+"""A cache of the effects of statements on structures, as learned from a server's scratch table.
 
-The same statement comes once for each shard, and again whenever a source is read again; to try it
-out takes a server a tenth of a second. Its outcome follows from what stands in a `Question`, and
-from the server with its settings. So what was learned on one server is forgotten where another one,
-or the same one with other settings, is learned on. Nothing is kept whose outcome may follow from
-more: the moment, other tables, or what a server lacked for a moment only.
+The same statement occurs once for each shard, and again whenever a source is read again; trying it
+takes a server a tenth of a second. Its outcome depends only on its `Question` and on the server
+with its settings. The cache is cleared if the server or its settings change. It keeps no outcome
+that may depend on more: on the time, on other tables, or on a server's temporary state.
 """
 
 from __future__ import annotations
@@ -21,15 +20,17 @@ from replicator.schema.scratch.scratch_statements import as_run, renamed, uncoun
 from replicator.schema.structure.structure import Table
 
 CAPACITY = 1000
-"""Outcomes that are kept, those asked for last: of 60 columns each they take some 30 MB."""
+"""Number of outcomes to keep, the most recently used; 1000 tables of 60 columns take some 30 MB."""
 
 _ANY = TableName("scratch", "table")
 
 _ELSEWHERE = frozenset(
     {"NEXT", "NEXTVAL", "PREVIOUS", "LASTVAL", "SETVAL", "TABLESPACE", "POLICY", "CONNECTION"}
 )
-"""Words of what else there may be on a server, or not: sequences, tablespaces, placement policies,
-other servers. As names of columns they cost no more than learning anew."""
+"""Words for other objects of a server: sequences, tablespaces, placement policies, other servers.
+
+A column with such a name only causes its statement to be tried again.
+"""
 
 _MOMENTS = frozenset(
     {
@@ -37,17 +38,21 @@ _MOMENTS = frozenset(
         *("LOCALTIMESTAMP", "UTC_DATE", "UTC_TIMESTAMP", "UNIX_TIMESTAMP", "SYSTEM_TIME"),
     }
 )
-"""Words by which the bounds of partitions may follow from the moment."""
+"""Words that may make the bounds of partitions depend on the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a statement is tried with: equal ones have the same outcome on one server.
+    """The input of a trial; equal questions have the same outcome on one server.
 
-    ``before``: the CREATE statement, columns and keys of the structure, empty for a statement that
-    creates the table. ``statement`` and ``instead``, the operator's override, are as they are run.
-    No names of tables are left in any of these. ``context`` is without the moment, which a table
-    without rows does not show.
+    No texts contain names of tables. `context` has no time, because a table without rows does not
+    show it.
+
+    Attributes:
+        before: the CREATE statement, columns and keys of the structure; empty for a statement that
+            creates the table.
+        statement: the statement as it is run.
+        instead: the operator's override as it is run.
     """
 
     before: tuple[object, ...]
@@ -58,10 +63,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class LearnedOutcome:
-    """The structure behind a statement, under any name, or why there is none.
+    """The structure after a statement, under any name, or why it is unknown.
 
-    ``lasting``: it would be the same at any other moment. ``code``: the server's error, if any.
-    ``given``: the server executed only the operator's override.
+    Attributes:
+        lasting: whether the outcome is the same at any other time.
+        code: the server's error code, if any.
+        given: whether the server executed only the operator's override.
     """
 
     structure: Table | None
@@ -72,7 +79,7 @@ class LearnedOutcome:
 
 
 class LearnedStructures:
-    """The outcomes that were learned on one server. Of a process; not to be shared by threads."""
+    """The outcomes learned on one server, for one process. Not thread-safe."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
@@ -83,21 +90,20 @@ class LearnedStructures:
         return len(self._outcomes)
 
     def follow(self, server: str) -> None:
-        """Learn on this server from now on (its `server_traits`); what was
-        learned on another one is forgotten."""
+        """Use this server (its `server_traits`) from now on; forget outcomes of another one."""
         if server != self._server:
             self._outcomes.clear()
             self._server = server
 
     def outcome(self, question: Question) -> LearnedOutcome | None:
-        """What is known to come of it; None where that is to be learned."""
+        """Return the known outcome of a question, or None if it must be learned."""
         found = self._outcomes.get(question)
         if found is not None:
             self._outcomes.move_to_end(question)
         return found
 
     def note(self, question: Question, outcome: LearnedOutcome) -> None:
-        """Keep what was learned, if it lasts."""
+        """Keep an outcome if it is lasting."""
         if not outcome.lasting:
             return
         self._outcomes[question] = outcome
@@ -112,10 +118,10 @@ def question(
     instead: tuple[ParsedStatement, ...],
     context: StatementContext,
 ) -> Question:
-    """What is asked, with the names of tables taken out."""
+    """Return the question for a statement, with the names of tables removed."""
     structure: tuple[object, ...] = ()
     if before is not None:
-        # A column's provenance is part of the outcome, and no part of what makes columns equal.
+        # Columns compare without `learned`, but the outcome includes it.
         columns = tuple((column, column.learned) for column in before.columns)
         structure = (uncounted(renamed(before.create_sql, _ANY)), columns, before.keys)
     creates = before is None
@@ -128,19 +134,21 @@ def question(
 
 
 def timeless(statement: ParsedStatement) -> bool:
-    """Whether a statement does the same at any moment, whatever other tables hold."""
+    """Return whether a statement has the same effect at any time, whatever other tables contain."""
     words = {token.keyword for token in statement.tokens}
     by_moment = "PARTITION" in words and not words.isdisjoint(_MOMENTS)
     return not (statement.as_select or by_moment) and words.isdisjoint(_ELSEWHERE)
 
 
 _COUNTED_UP = "gtid_"
-"""How settings begin that change with each transaction (MariaDB KB and MySQL manual, "Global
-Transaction ID"): no others were seen to change by themselves."""
+"""Prefix of settings that change with each transaction; no others change by themselves.
+
+Sources: MariaDB KB and MySQL manual, "Global Transaction ID"; observation.
+"""
 
 
 async def server_traits(connection: Connection, schema: str) -> str:
-    """A digest of a server's version and global settings, and of a database's default collation.
+    """Return a digest of a server's version and global settings and a database's default collation.
 
     Raises DatabaseUnavailableError or the server's error.
     """

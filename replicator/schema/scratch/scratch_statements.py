@@ -22,22 +22,24 @@ from replicator.mysql.names import TableName, quote
 from replicator.schema.structure.structure import Table
 
 _PARENT = "parent of a scratch table"
-"""A table that is never there."""
+"""A table that never exists."""
 
 _CREATE_NAME = re.compile(r"^(CREATE (?:TEMPORARY )?TABLE) (?:`(?:[^`]|``)*`\.)?(`(?:[^`]|``)*`)")
 _GENERATED = r"\b(CHECK|CONSTRAINT)(\s+`?){}(_chk_\d+\b)"
-"""A name that MySQL gives a CHECK without one, by its table's name (its manual, "CHECK
-Constraints")."""
+"""A name that MySQL derives from the table's name for an unnamed CHECK.
+
+Source: its manual, "CHECK Constraints".
+"""
 _COUNTER = re.compile(r"^(\) ENGINE=\w+) AUTO_INCREMENT=\d+", re.MULTILINE)
 
 
 def as_run(statement: ParsedStatement, scratch: TableName, *, creates: bool) -> str:
-    """A statement as it is run on a scratch table.
+    """Return a statement as it is run on a scratch table.
 
-    That stands for all tables that it names but the parents of foreign keys. These may be missing,
-    as the session does not check them, but where they are there they need the columns that are
-    referenced. Not every server knows the OR REPLACE of one that ``creates``. Its rows would be on
-    this server whatever the statement says.
+    The scratch table replaces all named tables except parents of foreign keys. These may be
+    missing, because the session does not check them; an existing parent would need the referenced
+    columns. OR REPLACE is removed from a statement that `creates`, since not every server supports
+    it. Rows always stay on this server, whatever the statement says.
     """
     own = {(t.schema, t.table) for t in statement.tables if t.role is not TableRole.REFERENCED}
     text = retarget(
@@ -53,7 +55,7 @@ def as_run(statement: ParsedStatement, scratch: TableName, *, creates: bool) -> 
 
 
 def _with_names_of(text: str, old: str, new: str) -> str:
-    """A statement in which the CHECK constraints that are named by a table follow its name."""
+    """Return a statement in which CHECK constraints named after their table follow its new name."""
     if "_chk_" not in text:
         return text
     pattern = _GENERATED.format(re.escape(old.replace("`", "``")))
@@ -66,7 +68,7 @@ def _with_names_of(text: str, old: str, new: str) -> str:
 
 
 def renamed(create_sql: str, name: TableName) -> str:
-    """A CREATE statement with another name, which is without a schema where that is empty."""
+    """Return a CREATE statement with another name, without schema if `name.schema` is empty."""
     text = name.quoted if name.schema else quote(name.table)
     former = _CREATE_NAME.match(create_sql)
     if former is None:
@@ -77,7 +79,7 @@ def renamed(create_sql: str, name: TableName) -> str:
 
 @lru_cache(maxsize=256)
 def kept_here(create_sql: str) -> str:
-    """A text of SHOW CREATE TABLE without what would have the rows elsewhere than on its server."""
+    """Return a SHOW CREATE TABLE without the parts that would store rows outside its server."""
     statement = classify(create_sql, default_schema="")
     return splice(create_sql, [*_kept_here(statement), *foreign_comments(statement)])
 
@@ -90,11 +92,11 @@ def _kept_here(statement: ParsedStatement) -> list[tuple[Span, str]]:
 
 
 def uncounted(create_sql: str) -> str:
-    """A CREATE statement without the number that its next row gets."""
+    """Return a CREATE statement without its AUTO_INCREMENT counter."""
     return _COUNTER.sub(r"\1", create_sql, count=1)
 
 
 def named(table: Table, name: TableName) -> Table:
-    """The same structure under another name."""
+    """Return the same structure under another name."""
     create = renamed(table.create_sql, TableName("", name.table))
     return replace(table, schema=name.schema, name=name.table, create_sql=create)

@@ -1,13 +1,13 @@
-"""Learning the effect of a DDL on a structure from an empty scratch table on a real server.
+"""Learning the effect of a DDL statement on a structure from an empty table on a real server.
 
-No parser outside a server understands every DDL statement of MySQL and MariaDB, so none is
-interpreted here: the scratch table is created with the structure before (or what stands in for it,
-`StandIn`), the statement is run against it, and the structure after is read back.
+No parser outside a server understands every DDL statement of MySQL and MariaDB. So a scratch table
+is created with the structure before the statement (or with a `StandIn`), the statement is run on
+it, and the structure after it is read back.
 
-Some servers give tables without a primary key one of their own, take no such tables, or drop no
-primary key (MySQL manual, "Generated Invisible Primary Keys" and ``sql_require_primary_key``;
-TiDB's page "Clustered Indexes"). What a statement makes of a shard is learned without either: the
-shard's server need not do the same.
+Some servers generate a primary key for tables without one, refuse such tables, or drop no primary
+key (MySQL manual, "Generated Invisible Primary Keys" and ``sql_require_primary_key``; TiDB's page
+"Clustered Indexes"). Effects are learned without any of these, because the shard's server may
+behave differently.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _SETTINGS = (
 _COLUMN = "my_row_id"
 
 _ALONE = "leaves keys alone"
-"""Noted of a session that was told so."""
+"""Note on a session in which the server generates no keys."""
 
 MAY_NOT = (
     "the target gives tables without a primary key one of its own"
@@ -84,7 +84,7 @@ MAY_NOT = (
 
 
 async def leave_keys_alone(connection: Connection) -> None:
-    """Let tables that a session makes have the keys that its statements name, where it may.
+    """Disable generated and required primary keys in a session, if the account may.
 
     Raises DatabaseUnavailableError or the server's error.
     """
@@ -103,20 +103,18 @@ async def leave_keys_alone(connection: Connection) -> None:
 
 
 def is_given(table: Table, *statements: str) -> bool:
-    """Whether a table has a key that its server gave it, and none of its statements names."""
+    """Return whether a table has a generated key that none of its statements names."""
     has = any(column.name == _COLUMN for column in table.columns)
     return has and not any(_COLUMN in sql for sql in statements)
 
 
 MOST_USES = 30
-"""Statements that are run on one table: a server's storage of many changes differs from that of a
-new table."""
+"""Number of statements to run on one table; a server stores a much altered table differently."""
 
 _ANY = TableName("scratch", "table")
 
 _WITHOUT_SPECIAL, _CREATED_ANEW = 2, 3
-"""The attempts for statements that TiDB refuses: without the indexes that it does not know; and
-creating the changed table."""
+"""Attempts for a statement that TiDB refuses: without special indexes, by a new CREATE TABLE."""
 
 
 class ScratchTableError(Exception):
@@ -125,7 +123,7 @@ class ScratchTableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """A server's error. ``lasting``: it is about the statement, and would come again."""
+    """A server's error; `lasting` if it is about the statement and would occur again."""
 
     text: str
     lasting: bool
@@ -136,9 +134,9 @@ class _Refusal:
 class ScratchTable:
     """The table of a server on which statements are tried, one at a time.
 
-    The table stays until the next statement: that may be about the structure that the last one has
-    left, as in a series of changes of one table. Statements run in a session of their own, which
-    has the settings of their context.
+    The table remains until the next statement, which may apply to the resulting structure, as in a
+    series of changes of one table. Statements run in a session of their own with the settings of
+    their context.
     """
 
     _connection: Connection
@@ -149,7 +147,7 @@ class ScratchTable:
     _traits: str = field(default="", init=False)
 
     async def close(self) -> None:
-        """Drop the table, and close its connections.
+        """Drop the table and close its connections.
 
         Raises DatabaseUnavailableError or the server's error.
         """
@@ -162,11 +160,11 @@ class ScratchTable:
             self._connection.close()
 
     async def server_traits(self) -> str:
-        """What outcomes depend on: see `replicator.schema.scratch.learned_structures`."""
+        """Return the `server_traits` that outcomes depend on; reconnect if they have changed."""
         self._connection.rest()
         found = await server_traits(self._connection, self._name.schema)
         if found != self._traits:
-            # Sessions keep what was set for all when they began.
+            # A session keeps the global settings of the time when it began.
             self._traits, self._left = found, None
             self._session.close()
             self._connection.close()
@@ -179,13 +177,20 @@ class ScratchTable:
         instead: Sequence[ParsedStatement] = (),
         context: StatementContext = NO_CONTEXT,
     ) -> LearnedOutcome:
-        """What comes of ``statement``, which alters a table or creates it, on an empty one.
+        """Return the outcome of altering or creating an empty table.
 
-        ``before`` is its structure before, None for CREATE TABLE; the structure is under the name
-        of the scratch table. Where the server refuses the statement its single changes are tried
-        (TiDB takes some no other way), then ``instead``, the operator's override. All run in
-        ``context``, that of the statement. Raises DatabaseUnavailableError, and a server's error
-        that is not about the statement.
+        If the server refuses the statement, its single changes are tried, because TiDB supports
+        some changes only separately, then `instead`.
+
+        Args:
+            before: the structure before the statement; None for CREATE TABLE.
+            instead: the operator's override.
+            context: the statement's context, in which all statements run.
+
+        Returns:
+            The outcome, with the structure under the scratch table's name.
+
+        Raises DatabaseUnavailableError, and a server's error that is not about the statement.
         """
         singles = [
             classify_in(context, sql, default_schema=statement.tables[0].schema)
@@ -233,11 +238,11 @@ class ScratchTable:
         anew: bool,
         given: bool,
     ) -> tuple[Table, bool]:
-        """The structure after the statements, under the scratch table's name, and whether it would
-        be learned alike at any moment. Raises the server's error.
+        """Return the structure after the statements, and whether it is the same at any time.
 
-        ``anew``: the changed table is created, as far as it is certain what that is; otherwise
-        UncertainTableError is raised.
+        The structure has the scratch table's name. Raises the server's error. `anew` creates the
+        changed table instead of altering it, or raises UncertainTableError if its structure is
+        uncertain.
         """
         name = self._name
         run = [as_run(statement, name, creates=before is None) for statement in statements]
@@ -282,7 +287,7 @@ class ScratchTable:
         return taken_over(before, base, after, statements, standing), lasting
 
     async def _as_left(self, before: Table) -> Table | None:
-        """The scratch table, if the last statement has left it with this structure."""
+        """Return the scratch table if the last statement has left it with this structure."""
         left = self._left
         if left is None or self._uses == MOST_USES or _made_as(left) != _made_as(before):
             return None
@@ -295,7 +300,7 @@ class ScratchTable:
         return left if str(shown[0][1]) == left.create_sql else None
 
     async def _run(self, run: Sequence[str], text: str, context: StatementContext) -> None:
-        """Run statements; the table has no rows: what the source's mode lets pass passes here."""
+        """Run statements in the source's SQL mode, which need not be strict without rows."""
         session = self._session
         try:
             await set_up_session(session, context, text, always_strict=False)
@@ -315,7 +320,7 @@ async def structure_after(
     instead: Sequence[ParsedStatement] = (),
     context: StatementContext = NO_CONTEXT,
 ) -> Table:
-    """The structure of a table after ``statement``, as `ScratchTable.outcome_of` learns it.
+    """Return the structure of a table after a statement, as `ScratchTable.outcome_of` learns it.
 
     Raises ScratchTableError with the server's error.
     """
@@ -330,12 +335,12 @@ async def structure_after(
 
 
 def _made_as(table: Table) -> str:
-    """How a table of this structure is created as the scratch table, whatever its name."""
+    """Return the CREATE statement of this structure as a scratch table, under a fixed name."""
     return kept_here(uncounted(renamed(table.create_sql, _ANY)))
 
 
 def name_after(before: Table | None, statement: ParsedStatement) -> TableName:
-    """What a table that had this structure is called behind a statement, which may create it."""
+    """Return the name, after a statement, of a table that had this structure or is created."""
     if before is not None:
         return TableName(before.schema, before.name)
     subject = statement.tables[0]
@@ -345,8 +350,10 @@ def name_after(before: Table | None, statement: ParsedStatement) -> TableName:
 def _of_present_keys(
     statement: ParsedStatement, base: Table, context: StatementContext
 ) -> ParsedStatement | None:
-    """A statement without the drops of indexes that the scratch table lacks, since its server does
-    not know them; None if nothing is left."""
+    """Return a statement without drops of indexes that the scratch table lacks, or None if empty.
+
+    The server of the scratch table does not support these indexes.
+    """
     sql = without_drops(statement, base.key_names)
     if sql == statement.sql:
         return statement
@@ -362,8 +369,11 @@ def _refusal(error: pymysql.err.MySQLError) -> _Refusal:
 async def with_stored_times(
     connection: Connection, sql: str, schema: str, context: StatementContext
 ) -> str:
-    """A statement whose defaults of times are as its session stored them, on a server that has no
-    mode for this. Raises DatabaseUnavailableError or the server's own error."""
+    """Return a statement with default times as its session stored them.
+
+    Changes the text only for a server without a mode for truncation. Raises
+    DatabaseUnavailableError or the server's own error.
+    """
     statement = classify_in(context, sql, default_schema=schema)
     cut = truncated_times(statement)
     if not cut or rounds_times(context.sql_mode or 0, mariadb=bool(context.mariadb)):
@@ -373,9 +383,10 @@ async def with_stored_times(
 
 
 def _unchecked(before: Table, statements: Sequence[ParsedStatement]) -> Table:
-    """A structure without the CHECKs in the definitions of columns that get others.
+    """Return a structure without the CHECKs of columns that the statements change.
 
-    MariaDB's, which go then; another server has turned them into CHECKs of the table, which stay.
+    MariaDB drops these CHECKs. Other servers have turned them into CHECKs of the table, which would
+    remain.
     """
     if "CHECK" not in before.create_sql:
         return before
@@ -389,8 +400,10 @@ def _unchecked(before: Table, statements: Sequence[ParsedStatement]) -> Table:
 async def _made(
     connection: Connection, scratch: TableName, before: Table, text: str
 ) -> tuple[StandIn | None, bool]:
-    """Create the scratch table, or a stand-in where the server refuses its structure, and tell
-    whether it would refuse it at any moment."""
+    """Create the scratch table, or a stand-in if the server refuses its structure.
+
+    Return the stand-in, if any, and whether the server would decide the same at any time.
+    """
     create = kept_here(uncounted(before.create_sql))
     try:
         await connection.execute(renamed(create, scratch))
@@ -409,5 +422,5 @@ async def _made(
 
 
 def is_like(statement: ParsedStatement) -> bool:
-    """Whether a CREATE TABLE takes its structure from another table that exists already."""
+    """Return whether a CREATE TABLE takes its structure from another existing table."""
     return statement.kind is StatementKind.CREATE_TABLE and bool(statement.named(TableRole.LIKE))

@@ -1,4 +1,4 @@
-"""A scratch table's stand-ins for what its server lacks, and what the results stand for. Pure."""
+"""Stand-ins for parts of a structure that a scratch table's server does not support. Pure."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ from replicator.schema.effects.touched_parts import (
 from replicator.schema.structure.structure import Column, Table
 
 _COLLATIONS = ("utf8mb4_unicode_ci", "utf8mb4_general_ci", "utf8mb4_0900_ai_ci")
-"""Of TiDB ("Character Set and Collation" of its manual); all but the last also of MySQL 5.6."""
+"""Collations of TiDB ("Character Set and Collation" of its manual).
+
+MySQL 5.6 has all but the last.
+"""
 
 _LONGEST_VARCHAR = 16383
-"""Characters, in utf8mb4 (TiDB's manual, "String types")."""
+"""Length in characters, in utf8mb4 (TiDB's manual, "String types")."""
 
 _DEFAULT = re.compile(r"\bDEFAULT CHARSET=(\w+)(?: COLLATE=(\w+))?")
 _NAME = re.compile(r"CREATE TABLE (`(?:[^`]|``)*`)")
@@ -48,15 +51,15 @@ class TextDefault:
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """A scratch table's statement, and the collations that stand for the table's default and
-    others.
+    """A scratch table's statement, and collations to represent the table's default and others.
 
     The server of the scratch table may lack types, charsets and collations of the shard's server
-    (TiDB lacks many). What counts is which columns a statement adds, changes, moves and drops. So
-    the scratch table uses stand-ins that the server supports, and a column that the statement does
-    not touch keeps its known definition. Text columns use two collations: one for columns with the
-    table's default, and another for the rest. This way a column that a statement creates or changes
-    without naming a charset differs from an untouched one, and gets the default of the real table.
+    (TiDB lacks many). Only the columns that a statement adds, changes, moves and drops are of
+    interest. So the scratch table uses stand-ins that the server supports, and a column that the
+    statement does not touch keeps its known definition. Text columns use two collations: one for
+    columns with the table's default, and another for the rest. This way a column that a statement
+    creates or changes without naming a charset differs from an untouched one, and gets the default
+    of the real table.
     """
 
     create_sql: str
@@ -65,8 +68,12 @@ class StandIn:
 
 
 def stand_in(before: Table, statement: str, *, checks: bool = True) -> StandIn:
-    """What to make the scratch table with, before ``statement`` is run on it; without its CHECK
-    constraints and partitions if the server refuses these. Raises NoStandInError."""
+    """Return a stand-in for the scratch table on which `statement` is run.
+
+    `checks`: whether to include CHECK constraints and partitions, which the server may refuse.
+
+    Raises NoStandInError.
+    """
     free = [name for name in _COLLATIONS if name not in statement.lower()]
     default = text_default(before.create_sql)
     if len(free) < 2 or default is None:
@@ -84,10 +91,10 @@ def taken_over(
     statements: Sequence[ParsedStatement],
     scratch: StandIn | None,
 ) -> Table:
-    """Return the structure after ``statements``, from the scratch table before and after them.
+    """Return the structure after `statements`, from the scratch table before and after them.
 
-    A column that is the same in ``base`` and ``after`` is in the result as in ``before``; its
-    default, too, unless a statement defines it again: a stand-in has no defaults.
+    A column that is equal in `base` and `after` is taken from `before`. So is its default, unless a
+    statement defines it again, because a stand-in has no defaults.
     """
     found = [_RENAMED.findall(one.sql) for one in statements]
     renamed = {folded(_bare(new)): _bare(old) for pairs in found for old, new in pairs}
@@ -126,16 +133,16 @@ def taken_over(
 def _defined_again(
     before: Table, statements: Iterable[ParsedStatement], renamed: Iterable[str]
 ) -> set[str]:
-    """Return the columns, folded, whose defaults are what the statements say, and not the former.
+    """Return the folded columns whose defaults come from the statements, not from `before`.
 
-    ``renamed``: the new names of columns that keep their definitions.
+    `renamed`: the new names of columns that keep their definitions.
     """
     parts: set[str] = set()
     there = columns_of(before)
     for one in statements:
         if one.kind is StatementKind.ALTER_TABLE:
             touched = touched_parts(one, MemberChange(None, None))
-            # ADD COLUMN IF NOT EXISTS leaves a column that is there already.
+            # ADD COLUMN IF NOT EXISTS leaves an existing column unchanged.
             there -= touched.dropped | touched.renamed
             added = touched.added - there - set(map(column_part, renamed))
             defaults = {part for part in touched.other if part.startswith(_OF_DEFAULT)}
@@ -153,10 +160,14 @@ def create_table(
     *,
     checks: bool = True,
 ) -> str:
-    """A CREATE TABLE statement with these columns, and the keys, CHECK constraints and partitions
-    of another; without ``checks``, with its keys alone.
+    """Return a CREATE TABLE with these columns and the keys, CHECKs and partitions of another one.
 
-    ``given``: defaults and formulas by the column's name.
+    Args:
+        columns: the columns.
+        keys_of: the other CREATE TABLE.
+        default: the table's default charset and collation.
+        given: defaults and formulas by the column's name.
+        checks: whether to include CHECK constraints and partitions.
     """
     lines = [
         _definition(column, given.get(column.name, ""))
@@ -171,7 +182,7 @@ def create_table(
             if item[0].keyword == "CONSTRAINT" and check_clause(item)
         ]
     collate = f" COLLATE={default.collation}" if default.collation else ""
-    # MySQL names CHECK constraints by their table: they follow the name when it changes.
+    # MySQL names CHECK constraints after their table, so they follow its name.
     name = _NAME.match(keys_of)
     partitions = _PARTITIONS.search(keys_of) if checks else None
     return (
@@ -183,13 +194,13 @@ def create_table(
 
 
 def text_default(create_sql: str) -> TextDefault | None:
-    """The default of a table's text columns; None where its statement does not name it."""
+    """Return the default of a table's text columns, or None if its statement does not name it."""
     found = _DEFAULT.findall(create_sql)
     return TextDefault(*found[-1]) if found else None
 
 
 def _stand_in(column: Column, default: TextDefault, usual: str, other: str) -> Column:
-    # Generated columns become plain ones here: the names in their expressions may change.
+    # Generated columns become plain ones, because the names in their expressions may change.
     column = replace(column, generated=False)
     if odd := column.sql_type.stand_in:
         return replace(column, type=f"varbinary({odd})", charset="", collation="")
@@ -209,7 +220,7 @@ def _definition(column: Column, given: str) -> str:
         text += f" COLLATE {column.collation}"
     null = " NULL" if column.nullable else " NOT NULL"
     counts = " AUTO_INCREMENT" if column.auto_increment else ""
-    # A formula stands before NOT NULL, and columns with one have none of the rest.
+    # A formula precedes NOT NULL and excludes the other clauses.
     rest = f" {given}{null}" if column.generated and given else f"{null}{counts} {given}".rstrip()
     return f"{quote(column.name)} {column.type}{text}{rest}"
 

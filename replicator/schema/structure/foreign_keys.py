@@ -100,7 +100,7 @@ def declared_keys(statement: ParsedStatement) -> Keys:
 def hidden_parents(statement: ParsedStatement) -> bool:
     """Return whether a statement names a parent other than by FOREIGN KEY … REFERENCES.
 
-    Only some server versions create a foreign key for REFERENCES after a column.
+    Of those after a column, `replicator.ddl.rewrite.column_references` leaves only few.
     """
     return len(statement.named(TableRole.REFERENCED)) > len(declared_keys(statement))
 

@@ -113,8 +113,7 @@ async def read_table(connection: Connection, name: TableName) -> Table | None:
 
 
 async def read_again(connection: Connection, name: TableName) -> Table | None:
-    """Return `read_table` of a table that is read often, with one short query if it has not
-    changed.
+    """Return `read_table` of a table that is read often, by one short query if it is unchanged.
 
     A session keeps the structures that it has read, with the text of SHOW CREATE TABLE.
     """

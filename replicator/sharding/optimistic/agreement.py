@@ -38,7 +38,7 @@ class PartKind(StrEnum):
 
 
 Part = tuple[PartKind, str]
-"""A kind, and the folded name of the column, or the columns of the key."""
+"""A kind, and the folded name of the column or of the key's columns."""
 ORDER: Part = (PartKind.ORDER, "")
 TABLE_COLLATION: Part = (PartKind.TABLE_COLLATION, "")
 _OF_KEYS = frozenset({PartKind.KEY_NAME, PartKind.FOREIGN_KEY})
@@ -104,7 +104,7 @@ def update_clause(table: Table, column: str) -> Sequence[Token]:
 
 
 def outer(words: Sequence[Token]) -> list[Token]:
-    """Return the words of a definition that are outside brackets."""
+    """Return the words of a definition that are outside parentheses."""
     found, depth = [], 0
     for token in words:
         depth -= token.text == ")"
@@ -212,11 +212,10 @@ def changed_parts(
     """Return the parts whose values on the target may have to change.
 
     A new column is included if the target already had it: then the statement that adds it to a
-    member has not given it its default and other parts on the target. A new foreign key may have
-    come with a statement that was not executed unchanged on the target.
+    member has not set its default and other parts on the target. A new foreign key is included
+    because its statement may not have been executed unchanged on the target.
 
-    Args:
-        there: the columns that the target had before.
+    `there`: the columns that the target had before.
     """
     found = {part for part in before.keys() & after.keys() if before[part] != after[part]}
     one, other = before.get(ORDER), after.get(ORDER)

@@ -43,7 +43,7 @@ _DROPS_CHECK = "DROP CONSTRAINT"
 
 
 STAND_IN = "replicator_key"
-"""The plain index that a target has instead of a key, to find its rows."""
+"""The name of the plain index that a target has instead of a key, to find its rows."""
 
 
 class NoAlterError(Exception):
@@ -62,7 +62,7 @@ def derived_alter(
     Args:
         target: its present structure, which may have more than the shape: extracted columns, and
             keys with these.
-        members: the structures from which definitions are taken; first the member that makes the
+        members: the structures that definitions are copied from, first the member that makes the
             change.
         converted: columns to define as that member has them.
 
@@ -106,7 +106,6 @@ def stand_in_index(
 
 
 def _indexable(found: ShapeColumn) -> bool:
-    """Return whether an index can have the whole column."""
     return not found.column.base_type.endswith(("text", "blob"))
 
 
@@ -175,8 +174,10 @@ def _refuse_other_default(table: Table, wanted: Column) -> None:
 
 
 def _suits(there: Column, found: ShapeColumn, former: ShapeColumn | None) -> bool:
-    """Return whether the target's column needs no change: it is equal, or wider than the shards'
-    since before."""
+    """Return whether the target's column needs no change.
+
+    It is equal, or has been wider than the shards' column before.
+    """
     wanted = found.column
     if found.way and finest_way({collation_way(there), found.way}) != collation_way(there):
         return False
@@ -198,7 +199,7 @@ def in_order(names: Iterable[str], members: Sequence[Table]) -> list[str]:
 
 
 def origin_of(wanted: Column, members: Sequence[Table]) -> Table:
-    """Return the member whose definition of a column is the wanted one, or at least has its type.
+    """Return a member with the wanted definition of a column, or at least with its type.
 
     Raises NoAlterError if there is none.
     """
@@ -258,7 +259,7 @@ def _is_null(tokens: Sequence[Token]) -> bool:
 
 
 def _place(name: str, origin: Table, target: Table) -> str:
-    """Return the position after the column's neighbour in the shard, if the target has that."""
+    """Return the clause for the position after the column's neighbour, if the target has that."""
     names = [folded(column.name) for column in origin.columns]
     place = names.index(name)
     if place == len(names) - 1:

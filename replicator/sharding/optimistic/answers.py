@@ -1,14 +1,15 @@
 """The answer to a member's statement: accepted, accepted with a step of the target, or open. Pure.
 
 In pessimistic mode the question is when all members have a statement. Here it is whether the
-member's rows still fit the others' rows. The target's structure follows the join of the
-*accepted* structures of all members; a member's accepted structure is the one after its last
-accepted statement. If a statement can't be accepted, it is *open*: later rows of its member are
-held, and all other rows are applied.
+member's rows still fit the others' rows. The target's structure follows the join of the *accepted*
+structures of all members; a member's accepted structure is the one after its last accepted
+statement. If a statement can't be accepted, it is *open*: later rows of its member are held, and
+all other rows are applied.
 
 Each statement is answered once, when every row before it is applied and the watermarks are saved.
-The answer is saved before anything is executed and before any row after it is applied. So a row
-that is read again is below a watermark, or fits the target's structure: no step waits for others.
+The answer is saved before anything is executed and before any later row of the member is applied.
+So a row that is read again is below a watermark or fits the target's structure, and no step waits
+for other steps.
 """
 
 from __future__ import annotations
@@ -79,9 +80,9 @@ class JoinVerdict(Generic[Name]):
         standing: the member's state after it.
         before: the target's shape before it; None if unknown.
         after: the target's shape after it; None if unknown.
-        own: the member's own statement changes the target so; else an ALTER is derived.
-        fills: of all columns.
-        granted: members whose open statement is the same one.
+        own: whether the target executes the member's own statement; else an ALTER is derived.
+        fills: the fills of all columns.
+        granted: members whose open statement is the same change.
         ceding: columns in which the other members yield, by the operator's answer.
         converted: columns that the target gets as this member has them.
         given: columns that the target has by two names before it, and by the new ones after it.
@@ -102,7 +103,7 @@ class JoinVerdict(Generic[Name]):
 
     @property
     def step(self) -> bool:
-        """The target is altered."""
+        """Whether the target is altered."""
         return self.answer is StatementAnswer.TAKEN and (
             self.own
             or bool(self.converted)
@@ -151,7 +152,8 @@ def _unfit(
 ) -> Mapping[Action, str]:
     """Return the operator's answers that can't resolve a statement, with the reasons.
 
-    Either another objection stays, or values would be converted that a server may change silently.
+    Either another objection remains, or a server may silently change values that would be
+    converted.
     """
     others = [standing for name, standing in state.members.items() if name != change.member]
     own_former = {} if former.taken is None else {change.member: former.taken}
@@ -187,7 +189,7 @@ def left_open(
 ) -> JoinVerdict[Name]:
     """Return the answer to a statement that can't be accepted.
 
-    ``unfit``: the operator's answers that can't resolve it.
+    `unfit`: the operator's answers that can't resolve it.
     """
     former = state.members.get(change.member, Standing(None))
     opened = OpenStatement(
@@ -210,8 +212,8 @@ def left_open(
 def standing_at_start(state: TargetState[Name], structure: Table | None) -> Standing:
     """Return the state of a member that exists at the start.
 
-    If a column can't be joined with the columns of the members before it, it is ignored: the target
-    follows the others, and converts the member's values if each one arrives or is refused.
+    If a column can't be joined with the columns of the members before it, it is ceded: the target
+    follows the others, and converts the member's values if each value arrives or is refused.
     """
     standing = Standing(structure)
     while True:
@@ -297,8 +299,7 @@ def _given(
     change: Change[Name],
     before: Shape | None,
 ) -> tuple[GivenName, ...]:
-    """Return the names given by the statement to columns that the other members lack, or have
-    under the new name already."""
+    """Return new names of columns that the other members lack or already have by the new name."""
     assert change.after is not None
     if narrowed(change.before, change.after, strict=change.strict):
         return ()
@@ -328,10 +329,10 @@ def _executed(
     *,
     again: bool,
 ) -> JoinVerdict[Name]:
-    """Return the answer to a statement that all members have made, or all members with its column.
+    """Return the answer to a statement that all members, or all members with its column, have made.
 
     It is executed unchanged, unless the target has the column by both names, or the statement
-    creates a member ``again``.
+    creates a member `again`.
     """
     assert change.after is not None
     same = _same(others, change)
@@ -376,7 +377,7 @@ def _left(state: TargetState[Name], change: Change[Name]) -> dict[Name, Standing
     """Return the members that have left, if a statement creates one of them again; else none.
 
     The target still has the parts that their rows need. The statement removes the parts that only
-    this member has needed.
+    this member needed.
     """
     if change.before is not None or change.member not in state.left:
         return {}
@@ -454,7 +455,7 @@ def _judged(
 
 
 def _is_undone(state: TargetState[Name], change: Change[Name]) -> bool:
-    """Return whether a statement is accepted since its member drops the new columns later.
+    """Return whether a statement is accepted because its member later drops the new columns.
 
     The operator can't give this answer, since the values of the columns fit no type of the target.
     """
@@ -517,7 +518,7 @@ def _kept(fills: Mapping[str, Fill], before: Shape | None, after: Shape) -> Mapp
 
 
 def _fills(state: TargetState[Name], change: Change[Name], *, executed: bool) -> dict[str, Fill]:
-    """Return the fills after a statement; ``executed``: the target executes its text."""
+    """Return the fills after a statement; `executed`: whether the target executes its text."""
     assert change.after is not None
     fills = dict(state.fills)
     for column in change.after.columns:

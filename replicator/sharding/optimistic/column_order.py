@@ -1,8 +1,8 @@
-"""The order of columns: which one accepts every value of another, equal in value and meaning.
+"""The order of columns: which column accepts every value of another, equal in value and meaning.
 
-The least column that accepts the values of several is a maximum, attribute by attribute. Its type
-is the type of one of them (with a type that no member has, large tables would be rewritten twice),
-its charset is the widest, and it is nullable if one of them is. Pure.
+The least column that accepts the values of several is a maximum of each attribute. Its type is the
+type of one of them (with a type that no member has, large tables would be rewritten twice), its
+charset is the widest, and it is nullable if one of them is. Pure.
 
 This order is narrower than `replicator.schema.structure.conversions`, which also accepts values in
 another form (a number as text, a date with a time). Here, a shard and its target must show equal
@@ -64,7 +64,7 @@ def charset(column: Column) -> str:
 
 
 def takes(wide: Column, narrow: Column) -> bool:
-    """Return whether the type and charset of ``wide`` accept every value of ``narrow`` unchanged.
+    """Return whether the type and charset of `wide` accept every value of `narrow` unchanged.
 
     NULL, generated columns and comparison are not considered.
     """
@@ -88,9 +88,9 @@ def takes(wide: Column, narrow: Column) -> bool:
 
 
 def joined_column(columns: Sequence[Column], compared: Sequence[Column] = ()) -> Column | None:
-    """Return the least column that accepts the values of all of these; None if there is none.
+    """Return the least column that accepts the values of all of these, or None if there is none.
 
-    ``compared``: the columns that make rows unique, so that their collations count.
+    `compared`: the columns that make rows unique, so that their collations count.
     """
     # In a fixed order, so that the result does not depend on the order of the members.
     order = sorted(columns, key=lambda c: (kind(c), charset(c), c.collation, c.type, c.name))
@@ -134,10 +134,10 @@ def _collation(columns: Sequence[Column], wide: Column, compared: Sequence[Colum
 
 
 def finest_way(ways: Set[str]) -> str | None:
-    """Return that one of several collations that keeps all different values different.
+    """Return the one of several collations that distinguishes all different values, or None.
 
-    ``bin`` distinguishes all texts except those that differ only in trailing spaces, which a
-    collation without padding distinguishes, too.
+    ``bin`` distinguishes all texts except by trailing spaces, which a collation without padding
+    also distinguishes.
     """
     if len(ways) == 1:
         return min(ways)
@@ -165,14 +165,17 @@ def comparable(one: Column, other: Column) -> bool:
 
 
 _ROUNDED = frozenset({"decimal", "float", "double", "time", "datetime", "timestamp", "text"})
-"""The families whose values a server changes without an error, however strict it is: it rounds
-them, and drops spaces at the ends of texts."""
+"""Families whose values even a strict server changes without an error.
+
+The server rounds them, and drops spaces at the ends of texts.
+"""
 
 
 def loses(old: Column, new: Column, *, strict: bool) -> bool:
-    """Whether a server may change values when it makes ``old`` the narrower ``new``. A ``strict``
-    server refuses values that are too long or out of range, and NULL where the type has no value
-    for it; it still rounds, and drops spaces.
+    """Return whether a server may change values when it converts `old` to the narrower `new`.
+
+    A `strict` server refuses values that are too long or out of range, and NULL if the type has no
+    value for it. It still rounds, and drops trailing spaces.
     """
     if loses_nulls(old, new, strict=strict):
         return True
@@ -183,7 +186,7 @@ def loses(old: Column, new: Column, *, strict: bool) -> bool:
 
 
 def loses_nulls(old: Column, new: Column, *, strict: bool) -> bool:
-    """Whether a server may give NULLs another value when it makes ``old`` to ``new``."""
+    """Return whether a server may store NULLs as another value when it converts `old` to `new`."""
     nulls = null_misfit(old, new).fit
     return nulls is Fit.NONE or (nulls is Fit.SOME and not strict)
 
@@ -193,7 +196,7 @@ def _scale(column: Column) -> int:
 
 
 def narrowed(before: Table | None, after: Table, *, strict: bool) -> frozenset[str]:
-    """The columns (folded names) whose values may have changed: ``after`` has them narrower."""
+    """Return the folded columns whose values may have changed because `after` has them narrower."""
     if before is None:
         return frozenset()
     return frozenset(

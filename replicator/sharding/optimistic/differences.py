@@ -33,8 +33,7 @@ class Differences(Generic[Name]):
 
     Attributes:
         members: the differences of each member that has any.
-        notices: differences between members that do not show in rows, and that no statement waits
-            for.
+        notices: differences between members that do not show in rows and keep no statement open.
     """
 
     members: Mapping[Name, tuple[str, ...]]
@@ -71,8 +70,8 @@ def differences_of(
 def against(state: TargetState[Name], member: Name, opened: OpenStatement) -> Sequence[Name]:
     """Return the members that keep a member's statement from being accepted.
 
-    They have not made it, have another column by its name, or still have the column that it adds
-    again.
+    They have not made it, have a different column of the same name, or still have the column that
+    it adds again.
     """
     own = state.members.get(member, Standing(None))
     others = [(name, s) for name, s in sorted(state.members.items()) if name != member]

@@ -31,24 +31,24 @@ _READS_TEXT = frozenset({"special", "json"})
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """A value, as an SQL literal (``sql``) and in a normalised form for comparison (``text``)."""
+    """A value as an SQL literal (`sql`) and in a normalised form for comparison (`text`)."""
 
     sql: str
     text: str
 
     @property
     def constant(self) -> bool:
-        """All rows get the same value."""
+        """Whether all rows get the same value."""
         return self.sql != NOT_CONSTANT
 
     @property
     def shows_less(self) -> bool:
-        """The value is a constant that the server may display differently from its stored value."""
+        """Whether it is a constant that a server may display differently from its stored value."""
         return not self.constant and self.text != NOT_CONSTANT
 
     @property
     def null(self) -> bool:
-        """The value is NULL."""
+        """Whether the value is NULL."""
         return self.sql == "NULL"
 
 
@@ -89,8 +89,10 @@ _NULL = Fill("NULL", "NULL")
 
 
 def fill_of(table: Table, column: Column) -> Fill:
-    """Return the value that existing rows get when this column is added (MySQL's manual, "Data Type
-    Defaults")."""
+    """Return the value that existing rows get when this column is added.
+
+    Source: MySQL's manual, "Data Type Defaults".
+    """
     if column.generated or column.auto_increment:
         return _NOTHING
     clause = value_clause(table, column.name)
@@ -142,9 +144,10 @@ def _written(column: Column, literal: str) -> str:
 def beside(
     target: Table | None, change: MemberChange, fills: Mapping[str, Fill]
 ) -> Mapping[str, Fill]:
-    """Return the values of existing rows in columns that a statement adds and the target has.
+    """Return the values of existing rows in the columns of a statement that only the target has.
 
-    No shard has these columns yet; ``fills`` has the fills of the shards' columns.
+    The statement adds these columns, which no shard has yet. `fills` has the fills of the shards'
+    columns.
     """
     if target is None or change.after is None:
         return {}
@@ -158,7 +161,10 @@ def beside(
 
 
 def without_formulas(target: Table, shard: Table, ceded: Set[str]) -> Table:
-    """Mark the columns (folded names) that both compute as withheld from the target."""
+    """Return the target with ceded columns withheld that it and the shard both generate.
+
+    The ceded columns are given by folded names.
+    """
     computed = ceded & {folded(column.name) for column in shard.columns if column.generated}
     if not computed:
         return target
@@ -170,7 +176,7 @@ def without_formulas(target: Table, shard: Table, ceded: Set[str]) -> Table:
 
 
 def without_values(target: Table, columns: Set[str]) -> Table:
-    """Mark these columns (folded names) as withheld from the target."""
+    """Return the target with these folded columns withheld."""
     if not columns:
         return target
     found = (replace(c, withheld=c.withheld or folded(c.name) in columns) for c in target.columns)
@@ -178,7 +184,7 @@ def without_values(target: Table, columns: Set[str]) -> Table:
 
 
 def filled(target: Table, fills: Mapping[str, Fill]) -> Table:
-    """Return the target's table with the fills in its columns, given by their folded names."""
+    """Return the target's table with the fills, given by folded names, in its columns."""
     wanted = {name: fill.sql for name, fill in fills.items() if fill.constant}
     if not any(folded(c.name) in wanted and not c.generated for c in target.columns):
         return target
@@ -190,7 +196,7 @@ def filled(target: Table, fills: Mapping[str, Fill]) -> Table:
 
 
 def _implicit(column: Column) -> Fill:
-    """Return the default of a NOT NULL column without one: for an ENUM, its first label."""
+    """Return the default of a NOT NULL column without a default; for an ENUM, its first label."""
     if column.base_type == "enum":
         label = labels_of(column)[0]
         quoted = label.replace("\\", "\\\\").replace("'", "''")

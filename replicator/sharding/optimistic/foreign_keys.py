@@ -1,6 +1,6 @@
 """The foreign keys on which all members agree, as parts of tables that do not show in rows. Pure.
 
-The task writes without checks of foreign keys, and makes the changes of ON DELETE and ON UPDATE by
+The task writes without foreign key checks and makes the changes of ON DELETE and ON UPDATE by
 statements, so rows do not depend on the target's foreign keys.
 """
 
@@ -29,7 +29,7 @@ DROPS_KEY = "DROP FOREIGN KEY"
 def part_of(key: ForeignKeyDefinition) -> Part:
     """Return the part for a foreign key: its columns and actions.
 
-    Its name and its parent are left out, since they differ from shard to shard.
+    Its name and its parent are omitted, since they differ from shard to shard.
     """
     words = [", ".join(map(folded, key.columns))]
     for when, action in (("delete", key.on_delete), ("update", key.on_update)):

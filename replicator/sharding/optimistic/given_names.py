@@ -36,16 +36,16 @@ _LITERALS = _NUMBERS | {
 
 @dataclass(frozen=True, slots=True)
 class GivenName:
-    """A column that gets another name on the target, by the folded names before and after.
+    """A column that gets another name on the target, with its folded names before and after.
 
     Attributes:
         fill: the value of the new column in rows of members without it, if the target has both.
         kept: the fill of the old column, if rows with it may be rows of other members, which keep
-            the value that they have in the new one.
-        widens: the new column does not accept the values of the renaming members yet.
+            their value in the new one.
+        widens: whether the new column does not accept the values of the renaming members yet.
         former: the new column as members that have left need it, if no member has it.
-        adds: the target gets the new column before its values, since the statement does more than
-            rename.
+        adds: whether the target gets the new column before its values, because the statement does
+            more than rename.
         narrower: the new column in the members, if their servers have changed values for it.
     """
 
@@ -60,19 +60,19 @@ class GivenName:
 
     @property
     def moves(self) -> bool:
-        """The target has both columns at some moment, so that values move."""
+        """Whether the target temporarily has both columns, so that values must be moved."""
         return self.adds or self.fill is not None
 
     @property
     def alike(self) -> bool:
-        """Rows of members with neither column have one value in both."""
+        """Whether rows of members with neither column have the same value in both."""
         if self.fill is None:
             return True
         return self.kept is not None and self.kept.text == self.fill.text
 
     @property
     def unclear(self) -> bool:
-        """Rows with both fills may be rows of any member."""
+        """Whether rows with both fills may be rows of any member."""
         return self.kept is not None and not self.alike
 
 
@@ -94,13 +94,13 @@ def given_names(
     Args:
         touched: the parts that the statement touches.
         after: the structure of its member after it.
-        renaming: the members that have made the statement, before it.
+        renaming: the members that have made the statement, as they were before it.
         others: all other members.
         before: the target before it.
         state: the target's state, with the fills of its columns and the members that have left.
-        strict: the session of the statement refuses values that do not fit; then the target does
-            so, too, when it moves them.
-        answered: the operator has answered that the other members won't make the statement.
+        strict: whether the statement's session refuses values that do not fit; then the target also
+            refuses them when it moves them.
+        answered: whether the operator has answered that the other members won't make the statement.
     """
     gone = {name_of_column(part) for part in touched.renamed | touched.dropped}
     # Columns may exchange their names.
@@ -170,7 +170,7 @@ def _renamed(
     *,
     answered: bool,
 ) -> GivenName | None:
-    """Return the new name of a column if no other member has either name."""
+    """Return the new name of a column if no other member has either name, else None."""
     mine, fill = before.columns[old].column, fills.get(old)
     if new in fills or not (answered or _is_exact(old, new, before, fills)):
         return None
@@ -209,7 +209,7 @@ def _moved(
 ) -> GivenName | None:
     """Return the new name of a column if the target already has a column by that name.
 
-    ``column``: as the statement defines it; ``found``: as the target has it.
+    `column` is as the statement defines it, `found` as the target has it.
     """
     mine, there, fill = before.columns[old].column, found.column, fills.get(new)
     wide = joined_column([there, column])
@@ -236,7 +236,7 @@ def _known_values(one: GivenName, *, alone: bool) -> GivenName | None:
 
 
 def with_former(shape: Shape, given: Iterable[GivenName]) -> Shape:
-    """Return a shape with the columns that get a name which only former members have had."""
+    """Return a shape that includes renamed columns whose new name only former members have had."""
     columns = dict(shape.columns)
     for one in given:
         if one.former is None:

@@ -53,13 +53,13 @@ class EntryKind(StrEnum):
     """The kind of an entry."""
 
     MEMBER = "member"
-    """A table is a member with this state; there was no event."""
+    """A table is a member with this state, without an event."""
     TAKEN = "taken"
     """A statement of the member was accepted; ``run`` is executed for it."""
     OPEN = "open"
     """A statement of the member is open."""
     LEFT = "left"
-    """The member's table was dropped, or is not replicated to the target any more."""
+    """The member's table was dropped, or is no longer replicated to the target."""
     RENAMED = "renamed"
     """Members were renamed."""
     FOLLOWED = "followed"
@@ -88,13 +88,13 @@ class HistoryEntry(Generic[Name]):
         gone: the members that have left; if members are renamed, by their new names.
         ceding: as in `JoinVerdict`.
         run: the statements to execute.
-        refusal: a step without which the target stays wider than it could be.
-        at: the statement of the refused step that the entry is about.
-        timestamp, context: those with which ``run`` is executed.
+        refusal: a refused step, without which the target stays wider than necessary.
+        at: position of the statement of the refused step that the entry is about.
+        timestamp, context: used for the execution of `run`.
         source: the source of a release.
-        parts: parts of the structure. The target has them as all members have them; if it has got
-            another name, it may differ in them.
-        dropped: the target was dropped with its last member, and may be created again.
+        parts: parts that the target now has as all members have them; after a renaming, parts in
+            which it may differ.
+        dropped: whether the target was dropped with its last member; it may be created again.
         number: the number of the renaming that the target has followed.
         standings: the members of the target after that renaming.
         begins: for each moved member, the position from which on its rows were not read before.
@@ -406,8 +406,10 @@ class MovedPlaces:
     applied: Watermark | None
 
     def has_passed(self, release: Release[Name]) -> bool:
-        """Return whether all rows are applied that by their positions alone belong to this release
-        or an earlier one: each later row is after the ``near`` positions, too."""
+        """Return whether all rows that belong to this release or an earlier one are applied.
+
+        Only their positions count, since each later row also follows the `near` positions.
+        """
         places = (release.at, *(place for _, place in release.members))
         return self.applied is not None and self.applied >= (release.number, *max(places))
 
@@ -469,7 +471,7 @@ def begin_of(release: Release[Name] | None, member: Name) -> Place:
 
 
 def renamed_release(release: Release[Name], renamed: Sequence[tuple[Name, Name]]) -> Release[Name]:
-    """Return a release whose members have other names now.
+    """Return a release with new names of its members.
 
     Rows by the new names begin at the same positions as by the former ones.
     """

@@ -1,4 +1,4 @@
-"""The table that accepts the rows of several shards, as one of them has it or derived. Pure."""
+"""The table that accepts the rows of several shards: one shard's own, or a derived one. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from replicator.sharding.optimistic.shapes import Key, Shape, index_texts, join,
 
 
 def joined_table(members: Sequence[Table]) -> Table:
-    """Return the structure for a target of these members: the first's, as wide as all need.
+    """Return the structure for a target of these members: the first one's, widened for all.
 
     Raises NoJoinError if no type accepts the values of all.
     """
@@ -70,9 +70,9 @@ def _foreign_keys(members: Sequence[Table]) -> list[ForeignKeyDefinition]:
 
 
 def widening(target: Table, members: Sequence[Table]) -> str:
-    """Return the ALTER TABLE after which a target accepts all members' rows; empty if it does.
+    """Return the ALTER TABLE after which a target accepts all members' rows; empty if not needed.
 
-    Its other indexes stay. Raises NoJoinError, NoAlterError.
+    Its other indexes stay. Raises NoJoinError or NoAlterError.
     """
     own = shape_of(target)
     shape = replace(join([own, *map(shape_of, members)]), indexes=own.indexes)
@@ -130,7 +130,6 @@ def _keys(
 
 
 def _partial_key(parts: Key, members: Sequence[Table]) -> tuple[UniqueKey, str]:
-    """Return a key over parts of columns as a member has it."""
     return next(
         (key, index_texts(table)[folded(key.name)])
         for table in members

@@ -23,17 +23,17 @@ class Change(Generic[Name]):
     Attributes:
         text, form: compared with other members' (`compared_text`, `renaming_form`).
         before: the member's structure before it; None for a CREATE.
-        after: the structure after it; None if unknown, for the reason in ``doubt``.
-        found_by: the columns (folded) of the target's key that identifies rows; empty without a
-            key, None if it is the shards' key.
-        there: the fills of columns that it adds and that the target has, but no member.
-        strict: its server refuses values that do not fit.
-        settings: the settings of its session on which its result depends.
+        after: the structure after it; None if unknown, for the reason in `doubt`.
+        found_by: the folded columns of the target's key that identifies rows; empty without a key,
+            None if it is the shards' key.
+        there: the fills of columns that it adds and that only the target has already.
+        strict: whether its server refuses values that do not fit.
+        settings: the settings of its session that affect its result.
         removes: the rows that it deletes (`removed_rows`); None for none.
         keeps_retired: whether the target keeps rows of retired shards.
-        leaves_out: it may have left out rows, which break a key, a CHECK or its partitions.
+        leaves_out: whether it may have left out rows that violate a key, a CHECK or its partitions.
         action: the operator's answer, if it was open before.
-        reconciles: values that only the shards know are read from them.
+        reconciles: whether values that only the shards know are read from them.
     """
 
     member: Name
@@ -138,7 +138,7 @@ def left_out(change: Change[Name]) -> ObjectionError | None:
 def other_values(
     former: Standing, change: Change[Name], others: Iterable[Table]
 ) -> ObjectionError | None:
-    """Return an objection if values change, or move, differently from ``others``."""
+    """Return an objection if values change or move differently than in the tables `others`."""
     assert change.after is not None
     touched = change.touched
     if touched.renamed:
@@ -220,7 +220,7 @@ def narrower(columns: Collection[str]) -> ObjectionError:
 
 
 def comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
-    """Return whether it adds a column that the target has from a former shard, whose rows stay."""
+    """Return whether it adds a column that the target still has for rows of a former shard."""
     return change.before is not None and any(
         folded(column.name) in state.fills and change.before.column(column.name) is None
         for column in (() if change.after is None else change.after.columns)

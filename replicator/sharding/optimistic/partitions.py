@@ -1,4 +1,4 @@
-"""Partitions of tables, which may differ between shards if one has a further range. Pure."""
+"""Partitions of tables; shards may differ in them if one has a further range. Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ def partitions(table: Table) -> Partitions:
 def repartitioned(
     before: Table | None, after: Table, others: Iterable[Table], *, discards_rows: bool
 ) -> str:
-    """Return the reason why other members' rows may not fit the partitions of a new structure.
+    """Return why other members' rows may not fit the partitions of a new structure; else "".
 
-    Empty if the partitions stay, or get one more range at the end and the others have no different
-    range. Also empty if the shard had none: then the target has none either until all shards have
-    them. ``discards_rows``: the statement deletes rows.
+    They fit if the partitions stay the same, or get one more range at the end and the others have
+    no different range. They also fit if the shard had none, because the target then has none until
+    all shards have them.
+
+    `discards_rows`: whether the statement deletes rows.
     """
     if discards_rows:
         return "it deletes rows: those of other shards would go with them"

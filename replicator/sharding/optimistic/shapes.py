@@ -1,9 +1,9 @@
-"""The shape of a table, as far as its rows depend on it, and the least shape for several. Pure.
+"""The shape of a table, which is the part that its rows depend on, and the join of shapes. Pure.
 
-Every row of a member fits into the join of all members' shapes. The join has each column that one
-of them has. It has a key only if each of them has one that is at least as strict, and a CHECK only
-if all have the same. Order, defaults, comments and plain indexes are no part of what rows depend
-on; a shape still has the plain indexes, and the target gets an index if all members have the same.
+Every row of a member fits into the join, the least shape for all members. The join has each column
+that one of them has. It has a key only if each of them has one that is at least as strict, and a
+CHECK only if all have the same. Rows do not depend on order, defaults, comments and plain indexes;
+a shape still includes the plain indexes, and the target gets an index if all members have the same.
 """
 
 from __future__ import annotations
@@ -32,12 +32,14 @@ from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.partitions import partitions
 
 Key = frozenset[str]
-"""The columns of a unique key, folded; their order makes no row unique. For a key over a part of a
-column, or over an expression, the text of this part (`` `v`(10)``)."""
+"""The folded columns of a unique key, in no order because order does not affect uniqueness.
+
+For a key over a part of a column, or over an expression, the text of this part (`` `v`(10)``).
+"""
 
 
 class NoJoinError(Exception):
-    """No shape accepts the rows of all members. ``column``: the column that prevents it."""
+    """No shape accepts the rows of all members; `column` is the column that prevents it."""
 
     def __init__(self, column: str, one: Column, other: Column, why: str) -> None:
         super().__init__(why)
@@ -52,7 +54,7 @@ class ShapeColumn:
 
     Attributes:
         formula: the form by which the formula of a generated column is compared.
-        way: the collation, without its charset, if a unique key makes rows unique by it.
+        way: the collation, without its charset, if a unique key compares rows by it.
     """
 
     column: Column
@@ -61,7 +63,7 @@ class ShapeColumn:
 
     @cached_property
     def sense(self) -> tuple[object, ...]:
-        """Everything in it that rows depend on, the same for all servers."""
+        """All properties that rows depend on, the same for all servers."""
         column = self.column
         return kind(column), charset(column), column.nullable, column.generated, self.formula
 
@@ -121,7 +123,7 @@ class Shape:
 
     @property
     def identifies(self) -> bool:
-        """A key identifies its rows."""
+        """Whether a key identifies its rows."""
         return any(
             all(not self.columns[name].column.nullable for name in key if name in self.columns)
             for key in self.keys
@@ -129,7 +131,7 @@ class Shape:
 
     @property
     def identifying(self) -> frozenset[str]:
-        """The columns by whose values its rows are found: all of them if no key identifies rows."""
+        """The columns that identify its rows: all of them if no key does."""
         if not self.identifies:
             return frozenset(self.columns)
         keys = self.unique if self.primary is None else {self.primary}
@@ -161,7 +163,7 @@ def shape_of(table: Table) -> Shape:
 
 
 def with_ways(shape: Shape) -> Shape:
-    """Return a shape whose columns have the way in which its keys compare them."""
+    """Return a shape with the collation by which its keys compare each column."""
     compared = {n: c for n, c in shape.columns.items() if _compares(shape, n, shape)}
     ways = {n: replace(c, way=collation_way(c.column)) for n, c in compared.items()}
     return replace(shape, columns={**shape.columns, **ways})
@@ -244,7 +246,7 @@ def may_exclude_rows(before: Table | None, after: Table | None) -> bool:
 def join(shapes: Sequence[Shape], without_values: Collection[str] = ()) -> Shape:
     """Return the least shape that accepts the rows of all of these. Raises NoJoinError.
 
-    ``without_values``: columns that are NULL in rows of shapes that lack them.
+    `without_values`: columns that are NULL in rows of shapes without them.
     """
     empty = {name for name in without_values if any(name not in s.columns for s in shapes)}
     primary = _primary(shapes, empty)
@@ -346,8 +348,8 @@ def unfit_column(
 ) -> str:
     """Return why rows of a member without a column would lose their value by a narrowing step.
 
-    Empty if they keep it. A server rounds the values, or refuses them, and the member may still add
-    the wider column.
+    Empty if they keep it. Otherwise a server would round or refuse the value, and the member may
+    still add the wider column.
     """
     having = [shape_of(member).columns.keys() for member in members]
     for name, found in after.columns.items():
@@ -463,7 +465,7 @@ def _primary(shapes: Sequence[Shape], empty: Collection[str]) -> Key | None:
 
 
 def _unique(shapes: Sequence[Shape], primary: Key | None) -> frozenset[Key]:
-    """Return the keys that each member's rows satisfy: a key of its own is a subset of each."""
+    """Return the keys that all rows satisfy, as each member has a key over a subset of columns."""
     candidates = {key for shape in shapes for key in shape.keys}
     kept = {key for key in candidates if all(any(own <= key for own in s.keys) for s in shapes)} - {
         primary
@@ -520,9 +522,9 @@ def definitions(table: Table) -> Sequence[tuple[str, ...]]:
 def rounded_apart(
     before: Table | None, after: Table, shape: Shape, *, strict: bool
 ) -> frozenset[str]:
-    """Return the columns that a statement makes narrower while the target of this shape is wider.
+    """Return the columns that a statement makes narrower while the target remains wider.
 
-    The values of these columns in the shard may have changed.
+    The values of these columns in the shard may have changed. `shape`: the target's shape.
     """
     return frozenset(
         name

@@ -28,7 +28,7 @@ class Action(StrEnum):
     """The operator's answer to an open statement."""
 
     EXEC = "exec"
-    """It counts, and changes the target."""
+    """The statement counts and changes the target."""
     SKIP = "skip"
     """The target is not changed; rows of the member are applied again."""
 
@@ -44,9 +44,9 @@ class OpenStatement:
         reason: why it is open.
         structure: the member's structure after it.
         timestamp: when it was executed, by its source's clock.
-        granted: all members have made the statement, and the target has it.
+        granted: whether all members have made the statement and the target has executed it.
         action: the operator's answer.
-        released: its rows are applied, and the statement is evaluated again when it is read again.
+        released: whether its rows are applied, so that it is evaluated again when it is read again.
         unfit: answers that can't resolve it, with the reasons.
     """
 
@@ -64,12 +64,12 @@ class OpenStatement:
     form: str = ""
 
     def same(self, text: str, form: str) -> bool:
-        """Return whether a statement of another member, with these, is the same change."""
+        """Return whether another member's statement with this text and form is the same change."""
         return self.text == text or self.form == form != ""
 
     @property
     def answered(self) -> bool:
-        """It is decided, and evaluated again when it is read again."""
+        """Whether it is decided, and evaluated again when it is read again."""
         return self.granted or self.released or self.action is not None
 
 
@@ -81,9 +81,9 @@ class RefusedStep(Generic[Name]):
 
     Attributes:
         at, sql, timestamp, context: the statement.
-        parts: the parts that it removes (`Shape.parts`); once the join has none of them, either,
-            nothing is left to do.
-        action: the operator's answer: the step is retried.
+        parts: the parts that it removes (`Shape.parts`); nothing is left to do when the join has
+            none of them either.
+        action: the operator's answer, after which the step is retried.
     """
 
     member: Name
@@ -102,8 +102,9 @@ class Standing:
 
     Attributes:
         taken: the accepted structure; None if unknown.
-        stale: columns in which the target has not the values of its rows: it has dropped them while
-            others have them, or they have a type that does not fit, and it drops them later.
+        stale: columns in which older rows on the target do not have the shard's values. Either the
+            member has dropped them while others have them, or their type does not fit and the
+            member drops them later.
         ceded: columns in which it differs from the target, by the operator's answer.
         open: its open statement, if any.
     """
@@ -120,15 +121,16 @@ class Objection(StrEnum):
     NAME = "name"
     """It renames a column: its rows would have no column."""
     TYPE = "type"
-    """Its column and the others' have no type in common, or their values are converted."""
+    """Its column and the others' have no common type, or their values are converted."""
     FILL = "fill"
-    """Its rows get another value in a new column than its rows on the target."""
+    """Its older rows have another value in a new column than on the target."""
     STALE = "stale"
-    """It adds a column again, or drops it and adds it: the target still has the shard's former
-    values there."""
+    """It adds a column again that it has dropped; the target still has the former values."""
     ROUNDED = "rounded"
-    """A narrower type may have changed a shard's values, and the target has the former ones; or
-    rows would be found by a column in which the target has former values."""
+    """A narrower type may have changed a shard's values, and the target has the former ones.
+
+    Also used if a column with former values on the target would identify rows.
+    """
     ROWS = "rows"
     """Its rows could not be distinguished from other members' rows, or its effect is unknown."""
     RETIRED = "retired"
@@ -143,8 +145,8 @@ class Objection(StrEnum):
 class TargetState(Generic[Name]):
     """All members of a target, and the fills of its columns by their folded names.
 
-    ``left``: the accepted structures of members that have left, and were not created again. The
-    target keeps what their rows need.
+    `left`: the accepted structures of members that have left and were not created again. The target
+    keeps the parts that their rows need.
     """
 
     members: Mapping[Name, Standing] = field(default_factory=dict)
@@ -164,7 +166,7 @@ class TargetState(Generic[Name]):
     def unfit_fill(self, before: Shape, after: Shape) -> str:
         """Return why rows without a column would lose their value there by a narrowing step.
 
-        This is the state after the step. Empty if the rows keep it.
+        This is the state after the step. Empty if the rows keep their value.
         """
         return unfit_column(before, after, self._tables(), self.fills)
 
@@ -185,11 +187,12 @@ class TargetState(Generic[Name]):
 
 
 def undoes(state: TargetState[Name], member: Name, later: Table) -> bool:
-    """Return whether a member gives up the types of its open statement: it drops the columns that
-    this only adds, or converts them to types that join with those of the others.
+    """Return whether a member gives up the types of its open statement.
 
-    Args:
-        later: its structure after one of the statements that wait for the open one.
+    It does so by dropping the columns that the statement only adds, or by converting them to types
+    that join with the other members' types.
+
+    `later`: its structure after one of the statements that wait for the open one.
     """
     standing, opened = state.members[member], state.open_of(member)
     if opened is None or opened.structure is None or opened.answered:
@@ -220,10 +223,11 @@ def joined(standings: Iterable[Standing], fills: Mapping[str, Fill]) -> Shape | 
 def joined_beside(
     standings: Iterable[Standing], left: Mapping[Name, Table], fills: Mapping[str, Fill]
 ) -> Shape | None:
-    """Return the join of accepted structures; if there is none, also with those of former members.
+    """Return the join of accepted structures, adding former members' structures if there is none.
 
     If a member has no unique key, the target has none. When that member leaves, the others may
-    compare the key's columns by collations that have no join: the target stays as it is.
+    compare the key's columns by collations that have no join. The join with the former members then
+    leaves the target as it is.
     """
     members = [*standings]
     try:
@@ -249,7 +253,7 @@ def _joined(standings: Iterable[Standing], fills: Mapping[str, Fill]) -> Shape |
 def with_holders(standings: Sequence[Standing]) -> Sequence[Standing]:
     """Return the states with columns ceded only if another member has the target's column.
 
-    If that member has dropped the column or left, the column becomes that of the members that still
+    If that member has dropped the column or left, the column is defined by the members that still
     have it, as far as these have a join.
     """
     given = frozenset().union(*(standing.ceded for standing in standings))

@@ -1,11 +1,11 @@
 """The sharding group: all members of one target in one source, and the version rule for rows.
 
-A row's version is how many items its member had before it. It is compared with the version that
-the group knows its target to have (`Group.known`), which stays the same until the group is rebuilt
-from saved state, or *adopts* the next one, or *releases* it: then the group forwards the rows of
-that version that it has held in memory (`buffer`) before it decides any other row. Row versions do
-not depend on it: they follow from the saved state, the binlog and the saved cutovers alone, so
-every reading computes the same ones.
+A row's version is the number of items that its member had before it. It is compared with the
+target's version as the group knows it (`Group.known`). That version stays the same until the group
+is rebuilt from saved state, *adopts* the next version, or *releases* it, which means that it
+forwards the rows of that version held in memory (`buffer`) before it decides any other row. Row
+versions do not depend on it: they follow only from the saved state, the binlog and the saved
+cutovers, so each reading computes the same ones.
 """
 
 from __future__ import annotations
@@ -38,12 +38,15 @@ from replicator.watermark import Place
 
 
 class Group(Generic[Name, Event]):
-    """Decides row events, records DDL, and knows when its members are ready for the next item.
+    """Decides row events, records DDL, and reports when its members are ready for the next item.
 
-    Events come in binlog order, each with its place. ``history`` holds the items of the target up
-    to its version ``known``, and one more where a cutover for it is saved. ``cutovers`` are those
-    after ``state``, in order. ``applied`` is the highest place in any bucket's watermark of
-    version ``known``: earlier readings got at least that far.
+    Args:
+        state: the saved state at the position `start`.
+        known: the target's version.
+        history: its items up to `known`, and the next one if a cutover for it is saved.
+        cutovers: the cutovers after `state`, in order.
+        applied: the highest position in any watermark of version `known`, which earlier readings
+            passed.
     """
 
     def __init__(
@@ -70,19 +73,18 @@ class Group(Generic[Name, Event]):
         self.held: Counter[int] = Counter()
         self.buffer: HoldBuffer[Any] = HoldBuffer(HoldBudget())
         self.releasing: dict[int, Place] = {}
-        """The released versions whose rows are not applied, with the place where each began."""
+        """The released versions whose rows are not applied, each with its first position."""
         self.ahead: list[Place] = []
         self._doubted: dict[Place, tuple[str, frozenset[int]]] = {}
-        """The doubtful statements (`ddl`): of which member, and the items that would drop what they
-        have added."""
+        """The doubtful statements (`ddl`): the member's key and the items that drop its columns."""
         self._late: set[Place] = set()
-        """Those that are no new ones."""
+        """The doubtful statements that are not new items."""
         self._shown: dict[Name, tuple[int, str, int, bool]] = {}
-        """Whether members that lack the item of a version, with this text, show it already."""
+        """Whether members without the item of a version and text already show its result."""
         self._waiting: set[Name] = set()
-        """The tables ahead that may lack the next item: until they join, the group is not ready."""
+        """Tables ahead that may lack the next item; the group is not ready until they join."""
         self.unmatched: dict[Name, Place] = {}
-        """The tables ahead that are like no version of the target, with the places of CREATE."""
+        """Tables ahead that match no version of the target, with the positions of their CREATE."""
         self._history = tuple(history)
         self.earlier: Sequence[ResolvedItem] = ()
         """The items before the first version, as for the lock."""
@@ -105,9 +107,9 @@ class Group(Generic[Name, Event]):
     # Events, in binlog order.
 
     def row(self, member: Name, at: Place, count: int = 1) -> RowDecision:
-        """Decide ``count`` row events of a member, the last of them at ``at``.
+        """Decide `count` row events of a member, the last of them at `at`.
 
-        Several may be decided at once where `next_cutover` is not among them.
+        Several events may be decided at once if `next_cutover` is not among them.
         """
         self._approach(at)
         version = self.members[member].version
@@ -116,13 +118,13 @@ class Group(Generic[Name, Event]):
         if version > self.known:
             self.held[version] += count
             if self.members[member].awaited:
-                # Their columns have other names in the target, by what is resolved until then.
+                # The target's names of their columns depend on items that are not resolved yet.
                 self.buffer.drop_from(version)
             return RowDecision.HOLD
         return RowDecision.APPLY if version == self.known else RowDecision.SKIP
 
     def note_rows(self, member: Name, *, had: bool) -> bool:
-        """Note whether a member may have had rows; returns whether this is new."""
+        """Note whether a member may have had rows, and return whether this is new."""
         state = self.members[member]
         if state.had_rows is had:
             return False
@@ -138,18 +140,17 @@ class Group(Generic[Name, Event]):
     ) -> Recorded:
         """Record a member's next item, or match it to one that the member has without a DDL.
 
-        A statement is doubtful if it may be a new one as well, and rows after it would lose columns
-        if it is not. It is recorded as a new item, so these rows are held, until the member itself
-        makes the item that drops the columns: then it is `late`.
+        A statement is doubtful if it may also be a new item, and rows after it would lose columns
+        if it is not. It is recorded as a new item, so that these rows are held, until the member
+        itself makes the item that drops the columns: then it is `late`.
 
         Args:
-            item: the statement.
-            least: the item's number at least. The member shows the earlier items already.
-            fits: the versions whose structure the member has now, if that is known.
+            least: the lowest possible number of the item. The member shows the earlier items
+                already.
+            fits: the versions whose structure the member has now, if known.
             drops: of a doubtful statement, the items that drop the columns that it adds.
 
-        Raises HistoryError for an item up to `known` that differs from the target's history.
-        Items above are compared by `replicator.sharding.pessimistic.lock.TargetLock`.
+        Raises HistoryError if an item up to `known` differs; `TargetLock` compares later ones.
         """
         self._approach(item.at)
         self._shown.pop(item.member, None)
@@ -157,6 +158,8 @@ class Group(Generic[Name, Event]):
         version, own = max(state.version + 1, least), late_key(self.source, item.member)
         while (resolved := self.resolved(version)) is not None and resolved.late not in ("", own):
             version += 1
+        between = ((v, self.resolved(v)) for v in range(state.version + 1, version))
+        shown = tuple(v for v, done in between if done is None or not done.late)
         matched = self._awaited(state, item)
         if matched is not None:
             self._note_late(item.member, matched)
@@ -167,7 +170,8 @@ class Group(Generic[Name, Event]):
                 return Recorded(matched, awaited=True)
             if resolved is None or late:
                 made = made_by_statement(state, item.at, matched, fits)
-                self.members[item.member] = replace(made, version=version)
+                optional = (*made.optional, *shown)
+                self.members[item.member] = replace(made, version=version, optional=optional)
                 if version > self.known:
                     self._add(version, item)
                     self._doubted[item.at] = own, frozenset(drops)
@@ -180,7 +184,7 @@ class Group(Generic[Name, Event]):
         else:
             self._add(version, item)
         self.members[item.member] = replace(
-            state, version=version, since=item.at, awaited=(), optional=(), idle=()
+            state, version=version, since=item.at, awaited=(), optional=shown, idle=()
         )
         self._reach(item.at)
         return Recorded(version, awaited=False)
@@ -190,22 +194,22 @@ class Group(Generic[Name, Event]):
         self.added.add(version)
 
     def _note_late(self, member: Name, matched: int) -> None:
-        """Note which doubtful statements are no new ones, since a member makes an earlier item."""
+        """Note which doubtful statements are not new items, as the member makes an earlier one."""
         for item in (item for items in self.items.values() for item in items):
             _, drops = self._doubted.get(item.at, ("", frozenset[int]()))
             if item.member == member and matched in drops:
                 self._late.add(item.at)
 
     def late(self, item: Item[Name, Event]) -> str:
-        """Return the `late_key` of a doubtful item if it is certainly no new one, else nothing.
+        """Return the `late_key` of a doubtful item if it is certainly not a new item, else "".
 
-        Its member has dropped again what it has added, as the target had done before, or is gone.
+        Its member has dropped the added columns again, as the target had before, or is gone.
         """
         own, _ = self._doubted.get(item.at, ("", frozenset[int]()))
         return own if item.at in self._late or item.member not in self.members else ""
 
     def matched(self, item: Item[Name, Event]) -> int | None:
-        """Return which of the items that a member has without a DDL of its own this is, if any."""
+        """Return which item that the member has without a DDL of its own this is, or None."""
         return self._awaited(self.members[item.member], item)
 
     def show(self, member: Name, text: str, items: int, *, shows: bool) -> None:
@@ -213,7 +217,7 @@ class Group(Generic[Name, Event]):
         self._shown[member] = self.known + 1, text, items, shows
 
     def unlooked(self, text: str, items: int) -> list[Name]:
-        """Return the members without the item after `known`, of which `show` notes nothing yet."""
+        """Return the members without the item after `known` that `show` has not noted yet."""
         entry = self.known + 1, text, items
         return [
             name
@@ -222,12 +226,12 @@ class Group(Generic[Name, Event]):
         ]
 
     def owes(self, member: Name, text: str) -> bool:
-        """Whether a member has an item with this text without a DDL of its own."""
+        """Return whether a member has an item with this text without a DDL of its own."""
         state = self.members[member]
         return any(text in self._texts(version) for version in (*state.awaited, *state.optional))
 
     def idle(self, member: Name, text: str, at: Place) -> None:
-        """Note that a member has made a statement that has changed nothing there: it is no item."""
+        """Note a member's statement that has changed nothing there, and so is not an item."""
         self._approach(at)
         state = self.members[member]
         if text not in state.idle:
@@ -235,10 +239,7 @@ class Group(Generic[Name, Event]):
         self._reach(at)
 
     def _granted(self, state: MemberState, version: int) -> MemberState:
-        """Return the state of a member that gets an item of the history without a DDL of its own.
-
-        It has made the item already if its own statement changed nothing.
-        """
+        """Return a member's state with an item of the history, awaited unless it was idle there."""
         text = self._history[version - 1].text
         if text in state.idle:
             left = tuple(idle for idle in state.idle if idle != text)
@@ -246,10 +247,11 @@ class Group(Generic[Name, Event]):
         return replace(state, version=version, awaited=(*state.awaited, version))
 
     def _awaited(self, state: MemberState, item: Item[Name, Event]) -> int | None:
-        """Which of the items that the member has without a DDL of its own this is, if any.
+        """Return which item that the member has without a DDL of its own this is, or None.
 
-        The one with the same text, else the first granted one that was executed: every shard should
-        get that change, in whatever spelling. A skipped or optional one may never arrive.
+        This is the one with the same text, else the first granted one that was executed: every
+        shard should get that change, in whatever spelling. A skipped or optional item may never
+        arrive.
         """
         given = ((version, self.resolved(version)) for version in state.awaited)
         executed = (version for version, resolved in given if resolved and not resolved.skipped)
@@ -258,19 +260,18 @@ class Group(Generic[Name, Event]):
         return next(same, None) or next(executed, None)
 
     def resolved(self, version: int) -> ResolvedItem | None:
-        """The target's item of a version; None where it is not decided."""
+        """Return the target's item of a version, or None if it is undecided."""
         if self.lowest < version <= 0:
             return self.earlier[-version]
         return self._history[version - 1] if 0 < version <= len(self._history) else None
 
     @property
     def lowest(self) -> int:
-        """The first version whose structure is known: 0, or less if shards came without items that
-        the target had when it was created."""
+        """The first known version; below 1 if shards lack items of the target's creation."""
         return -len(self.earlier)
 
     def _truncates(self, version: int) -> bool:
-        """Whether an item removes all rows: a table that was created since never makes it up."""
+        """Return whether an item removes all rows; tables created later never execute it."""
         return any(text.startswith(TRUNCATION) for text in self._texts(version))
 
     def _texts(self, version: int) -> set[str]:
@@ -279,12 +280,12 @@ class Group(Generic[Name, Event]):
         return {item.text for item in self.items.get(version, ())}
 
     def templates(self, at: Place, floor: int = 0) -> list[Template[Name]]:
-        """What a created table may be like, in this order: it joins like the first that it fits.
+        """Return the possible models of a created table; it joins like the first one that it fits.
 
-        The members, newest first; the target as it is at this place, as it was before, and as it
-        came to be later. What is known of the target only now, and not when this place was read
-        first, comes last: a table that fits nothing else was ahead of the target then, so that
-        nothing of it was applied. Before version ``floor`` the target was another table.
+        They are: the members, newest first; the target at this position; its earlier versions; its
+        later ones, unknown when this position was first read. A table that fits only these was
+        ahead of the target then, so none of its rows was applied. Before version `floor` the target
+        was another table.
         """
         self._approach(at)
         found = [(state.version, -len(state.awaited), name) for name, state in self.members.items()]
@@ -303,14 +304,19 @@ class Group(Generic[Name, Event]):
         least: int = 0,
         earliest: int | None = None,
     ) -> MemberState:
-        """Add a created table that fits one of `templates`; None is the target at this place.
+        """Add a created table.
 
-        ``equals`` are all that it fits. Where that is also one that lacks the last items, and none
-        in between that differs, whether the table has these items is not known: a DDL of its own
-        with the text of one of them is taken for that one. The same is true from the version
-        ``earliest`` on, though versions in between differ: no item since then concerns columns that
-        the table has. ``least``: the version that its rows have at least. They were not read before
-        the target had it.
+        If it also fits an older version, and no version in between differs, it is unknown whether
+        it has the items in between. Its own DDL with the text of such an item then counts as that
+        item.
+
+        Args:
+            template: the first of `templates` that it fits; None for the target at this position.
+            equals: all templates that it fits.
+            least: the lowest possible version of its rows, which were not read before the target
+                had it.
+            earliest: items from this version on are as uncertain, even if versions in between
+                differ, because they do not concern columns that the table has.
         """
         self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
@@ -334,7 +340,7 @@ class Group(Generic[Name, Event]):
         self.members[member] = state
         self.dropped.pop(member, None)
         if state.version > self.known:
-            # With what is known later of the versions between, it may be found to have fewer items.
+            # Later knowledge of the versions in between may show that it has fewer items.
             self.ahead.append(at)
         self._reach(at)
         return state
@@ -342,7 +348,7 @@ class Group(Generic[Name, Event]):
     def _lowest(
         self, version: int, template: Template[Name] | None, equals: Collection[Template[Name]]
     ) -> int:
-        """The lowest version, down from one, that a created table may have been made at as well."""
+        """Return the lowest version, from this one down, at which a table may have been created."""
         if template is None:
             return version
         fitting = {self.made_at(found) for found in equals}
@@ -353,15 +359,15 @@ class Group(Generic[Name, Event]):
         return version
 
     def made_at(self, template: Template[Name]) -> int:
-        """The version of the target that a template has the structure of."""
+        """Return the version of the target whose structure a template has."""
         awaited = self.members[template.member].awaited if template.member is not None else ()
         return min(awaited, default=template.version + 1) - 1
 
     def join_ahead(self, member: Name, at: Place, *, waits: bool = False) -> None:
-        """Add a created table that is like nothing yet, since it has items that nobody else has.
+        """Add a created table that fits no template yet, because only it has certain items.
 
-        Its rows are held; what it is like shows when it is read again with a later version. If it
-        ``waits`` for something else, it may be like an earlier one.
+        Its rows are held until it is read again and fits another template: a later version, or any
+        if it `waits` for something else.
         """
         self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
@@ -375,13 +381,13 @@ class Group(Generic[Name, Event]):
 
     @property
     def waiting(self) -> Set[Name]:
-        """The created tables that wait for something else, and may join at an earlier version."""
+        """The created tables that wait for something else and may join at an earlier version."""
         return self._waiting
 
     def leave(self, member: Name, at: Place, structure: str = "") -> None:
-        """Remove a member whose table is dropped. Its items stay: rows after them refer to them.
+        """Remove a member whose table is dropped, and remember its structure if it is known.
 
-        Remembers its structure, if that is known.
+        Its items remain, because later rows refer to them.
         """
         self._approach(at)
         self.buffer.drop()
@@ -397,8 +403,7 @@ class Group(Generic[Name, Event]):
         self._reach(at)
 
     def again(self, member: Name, at: Place) -> Dropped | None:
-        """Return the dropped member of this name, with the version from which a table that is
-        created now changes."""
+        """Return the dropped member of this name, with the version at which it would continue."""
         self._approach(at)
         former = self.dropped.get(member)
         return former and replace(former, version=max(former.version, self.base))
@@ -428,13 +433,15 @@ class Group(Generic[Name, Event]):
             )
         self._reach(at)
 
-    # What the target's lock decides.
+    # Decisions of the target's lock.
 
     def cut_over(self, resolved: ResolvedItem, resume: Place, *, forced: bool) -> Cutover:
-        """Make the next item ``resolved``: after the cutover all members have it.
+        """Make `resolved` the next item: after the cutover all members have it.
 
-        A forced cutover grants it to the members that lack it, after every row that any reading
-        may have treated as version `known`. ``resume`` is where the source would be saved now.
+        A forced cutover grants it to the members that lack it, after every row that any reading may
+        have treated as version `known`.
+
+        `resume`: the position at which the source would be saved now.
         """
         assert self.base <= self.known == len(self._history), f"{self}: a second cutover at once"
         assert forced or self.ready, f"{self}: not ready for {self.known + 1}"
@@ -449,10 +456,7 @@ class Group(Generic[Name, Event]):
 
     @property
     def can_adopt(self) -> bool:
-        """Whether the next version can be used without reading again: its cutover is passed, and
-        none of its rows was held, nor a table ahead of it created, nor has a member an item that
-        comes after it now.
-        """
+        """Whether the next version can be used without reading again: none of its rows was held."""
         return self._at_hand and not self.held[self.known + 1]
 
     def adopt(self) -> None:
@@ -463,14 +467,14 @@ class Group(Generic[Name, Event]):
 
     @property
     def can_release(self) -> bool:
-        """Whether the next version can be used without reading again because all of its rows so
-        far are in `buffer`."""
+        """Whether the next version can be used without reading again, by its rows in `buffer`."""
         held = self.held[self.known + 1]
         return self._at_hand and self.buffer.count_of(self.known + 1) == held
 
     def release(self) -> list[Any]:
-        """Use the next version of the target from now on, and return its held rows, which must be
-        forwarded before any other. Until `released` its items stay open.
+        """Use the next version of the target from now on, and return its held rows.
+
+        They must be forwarded before other rows. The version's items stay open until `released`.
         """
         assert self.can_release, f"{self}: rows of version {self.known + 1} must be read again"
         version = self.known + 1
@@ -483,26 +487,28 @@ class Group(Generic[Name, Event]):
         return parts
 
     def released(self, version: int) -> None:
-        """Note that the rows that a release has forwarded are applied."""
+        """Note that the rows forwarded by a release are applied."""
         del self.releasing[version]
 
     @property
     def _at_hand(self) -> bool:
-        """Whether the cutover to the next version is passed, and nothing that this run has read
-        would be decided otherwise by now."""
+        """Whether the next cutover is passed and changes no decision of this run.
+
+        It would if a table ahead was created, or if an item was doubtful or renumbered.
+        """
         version = self.known + 1
         items, resolved = self.items.get(version, ()), self.resolved(version)
         renumbered = resolved is not None and resolved.late and items
         doubtful = any(item.at in self._doubted for item in items)
         return self.base > self.known and not (self.ahead or renumbered or doubtful)
 
-    # What others ask.
+    # Queries.
 
     @property
     def ready(self) -> bool:
         """Whether each member has the item after `known`, so that no older row can follow.
 
-        Only once this reading has passed everything that earlier readings acted upon.
+        This reading must have passed everything that earlier readings acted upon.
         """
         ahead = any(cutover.version > self.base for cutover in self._cutovers)
         return (
@@ -520,14 +526,14 @@ class Group(Generic[Name, Event]):
         return shows and version == self.known + 1 and text in (None, of)
 
     def made(self, text: str) -> bool:
-        """Whether each member has the item after `known`, if that has this text."""
+        """Return whether each member has the item after `known`, if it has this text."""
         return all(
             state.made(text, self.known + 1) or self._shows(name, text)
             for name, state in self.members.items()
         )
 
     def missing(self, item: Item[Name, Event]) -> tuple[Name, ...]:
-        """The members that lack the item after `known`, which is this one."""
+        """Return the members that lack this item, which is the one after `known`."""
         next_version = self.known + 1
         lacking = (
             name
@@ -538,18 +544,17 @@ class Group(Generic[Name, Event]):
 
     @property
     def rows_held(self) -> int:
-        """How many row events have to be read again."""
+        """The number of row events that must be read again."""
         return sum(self.held.values())
 
     @property
     def open_items(self) -> tuple[Place, ...]:
-        """The places of all open items: the saved position must be before all of them."""
+        """The positions of all open items; the saved position must precede them."""
         known = {*self.items, *(t.version for t in self._cutovers if t.version > self.known)}
         places = [place for version in sorted(known) for place in self._open_at(version)]
         return (*places, *self.ahead, *self.releasing.values())
 
     def _open_at(self, version: int) -> tuple[Place, ...]:
-        """The places of the open items and the cutover of a version."""
         items = [item.at for item in self.items.get(version, ())]
         # A group without recent events must not pull the saved position back.
         cutovers = [max(t.at, self._resume) for t in self._cutovers if t.version == version]
@@ -557,7 +562,7 @@ class Group(Generic[Name, Event]):
 
     @property
     def next_cutover(self) -> Place | None:
-        """The place of the next cutover that this reading has not passed."""
+        """The position of the next cutover that this reading has not passed."""
         return next((cutover.at for cutover in self._cutovers if cutover.version > self.base), None)
 
     @property
@@ -566,16 +571,16 @@ class Group(Generic[Name, Event]):
         members = tuple(sorted(self.members.items()))
         return GroupState(self.base, members, tuple(self.dropped.items()))
 
-    # The stream of events.
+    # Positions in the stream of events.
 
     def _approach(self, at: Place) -> None:
-        """Before an event, which must not precede the last one: pass the cutovers before it."""
+        """Pass the cutovers before an event, which must not precede the last one."""
         assert at >= self.seen, f"{self}: {at} comes after {self.seen}"
         while (ahead := self.next_cutover) is not None and ahead < at:
             self._reach(ahead)
 
     def _reach(self, at: Place) -> None:
-        """After an event: pass the cutovers up to it."""
+        """Pass the cutovers up to an event."""
         self.seen = at
         for cutover in self._cutovers:
             if self.base < cutover.version and cutover.at <= at:

@@ -1,8 +1,8 @@
 """The lock: the agreement of all sources of a target on its next item.
 
-One `TargetLock` lives as long as the task; groups live as long as an incarnation of their source.
-The lock reads the groups directly, so there is nothing to announce, withdraw or synchronise; all of
-them live on one event loop, and no method waits.
+A `TargetLock` lives as long as the task; a group lives as long as one run of its source. The lock
+reads the groups directly, so nothing has to be announced, withdrawn or synchronised. All of them
+live on one event loop, and no method waits.
 """
 
 from __future__ import annotations
@@ -29,9 +29,12 @@ from replicator.watermark import Place
 
 @dataclass(frozen=True, slots=True)
 class Resolution(Generic[Name, Event]):
-    """The decision on the target's item ``version``, saved before it is executed.
+    """The decision on the target's item `version`, saved before the item is executed.
 
-    ``item`` is the statement of the ``owner``, a source. ``cutovers`` by source.
+    Attributes:
+        owner: the source of the statement.
+        item: the owner's statement.
+        cutovers: by source.
     """
 
     version: int
@@ -42,16 +45,18 @@ class Resolution(Generic[Name, Event]):
 
 
 class TargetLock(Generic[Name, Event]):
-    """The items of one target: its version and history, and how the next one is resolved.
+    """The items of one target: its version and history, and how the next item is resolved.
 
-    ``sources`` are all sources of the task. ``history`` are the items resolved so far, ``cutovers``
-    those saved by source, and ``pending`` what was saved as decided and is not executed.
-    ``outside`` are shards of other sources whose rows the target has, too: no statement that
-    removes rows is executed by itself.
-
-    ``earlier``: the items that led to the target's first structure, the last one first. If the
-    first shard was created with a newer structure than a later one, the target had them when it
-    was created. They have the numbers 0, -1, …
+    Args:
+        sources: all sources of the task.
+        history: the items resolved so far.
+        cutovers: the saved cutovers by source.
+        pending: a saved decision that is not executed yet.
+        outside: shards of other sources whose rows the target also has; while there are any, no
+            statement that removes rows is executed automatically.
+        earlier: the items that led to the target's first structure, the last one first, with the
+            numbers 0, -1, … The target had them when it was created, if its first shard was created
+            with a newer structure than a later shard.
     """
 
     def __init__(
@@ -72,9 +77,9 @@ class TargetLock(Generic[Name, Event]):
         self.earlier = list(earlier)
         self.groups: dict[str, Group[Name, Event]] = {}
         self.left_out: set[tuple[str, Place]] = set()
-        """The TRUNCATEs, by source, that are no items of their members."""
+        """The TRUNCATEs, by source, that are not items of their members."""
         self.shown = dict(shown or {})
-        """By the source and the place of an item, the earlier ones that its member shows."""
+        """The earlier items that a member shows, by the source and the position of its item."""
         self.owner: str | None = pending.owner if pending else None
         self.pending = pending
         self._cutovers = {source: list((cutovers or {}).get(source, ())) for source in self.sources}
@@ -85,7 +90,7 @@ class TargetLock(Generic[Name, Event]):
 
     @property
     def version(self) -> int:
-        """How many items were resolved on the target."""
+        """The number of items resolved on the target."""
         return len(self.history)
 
     # Sources start and stop.
@@ -95,7 +100,7 @@ class TargetLock(Generic[Name, Event]):
     ) -> Group[Name, Event]:
         """Start the group of a source from saved state; it knows the current version.
 
-        ``applied`` as for `Group`: None where the highest watermark is of an older version.
+        `applied`: as for `Group`; None if the highest watermark is of an older version.
         """
         assert source not in self.groups, f"{self}: {source} starts twice"
         history = (*self.history, self.pending.resolved) if self.pending else self.history
@@ -113,7 +118,7 @@ class TargetLock(Generic[Name, Event]):
         return group
 
     def stop(self, source: str) -> None:
-        """Stop the group of a source; until it starts again nothing can be resolved."""
+        """Stop the group of a source; nothing can be resolved until it starts again."""
         del self.groups[source]
         if self.owner == source and self.pending is None:
             self.owner = None
@@ -121,19 +126,19 @@ class TargetLock(Generic[Name, Event]):
     # The next item.
 
     def candidates(self, source: str) -> tuple[Item[Name, Event], ...]:
-        """The next items of a source's members, in binlog order."""
+        """Return the next items of a source's members, in binlog order."""
         group = self.groups.get(source)
         items = group.items.get(self.version + 1, ()) if group else ()
         return tuple(sorted(items, key=lambda item: item.at))
 
     def ready(self, source: str) -> bool:
-        """Whether a source is ready for the next item, which it can be without members."""
+        """Return whether a source is ready for the next item; it may have no members."""
         group = self.groups.get(source)
         return group is not None and group.known == self.version and group.ready
 
     @property
     def leads(self) -> bool:
-        """Whether a member has the item that the target needs next, or a source is not read now."""
+        """Whether a member has the next item of the target, or a source is not being read."""
         read = all(
             source in self.groups and self.groups[source].known == self.version
             for source in self.sources
@@ -141,7 +146,7 @@ class TargetLock(Generic[Name, Event]):
         return not read or self.pending is not None or any(map(self.candidates, self.sources))
 
     def look(self) -> None:
-        """After a change in a group: the first source that is ready becomes the owner."""
+        """Make the first ready source the owner, after a change in a group."""
         if self.pending is None and (self.owner is None or not self.candidates(self.owner)):
             ready = (s for s in self.sources if self.ready(s) and self.candidates(s))
             self.owner = next(ready, None)
@@ -159,9 +164,9 @@ class TargetLock(Generic[Name, Event]):
         return all(group.made(text) for group in self.groups.values())
 
     def resolve(self, resume: Mapping[str, Place]) -> Resolution[Name, Event]:
-        """Decide the agreed item: save the result, with all cutovers, then execute it.
+        """Decide the agreed item. The caller saves the result with all cutovers, then executes it.
 
-        ``resume`` are the places where the sources would be saved now.
+        `resume`: the positions at which the sources would be saved now.
         """
         assert self.agreed, f"{self}: not agreed"
         self.look()
@@ -171,9 +176,9 @@ class TargetLock(Generic[Name, Event]):
 
     @property
     def late(self) -> tuple[str, Item[Name, Event]] | None:
-        """A doubtful item that is none, with its source: its member has made an earlier one late.
+        """A doubtful item that is not a new item, with its source, or None.
 
-        None while a source is not read.
+        Its member has made an earlier item late. None while a source is not being read.
         """
         if self.pending is not None or any(
             source not in self.groups or self.groups[source].known != self.version
@@ -184,9 +189,10 @@ class TargetLock(Generic[Name, Event]):
         return next(((s, item) for s, item in items if self.groups[s].late(item)), None)
 
     def resolve_late(self, resume: Mapping[str, Place]) -> Resolution[Name, Event]:
-        """Decide the `late` item: the rows that its member had held get a version by that.
+        """Decide the `late` item, which gives its member's held rows a version.
 
-        ``resume`` as for `resolve`. Save the result, with all cutovers; nothing is executed.
+        `resume` as for `resolve`. The caller saves the result with all cutovers; nothing is
+        executed.
         """
         assert self.late is not None, f"{self}: no item is late"
         source, item = self.late
@@ -202,12 +208,16 @@ class TargetLock(Generic[Name, Event]):
         member: Name | None = None,
         skip: bool = False,
     ) -> Resolution[Name, Event]:
-        """Decide the next item for all sources, also for members that lack it or differ.
+        """Decide the next item for all sources, including members that lack it or differ.
 
-        ``resume`` as for `resolve`. ``owner`` names the source whose statement it is, ``member``
-        the one of its members that has it. Save the result, with all cutovers, then execute it
-        unless it is skipped.
-        Raises UnlockError; DisputedError where several statements are left to choose from.
+        The caller saves the result with all cutovers, then executes it unless it is skipped.
+
+        Args:
+            resume: as for `resolve`.
+            owner: the source whose statement to use.
+            member: the member of that source whose statement to use.
+
+        Raises UnlockError, or DisputedError if there are several statements to choose from.
         """
         name = f"the lock on item {self.version + 1} of {self.target}"
         if self.pending is not None:
@@ -231,7 +241,7 @@ class TargetLock(Generic[Name, Event]):
         if item.discards_rows and not skip and not self.agreed:
             whose, run = "have not run it", "run it on them, or "
             if self.outside:
-                # No shard that the task follows can resolve it.
+                # No shard of the task can resolve it.
                 whose, run = "are retired, or whose source is not in the task file", ""
             raise UnlockError(
                 f"{name} removes rows, also those of shards that {whose} ({item.text!r}):"
@@ -243,7 +253,7 @@ class TargetLock(Generic[Name, Event]):
     def _chosen(
         self, name: str, source: str, owner: str | None, member: Name | None, *, skip: bool
     ) -> Item[Name, Event]:
-        """The statement to execute. Without ``owner`` and ``member`` there must be one only."""
+        """Return the statement to execute; it must be unique without `owner` and `member`."""
         items = self.candidates(source)
         if member is not None:
             items = tuple(item for item in items if item.member == member)
@@ -256,7 +266,7 @@ class TargetLock(Generic[Name, Event]):
         return items[0]
 
     def choices(self) -> tuple[Choice[Name, Event], ...]:
-        """The different statements that members have as the next item; empty if they agree."""
+        """Return the different statements that members have as the next item, if they differ."""
         having: dict[str, list[tuple[str, Item[Name, Event]]]] = {}
         texts: dict[str, set[str]] = {}
         for source in self.sources:
@@ -271,7 +281,7 @@ class TargetLock(Generic[Name, Event]):
     def _choice(
         found: Sequence[tuple[str, Item[Name, Event]]], texts: Mapping[str, set[str]]
     ) -> Choice[Name, Event]:
-        """The choice of a statement that these have; ``texts``: all that each source has."""
+        """Return the choice of a statement; `texts` has all texts of each source."""
         alone = ((source, item) for source, item in found if len(texts[source]) == 1)
         source, item = next(alone, found[0])
         members: dict[str, list[Name]] = {}
@@ -310,14 +320,16 @@ class TargetLock(Generic[Name, Event]):
         assert self.pending is not None, f"{self}: nothing was decided"
         decided = self.pending.item
         read = (item for item in self.candidates(self.pending.owner) if item.at == decided.at)
-        # Only the event: the member may have another name by now, and the record has the old one.
+        # Only the event is replaced: the member may have been renamed, and the saved item has the
+        # old name.
         return replace(decided, event=next(read, decided).event)
 
     @property
     def may_execute(self) -> bool:
         """Whether all sources have passed their cutovers, so that no older row can follow.
 
-        The item may be executed when the writer has applied what the groups have forwarded.
+        The item may be executed when the writer has applied all rows that the groups have
+        forwarded.
         """
         return self.pending is not None and all(
             source in self.groups and self.groups[source].base > self.version
@@ -325,7 +337,7 @@ class TargetLock(Generic[Name, Event]):
         )
 
     def executed(self) -> None:
-        """Note that the pending item is on the target and recorded as done.
+        """Note that the pending item is executed on the target and recorded as done.
 
         The caller makes groups that `Group.can_adopt` adopt the version, and restarts the sources
         of the others. Until then they keep using the version that they know.
@@ -336,9 +348,10 @@ class TargetLock(Generic[Name, Event]):
         self.owner = None
 
     def leave_out_truncations(self) -> frozenset[str]:
-        """Count the TRUNCATEs of members no longer if others have another statement instead.
+        """Stop counting TRUNCATEs of members as items if others have another statement instead.
 
-        Returns the sources that must restart: there, the rows after these have a version less.
+        Return the sources that must restart, because the versions of later rows there are one
+        lower.
         """
         left_out = {
             (source, item.at)
@@ -350,9 +363,9 @@ class TargetLock(Generic[Name, Event]):
         return frozenset(source for source, _ in left_out)
 
     def _items_of(self, version: int) -> list[tuple[str, Item[Name, Event]]]:
-        """The open items of a version, with their sources.
+        """Return the open items of a version, with their sources.
 
-        The numbers of those of tables ahead may change when these join.
+        Excludes items of tables ahead, whose numbers may change when these join.
         """
         groups = ((source, self.groups.get(source)) for source in self.sources)
         return [
@@ -364,9 +377,9 @@ class TargetLock(Generic[Name, Event]):
         ]
 
     def _disputed_versions(self) -> list[int]:
-        """The versions of open items, however far ahead, on which members differ, in order.
+        """Return the versions of open items, however far ahead, on which members differ, in order.
 
-        There may be thousands of open items: only new ones are compared.
+        Compares only new items, because there may be thousands of open ones.
         """
         added = set().union(*(group.added for group in self.groups.values()))
         for group in self.groups.values():
@@ -379,10 +392,10 @@ class TargetLock(Generic[Name, Event]):
         }
         return sorted(self._disputed)
 
-    # What the operator sees.
+    # The operator's view.
 
     def conflict(self) -> Conflict[Name, Event] | None:
-        """The first item, however far ahead, on which members differ."""
+        """Return the first item, however far ahead, on which members differ."""
         if not (disputed := self._disputed_versions()):
             return None
         version = disputed[0]
@@ -402,7 +415,7 @@ class TargetLock(Generic[Name, Event]):
         return (item, *(i for i in later if i.member == item.member))
 
     def view(self) -> LockView[Name, Event] | None:
-        """The lock on the next item; None while no member has it."""
+        """Return the lock on the next item, or None if no member has it."""
         items = [item for source in self.sources for item in self.candidates(source)]
         if self.pending is not None:
             items = [self.pending.item]

@@ -120,3 +120,18 @@ async def test_foreign_keys_change_rows_while_those_of_a_parent_are_held(
 
 def _shown(estate: ShardedEstate) -> str:
     return str(estate.target.execute(f"SHOW CREATE TABLE {estate.db}.t")[0][1])
+
+
+async def test_a_column_comes_with_a_second_key_without_a_name(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    estate = mariadb_estate
+    estate.create("uA1", "uB1")
+    async with estate.merging():
+        for shard in ("A1", "B1"):
+            key = f"FOREIGN KEY ({{}}) REFERENCES {estate.name(f'u{shard}')} (id)"
+            estate.run(shard, f"CREATE TABLE {{t}} (id INT PRIMARY KEY, p INT, {key.format('p')})")
+            estate.ddl(shard, f"ADD q INT, ADD {key.format('q')}", "DROP FOREIGN KEY t1_ibfk_2")
+        await estate.settled()
+    shown = str(estate.target.execute(f"SHOW CREATE TABLE {estate.db}.t")[0][1])
+    assert shown.count("FOREIGN KEY") == 1

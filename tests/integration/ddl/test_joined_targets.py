@@ -12,7 +12,7 @@ from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.ddl.test_moved_targets import X, follow, settle
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, settles
 from tests.support.tasks.tables import rows_of
 
 MODES = ("pessimistic", "optimistic", "")
@@ -59,6 +59,22 @@ async def test_a_shard_is_renamed_after_the_others(merging: Merging, mode: str) 
     do(merging, 1, "INSERT INTO y_{n} VALUES (1000, 1)")
     do(merging, 3, *LATER[1:], "UPDATE y_{n} SET a = 9")
     await settle(merging, {"y": ("y_1", "y_2", "y_3")})
+
+
+@pytest.mark.parametrize("mode", MODES[:2])
+async def test_a_shard_is_renamed_after_the_others_are_dropped(merging: Merging, mode: str) -> None:
+    make(merging, mode)
+    do(merging, 1, *history("ALTER TABLE y_{n} ADD b INT"))
+    await settle(merging, {"y": ("y_1",)})
+    merging.do("DROP TABLE y_1")
+    do(merging, 2, *history())
+    last = "ALTER TABLE y_{n} ADD b INT", "UPDATE y_{n} SET b = 9 WHERE id = {n}"
+    rows = {(1, 3, None), (2, 3, 9), (10, 1, None), (20, 1, None)}
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+        do(merging, 2, *last)
+        await settles(lambda: set(merging.on(merging.target, "SELECT * FROM y")), rows)
+    assert not merging.on(merging.target, "SHOW TABLES LIKE 'x'")
 
 
 @pytest.mark.parametrize(
