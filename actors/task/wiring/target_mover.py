@@ -257,19 +257,22 @@ class TargetMover:
         return self._members(shard.move.target) if self._has_dropped([shard]) else ()
 
     async def _joins(self, ready: _Groups) -> bool:
-        """Whether the rows of the only target that is ready move to another one."""
+        """Return whether the rows of the only ready target move to another one."""
         shards = next(iter(ready.values()))
         to = shards[0].move.target
         return to not in ready and not self._has_dropped(shards) and await self._stays(to)
 
     async def _stays(self, target: TableName) -> bool:
-        """Whether there is a target with shards, or with rows of shards that were dropped."""
+        """Return whether a target has shards, or exists and has had shards."""
         if self._members(target):
             return True
         return await had_shards(self._meta, target) and await self._renames.exists(target)
 
     async def _matched_columns(self, ready: _Groups) -> ColumnPairs:
-        """Return by which columns rows come to another target; raises FatalError if they can't."""
+        """Return the pairs of columns for rows that move to another target.
+
+        Raises FatalError if the columns do not match.
+        """
         if not await self._joins(ready):
             return ()
         [(former, shards)] = ready.items()
@@ -380,7 +383,7 @@ class TargetMover:
         return not await self._renames.exists(target)
 
     async def _one_that_joins(self, found: _Groups) -> _Groups:
-        """A target whose rows can move now to the one that has the new name of its shards."""
+        """Return a target whose rows can now move to the target with its shards' new name."""
         for name, shards in sorted(found.items()):
             to = shards[0].move.target
             if self._shards.is_left(to) or self._has_dropped(shards) or self._is_open(to):
