@@ -157,11 +157,8 @@ class Generation:
             pass
 
     async def _once(self, stop: anyio.Event, started: anyio.Event) -> bool:
-        """Work until ``stop``; return True if the work needs another start.
-
-        That is so if rows must be read again, deferred shards copied, copied shards followed, or
-        the task must wait for a source.
-        """
+        """Work until ``stop``; return True if another start must read rows again, copy deferred
+        shards, follow copied shards, or wait for a source."""
         retired = self.counts.retiring.done = await retirements_of(self._task)
         task = self._task = without_retired(self._task, retired)
         await self._look_at_sources()
