@@ -128,8 +128,7 @@ class Effect:
 
     @property
     def origins(self) -> tuple[TableName, ...]:
-        """The table that gives its table a structure (MOVE_IN, LIKE), or a created table's parents.
-        """
+        """The table that its table takes its structure from, or the parents of a created table."""
         if self.kind is EffectKind.MOVE_IN:
             assert self.renamed_to is not None
             return (self.renamed_to,)

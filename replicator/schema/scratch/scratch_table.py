@@ -362,10 +362,10 @@ def _refusal(error: pymysql.err.MySQLError) -> _Refusal:
 async def with_stored_times(
     connection: Connection, sql: str, schema: str, context: StatementContext
 ) -> str:
-    """Return a statement with default times as stored by its session, if the server has no such
-    mode.
+    """Return a statement with default times as its session stored them.
 
-    Raises DatabaseUnavailableError or the server's own error.
+    Changes it only if the server has no mode for this. Raises DatabaseUnavailableError or the
+    server's own error.
     """
     statement = classify_in(context, sql, default_schema=schema)
     cut = truncated_times(statement)

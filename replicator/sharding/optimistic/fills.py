@@ -158,8 +158,7 @@ def beside(
 
 
 def without_formulas(target: Table, shard: Table, ceded: Set[str]) -> Table:
-    """Return the target without values for ceded (folded) columns that it and the shard generate.
-    """
+    """Return the target without values for ceded columns that it and the shard generate."""
     computed = ceded & {folded(column.name) for column in shard.columns if column.generated}
     if not computed:
         return target
