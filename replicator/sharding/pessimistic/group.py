@@ -158,6 +158,8 @@ class Group(Generic[Name, Event]):
         version, own = max(state.version + 1, least), late_key(self.source, item.member)
         while (resolved := self.resolved(version)) is not None and resolved.late not in ("", own):
             version += 1
+        between = ((v, self.resolved(v)) for v in range(state.version + 1, version))
+        shown = tuple(v for v, done in between if done is None or not done.late)
         matched = self._awaited(state, item)
         if matched is not None:
             self._note_late(item.member, matched)
@@ -168,7 +170,8 @@ class Group(Generic[Name, Event]):
                 return Recorded(matched, awaited=True)
             if resolved is None or late:
                 made = made_by_statement(state, item.at, matched, fits)
-                self.members[item.member] = replace(made, version=version)
+                optional = (*made.optional, *shown)
+                self.members[item.member] = replace(made, version=version, optional=optional)
                 if version > self.known:
                     self._add(version, item)
                     self._doubted[item.at] = own, frozenset(drops)
@@ -181,7 +184,7 @@ class Group(Generic[Name, Event]):
         else:
             self._add(version, item)
         self.members[item.member] = replace(
-            state, version=version, since=item.at, awaited=(), optional=(), idle=()
+            state, version=version, since=item.at, awaited=(), optional=shown, idle=()
         )
         self._reach(item.at)
         return Recorded(version, awaited=False)

@@ -326,3 +326,16 @@ def test_a_group_is_not_ready_while_a_created_table_may_lack_the_next_item() -> 
     assert not found.ready
     found.leave("a4", Place(5, 0))
     assert found.ready
+
+
+def test_a_member_may_make_the_items_later_that_it_shows() -> None:
+    """Its own statement comes after two items of the others, whose outcome it shows."""
+    found = group("a1", known=4)
+
+    def made(text: str, transaction: int, least: int = 0) -> Recorded:
+        return found.ddl(Item(text, (text,), "a1", Place(transaction, 0), None), least)
+
+    assert made("d3", 1, least=3) == Recorded(3, awaited=False)
+    assert made("d1", 2) == Recorded(1, awaited=True)
+    assert made("d2", 3) == Recorded(2, awaited=True)
+    assert made("d4", 4) == Recorded(4, awaited=False)
