@@ -35,10 +35,7 @@ class RowDecision(StrEnum):
     """The decision about a row event, by comparing its version with its target's."""
 
     APPLY = "apply"
-    """Equal: the structure fits.
-
-    Rows that are not after the target's watermark are left out later.
-    """
+    """Equal: the structure fits. Rows not after the target's watermark are left out later."""
     HOLD = "hold"
     """Greater: the target does not have this DDL yet. The row is dropped and read again later."""
     SKIP = "skip"

@@ -127,10 +127,7 @@ def _name(item: _Added) -> str:
 
 
 def _form(item: _Added, schema: str) -> _Form:
-    """Return a key or constraint without its name, for comparison.
-
-    `schema`: the schema of its table.
-    """
+    """Return a key or constraint of a table in `schema` without its name, for comparison."""
     match item:
         case KeyDefinition():
             parts = [

@@ -28,8 +28,7 @@ class CheckConstraint:
     Attributes:
         name: empty for a CHECK in the definition of a column.
         column: that column's folded name, else empty.
-        expression: its text, with parentheses.
-        form: the form in which it is compared.
+        expression: its text, with parentheses; compared by `form`.
     """
 
     name: str

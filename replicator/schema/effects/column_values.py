@@ -41,9 +41,7 @@ def other_values(shard: Table, target: Table, columns: Iterable[str]) -> tuple[s
 def keyed_values(
     columns: Iterable[str], before: Table | None, after: Table | None, target: Table | None
 ) -> tuple[str, ...]:
-    """Return a shard's new key columns whose values differ from the target's.
-
-    These are columns of the keys that identify rows.
+    """Return a shard's new columns in keys that identify rows, if their values differ.
 
     Args:
         columns: names of the columns to check.
@@ -263,10 +261,7 @@ def other_formula(
 
 
 def formula_form(table: Table, column: str, *, unmasked: int | None = None) -> str:
-    """Return the form in which formulas of several servers are compared.
-
-    `unmasked`: ignore the mask of these bits.
-    """
+    """Return the form in which formulas are compared, without the mask of the `unmasked` bits."""
     text = formula(table, column)
     if not text:
         return ""

@@ -128,11 +128,7 @@ class Effect:
 
     @property
     def origins(self) -> tuple[TableName, ...]:
-        """The other tables that its table depends on.
-
-        These are the table that it takes its structure from (by MOVE_IN or LIKE) and the parents of
-        a created table.
-        """
+        """The table that its table takes its structure from, or the parents of a created table."""
         if self.kind is EffectKind.MOVE_IN:
             assert self.renamed_to is not None
             return (self.renamed_to,)

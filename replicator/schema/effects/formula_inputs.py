@@ -85,9 +85,7 @@ def _shows_names(words: Sequence[Token]) -> bool:
 def tells_apart(table: Table, column: str, own: Column, its: Column) -> bool:
     """Return whether a formula may give different results for equal values of two inputs.
 
-    Args:
-        own: the shard's input column.
-        its: the target's input column, of the same family of types.
+    The inputs are of one family of types: `own` of a shard, `its` of the target.
     """
     words = tokenise(formula(table, column))
     names = {word.keyword or word.text for word in words}

@@ -40,10 +40,7 @@ def text_and_rows(statement: ParsedStatement, before: Table | None) -> str:
 def compared_text(
     statement: ParsedStatement, before: Table | None, context: StatementContext
 ) -> str:
-    """Return a statement's normalised text with `settings_of` it as a comment.
-
-    `before`: the structure of the changed table, None if unknown.
-    """
+    """Return a statement's text as `text_and_rows` does, but with `settings_of` it as a comment."""
     text, settings = normalise(statement), settings_of(statement, before, context)
     return f"{text} /* {settings} */" if settings else text
 

@@ -53,10 +53,10 @@ _FAMILY = {
 
 
 def family(word: str) -> str:
-    """Return the family of a type, by its first word.
+    """Return the family of a type, by its first word; other types are families of their own.
 
     A value that is converted within a family and back is unchanged, or was cut or rounded only
-    once. Other types are families of their own.
+    once.
     """
     return _FAMILY.get(word.lower(), word.lower())
 

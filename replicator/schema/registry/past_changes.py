@@ -31,12 +31,7 @@ class Past(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PastChange:
-    """One table's part in a statement.
-
-    Attributes:
-        table: None if the statement may concern any table.
-        at: key of the position where the statement's event group begins.
-    """
+    """One table's part in a statement at `at`; `table` is None if it may concern any table."""
 
     table: TableName | None
     past: Past

@@ -83,10 +83,8 @@ class CopyState(IntEnum):
     DEFERRED = 1
     """Some of its rows are still to be copied; its events are applied in the meantime."""
     LEFT_OUT = 2
-    """None of its rows are copied, and its events are not applied until they are.
-
-    Otherwise rows would be duplicated on a target without a key that identifies them.
-    """
+    """None of its rows are copied, and its events are left out until they are. Otherwise a target
+    without a key that identifies rows would have them twice."""
     AGAIN = 3
     """Its rows are being copied again, from the saved position on."""
     RECOPY = 4
@@ -428,10 +426,7 @@ def _values(part: Table | Column | UniqueKey) -> dict[str, object]:
 
 
 def load_structure(text: str) -> Table | None:
-    """Return the structure that `dump_structure` wrote.
-
-    Raises KeyError or ValueError on other text.
-    """
+    """Return the structure that `dump_structure` wrote, or raise KeyError or ValueError."""
     data = json.loads(text)
     if data is None:
         return None

@@ -27,10 +27,8 @@ _ANY = TableName("scratch", "table")
 _ELSEWHERE = frozenset(
     {"NEXT", "NEXTVAL", "PREVIOUS", "LASTVAL", "SETVAL", "TABLESPACE", "POLICY", "CONNECTION"}
 )
-"""Words for other objects of a server: sequences, tablespaces, placement policies, other servers.
-
-A column with such a name only causes its statement to be tried again.
-"""
+"""Words for other objects of a server: sequences, tablespaces, placement policies, other servers. A
+column of such a name only causes its statement to be tried again."""
 
 _MOMENTS = frozenset(
     {
@@ -45,12 +43,11 @@ _MOMENTS = frozenset(
 class Question:
     """The input of a trial; equal questions have the same outcome on one server.
 
-    No texts contain names of tables. `context` has no time, because a table without rows does not
-    show it.
+    The texts contain no names of tables, and `context` no time, which a table without rows does not
+    show.
 
     Attributes:
-        before: the CREATE statement, columns and keys of the structure; empty for a statement that
-            creates the table.
+        before: CREATE statement, columns and keys of the structure; empty to create the table.
         statement: the statement as it is run.
         instead: the operator's override as it is run.
     """
@@ -141,10 +138,8 @@ def timeless(statement: ParsedStatement) -> bool:
 
 
 _COUNTED_UP = "gtid_"
-"""Prefix of settings that change with each transaction; no others change by themselves.
-
-Sources: MariaDB KB and MySQL manual, "Global Transaction ID"; observation.
-"""
+"""Prefix of settings that change with each transaction (MariaDB KB and MySQL manual, "Global
+Transaction ID"). No other settings were seen to change by themselves."""
 
 
 async def server_traits(connection: Connection, schema: str) -> str:

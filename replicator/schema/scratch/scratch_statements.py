@@ -26,10 +26,8 @@ _PARENT = "parent of a scratch table"
 
 _CREATE_NAME = re.compile(r"^(CREATE (?:TEMPORARY )?TABLE) (?:`(?:[^`]|``)*`\.)?(`(?:[^`]|``)*`)")
 _GENERATED = r"\b(CHECK|CONSTRAINT)(\s+`?){}(_chk_\d+\b)"
-"""A name that MySQL derives from the table's name for an unnamed CHECK.
-
-Source: its manual, "CHECK Constraints".
-"""
+"""A name that MySQL derives from the table's name for a CHECK without one (its manual, "CHECK
+Constraints")."""
 _COUNTER = re.compile(r"^(\) ENGINE=\w+) AUTO_INCREMENT=\d+", re.MULTILINE)
 
 

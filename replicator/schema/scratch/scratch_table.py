@@ -177,20 +177,16 @@ class ScratchTable:
         instead: Sequence[ParsedStatement] = (),
         context: StatementContext = NO_CONTEXT,
     ) -> LearnedOutcome:
-        """Return the outcome of altering or creating an empty table.
+        """Return the outcome of a statement on an empty table, under the scratch table's name.
 
         If the server refuses the statement, its single changes are tried, because TiDB supports
-        some changes only separately, then `instead`.
+        some changes only separately, then `instead`. Raises DatabaseUnavailableError, and a
+        server's error that is not about the statement.
 
         Args:
             before: the structure before the statement; None for CREATE TABLE.
             instead: the operator's override.
             context: the statement's context, in which all statements run.
-
-        Returns:
-            The outcome, with the structure under the scratch table's name.
-
-        Raises DatabaseUnavailableError, and a server's error that is not about the statement.
         """
         singles = [
             classify_in(context, sql, default_schema=statement.tables[0].schema)
@@ -350,10 +346,7 @@ def name_after(before: Table | None, statement: ParsedStatement) -> TableName:
 def _of_present_keys(
     statement: ParsedStatement, base: Table, context: StatementContext
 ) -> ParsedStatement | None:
-    """Return a statement without drops of indexes that the scratch table lacks, or None if empty.
-
-    The server of the scratch table does not support these indexes.
-    """
+    """Return a statement without drops of unsupported indexes, which the scratch table lacks."""
     sql = without_drops(statement, base.key_names)
     if sql == statement.sql:
         return statement
@@ -371,8 +364,8 @@ async def with_stored_times(
 ) -> str:
     """Return a statement with default times as its session stored them.
 
-    Changes the text only for a server without a mode for truncation. Raises
-    DatabaseUnavailableError or the server's own error.
+    Changes it only if the server has no mode for this. Raises DatabaseUnavailableError or the
+    server's own error.
     """
     statement = classify_in(context, sql, default_schema=schema)
     cut = truncated_times(statement)

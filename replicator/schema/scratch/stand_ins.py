@@ -20,10 +20,8 @@ from replicator.schema.effects.touched_parts import (
 from replicator.schema.structure.structure import Column, Table
 
 _COLLATIONS = ("utf8mb4_unicode_ci", "utf8mb4_general_ci", "utf8mb4_0900_ai_ci")
-"""Collations of TiDB ("Character Set and Collation" of its manual).
-
-MySQL 5.6 has all but the last.
-"""
+"""Collations of TiDB ("Character Set and Collation" of its manual), without the last also of MySQL
+5.6."""
 
 _LONGEST_VARCHAR = 16383
 """Length in characters, in utf8mb4 (TiDB's manual, "String types")."""
@@ -68,11 +66,9 @@ class StandIn:
 
 
 def stand_in(before: Table, statement: str, *, checks: bool = True) -> StandIn:
-    """Return a stand-in for the scratch table on which `statement` is run.
+    """Return a stand-in for the scratch table on which `statement` is run. Raises NoStandInError.
 
     `checks`: whether to include CHECK constraints and partitions, which the server may refuse.
-
-    Raises NoStandInError.
     """
     free = [name for name in _COLLATIONS if name not in statement.lower()]
     default = text_default(before.create_sql)
@@ -163,9 +159,7 @@ def create_table(
     """Return a CREATE TABLE with these columns and the keys, CHECKs and partitions of another one.
 
     Args:
-        columns: the columns.
         keys_of: the other CREATE TABLE.
-        default: the table's default charset and collation.
         given: defaults and formulas by the column's name.
         checks: whether to include CHECK constraints and partitions.
     """

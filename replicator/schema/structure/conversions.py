@@ -253,9 +253,7 @@ def _texts(column: Column, target: Column) -> Conversion:
 def _chars(column: Column, target: Column, unpadded: bool, longest: int) -> Conversion:
     """Convert to CHAR, which drops trailing spaces, and also tabs and line ends if it has no room.
 
-    Args:
-        unpadded: whether the column's values never end in spaces.
-        longest: characters of the longest value.
+    `unpadded`: whether the column's values never end in spaces.
     """
     if not unpadded:
         return Conversion(Fit.NONE, f"{target.type} drops the spaces at the end of a {column.type}")

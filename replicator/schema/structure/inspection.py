@@ -47,10 +47,8 @@ _COLUMN_LINE = re.compile(r"^  `", re.MULTILINE)
 """The beginning of a column's line in the text of SHOW CREATE TABLE."""
 
 TABLES_AT_ONCE = 50
-"""Number of tables in one query.
-
-Each table has a condition of its own, because servers scan all tables for a list of names.
-"""
+"""Number of tables in one query, each with a condition of its own, because servers scan all tables
+for a list of names."""
 
 _SHOWN = "shows generated keys"
 """Note on a session that MySQL's generated primary keys are shown in it."""
@@ -163,11 +161,7 @@ async def _completed(
 ) -> Table | None:
     """Return the structure of a table whose columns have been read.
 
-    Args:
-        place: schema and name of the table as the server lists it.
-
-    Returns:
-        None if the table has been dropped or renamed in the meantime.
+    None if it has been dropped or renamed in the meantime. `place`: its schema and name as listed.
     """
     keys = await connection.fetch(_KEYS, place)
     try:

@@ -98,10 +98,7 @@ def stored_value(column: Column, literal: str) -> Decimal | str | None:
 
 
 def converts_unchanged(literal: str, old: Column, new: Column) -> bool:
-    """Return whether a literal's value in a column is equal or shown alike in another type.
-
-    Returns False if this is unknown.
-    """
+    """Return whether a literal's value is surely equal, or shown alike, in another type."""
     value = stored_value(old, literal)
     if value is not None and value == stored_value(new, literal):
         return True
@@ -111,10 +108,7 @@ def converts_unchanged(literal: str, old: Column, new: Column) -> bool:
 
 
 def as_float(text: str) -> float:
-    """Return the number that a FLOAT column stores for a literal.
-
-    Raises ValueError or OverflowError.
-    """
+    """Return the number that a FLOAT column stores. Raises ValueError or OverflowError."""
     return float(struct.unpack("f", struct.pack("f", float(text)))[0])
 
 

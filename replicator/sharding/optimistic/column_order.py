@@ -165,10 +165,8 @@ def comparable(one: Column, other: Column) -> bool:
 
 
 _ROUNDED = frozenset({"decimal", "float", "double", "time", "datetime", "timestamp", "text"})
-"""Families whose values even a strict server changes without an error.
-
-The server rounds them, and drops spaces at the ends of texts.
-"""
+"""Families whose values even a strict server changes without an error: it rounds, and drops
+trailing spaces."""
 
 
 def loses(old: Column, new: Column, *, strict: bool) -> bool:

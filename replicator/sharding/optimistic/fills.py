@@ -89,10 +89,7 @@ _NULL = Fill("NULL", "NULL")
 
 
 def fill_of(table: Table, column: Column) -> Fill:
-    """Return the value that existing rows get when this column is added.
-
-    Source: MySQL's manual, "Data Type Defaults".
-    """
+    """Return an added column's value in existing rows (MySQL's manual, "Data Type Defaults")."""
     if column.generated or column.auto_increment:
         return _NOTHING
     clause = value_clause(table, column.name)
@@ -161,10 +158,7 @@ def beside(
 
 
 def without_formulas(target: Table, shard: Table, ceded: Set[str]) -> Table:
-    """Return the target with ceded columns withheld that it and the shard both generate.
-
-    The ceded columns are given by folded names.
-    """
+    """Return the target without values for ceded columns that it and the shard generate."""
     computed = ceded & {folded(column.name) for column in shard.columns if column.generated}
     if not computed:
         return target

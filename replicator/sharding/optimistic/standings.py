@@ -127,10 +127,8 @@ class Objection(StrEnum):
     STALE = "stale"
     """It adds a column again that it has dropped; the target still has the former values."""
     ROUNDED = "rounded"
-    """A narrower type may have changed a shard's values, and the target has the former ones.
-
-    Also used if a column with former values on the target would identify rows.
-    """
+    """A narrower type may have changed a shard's values, and the target has the former ones; or a
+    column with former values would identify rows."""
     ROWS = "rows"
     """Its rows could not be distinguished from other members' rows, or its effect is unknown."""
     RETIRED = "retired"

@@ -4,8 +4,7 @@ A row's version is the number of items that its member had before it. It is comp
 target's version as the group knows it (`Group.known`). That version stays the same until the group
 is rebuilt from saved state, *adopts* the next version, or *releases* it, which means that it
 forwards the rows of that version held in memory (`buffer`) before it decides any other row. Row
-versions do not depend on it: they follow only from the saved state, the binlog and the saved
-cutovers, so each reading computes the same ones.
+versions follow from the saved state, the binlog and the saved cutovers alone, in each reading.
 """
 
 from __future__ import annotations
@@ -145,8 +144,7 @@ class Group(Generic[Name, Event]):
         itself makes the item that drops the columns: then it is `late`.
 
         Args:
-            least: the lowest possible number of the item. The member shows the earlier items
-                already.
+            least: the lowest possible number of the item; the member shows the earlier ones.
             fits: the versions whose structure the member has now, if known.
             drops: of a doubtful statement, the items that drop the columns that it adds.
 
@@ -158,8 +156,8 @@ class Group(Generic[Name, Event]):
         version, own = max(state.version + 1, least), late_key(self.source, item.member)
         while (resolved := self.resolved(version)) is not None and resolved.late not in ("", own):
             version += 1
-        between = ((v, self.resolved(v)) for v in range(state.version + 1, version))
-        shown = tuple(v for v, done in between if done is None or not done.late)
+        passed = range(state.version + 1, version)
+        shown = tuple(v for v in passed if not ((done := self.resolved(v)) and done.late))
         matched = self._awaited(state, item)
         if matched is not None:
             self._note_late(item.member, matched)
