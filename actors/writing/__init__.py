@@ -1,1 +1,1 @@
-"""Applying rows and DDL to the targets, and saving how far each source has come."""
+"""Applying rows and DDL to the targets, and saving the progress of each source."""

@@ -44,10 +44,13 @@ from replicator.watermark import Reached, Watermark
 
 
 class WritableColumns(Protocol):
-    """The rules of a shard-mode for the columns of a target that a member may write."""
+    """The rules of a shard mode for the columns of a target that a member may write."""
 
     def without(self, target: int, member: Member, structure: Table, table: Table) -> Table:
-        """The target's table as a member with this structure may write it. Raises FatalError."""
+        """Return the target's table as a member with this structure may write it.
+
+        Raises FatalError.
+        """
         ...
 
 
@@ -55,9 +58,11 @@ class WritableColumns(Protocol):
 class BatchPlanner:
     """Makes batches: finds the plans of rows, and the watermarks of the buckets of their targets.
 
-    ``watermarks`` are those of all buckets. Plans are cached, and the structures of targets that
-    they need; the cache of a target must be dropped (`forget`) when its structure changes.
-    ``read_to``: up to where a source is applied, None where that is not known.
+    Plans and the structures of their targets are cached. Call `forget` when the structure of a
+    target changes.
+
+    Attributes:
+        read_to: returns the position up to which a source is applied; None if unknown.
     """
 
     _registry: SchemaRegistry
@@ -85,7 +90,7 @@ class BatchPlanner:
         return self._tables.get(target)
 
     def forget(self, target: int) -> None:
-        """Drop what is cached of a target whose structure has changed."""
+        """Drop the cache of a target whose structure has changed."""
         self._cascades.forget()
         self._tables.pop(target, None)
         registry = self._registry
@@ -98,9 +103,13 @@ class BatchPlanner:
         ends: Mapping[tuple[str, int], Watermark],
         reached: Mapping[str, Reached],
     ) -> Batch:
-        """The rows of whole segments as a batch, with what it must find on the target.
+        """Return the rows of whole segments as a batch, with the state that the target must have.
 
-        ``ends`` and ``reached`` are those of the batch. Raises FatalError where rows have no plan.
+        Raises FatalError if rows have no plan.
+
+        Args:
+            ends: new watermarks of the targets, by source and target.
+            reached: the new boundary of each source.
         """
         collector = PlanCollector()
         parts = [part for segment in segments for part in segment.parts.values() if part.rows]
@@ -147,7 +156,7 @@ class BatchPlanner:
             return
         names = {target: self._registry.target_name(target) for target in new}
         found = await read_targets(self._meta.connection, [*names.values()])
-        # A target that has lost a DDL is not at fault: it is executed again.
+        # A missing DDL is not the target's fault: the DDL is executed again.
         await self._meta.confirm()
         if self._spread is None:
             self._spread = await self._meta.spread()
@@ -188,7 +197,7 @@ class BatchPlanner:
         return None if chosen is None else chosen.of_plans(numbers)
 
     def _plan_of_parent(self, part: TargetSegment, kind: RowKind, at: int) -> TablePlan | None:
-        """The plan of a parent's events for a child; None if no foreign key acts there."""
+        """Return the plan of a parent's events for a child; None if no foreign key acts there."""
         name = self._registry.member(kind.parent)
         held = self._registry.held(kind.parent, at)
         structure = held.certain
@@ -218,11 +227,10 @@ class BatchPlanner:
 
     def _plan(self, part: TargetSegment, member: int, at: int, table_map: TableMap) -> TablePlan:
         # A segment ends at a statement, so a member's structure is the same for all its rows,
-        # unless
-        # the operator has declared another one after an unseen change.
+        # unless the operator has declared another one after an unseen change.
         key = (member, self._registry.since(member, at), part.paths.get(member, ()))
         known = self._plans.get(key)
-        # Mostly the very same object; to find one among several takes longer.
+        # Usually it is the same object; a lookup among several would take longer.
         if known is None or (known[0] is not table_map and known[0] != table_map):
             known = self._plans[key] = table_map, self._make(part, member, at, table_map)
         return known[1]
@@ -233,9 +241,8 @@ class BatchPlanner:
         name = self._registry.member(member)
         rules = replace(self._columns(name), path=part.paths.get(member, ()))
         alike = as_shards_have_it(target, rules.extracted_names, None)
-        # A guess does no harm where the event has everything that could be wrong in it. The
-        # target's
-        # columns may have other collations, which events don't have and expressions depend on.
+        # A guess is safe if the event has everything that could be wrong in it. The target's
+        # columns may have other collations, which events do not have and expressions depend on.
         filtered = self._filters.concern(name)
         guesses = (
             table
@@ -258,7 +265,7 @@ class BatchPlanner:
             except PlanError as error:
                 failure = failure or error
                 if isinstance(error, UnfitTargetError):
-                    # The structure fits the rows; it must not be read with another one.
+                    # The structure fits the rows, so they must not be read with another one.
                     break
         unread = UnreadRows(name, at, table_map)
         if failure is None:
@@ -307,9 +314,9 @@ class BatchPlanner:
 
 
 def _refuse_added_key(name: TableName, table: Table) -> None:
-    """Refuse a further key of a target of which some buckets have rows that others do not have yet.
+    """Refuse a new unique key of a target if some of its buckets lack rows that others have.
 
-    With such a key all rows belong to one bucket, and its watermark does not say what it lacks.
+    With such a key all rows belong to one bucket, whose watermark does not show the missing rows.
     """
     if not table.keys or only_row_key_collides(table, [column.name for column in table.columns]):
         return
@@ -325,7 +332,7 @@ def _refuse_added_key(name: TableName, table: Table) -> None:
 
 
 def _fitted(failure: PlanError, target: TableName) -> str:
-    """The remedy of a target that does not fit its shard."""
+    """Return the remedy for a target that does not fit its shard."""
     if isinstance(failure, MissingColumnError):
         return (
             "give the target the column, with the shard's type and NULL allowed. If you only"
@@ -341,7 +348,6 @@ def _fitted(failure: PlanError, target: TableName) -> str:
 
 
 def _create(name: TableName, known: Sequence[Table]) -> str:
-    """The statement that creates a target like the first of its shards whose structure is known."""
     if not known:
         return f"{name.quoted}, as in the shards"
     statement = classify(known[0].create_sql, default_schema=name.schema)

@@ -49,22 +49,25 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.watermark import Watermark
 
 SAVE_SECONDS = 10.0
-"""How long the last checkpoint of a run may take. Without it, more is read again."""
+"""Maximum duration of the last checkpoint of a run. Without it, more events are read again."""
 
 NOT_SAVED = (DatabaseUnavailableError, MySQLError, FencedError, LeaseLostError)
-"""What a checkpoint may raise."""
+"""The errors that a checkpoint may raise."""
 
 QUEUE_FACTOR = 2
-"""How many times the size of a batch may wait in the trackers before the writer accepts no more
-rows."""
+"""Maximum size of queued rows, in batches, before the writer accepts no more rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """``batch_bytes``: size of a batch; ``checkpoint_interval`` in seconds.
+    """Settings of the writer.
 
-    ``unfinished``: the targets of which buckets are ahead of others in rows of a source that is not
-    read.
+    Attributes:
+        batch_bytes: size of a batch.
+        checkpoint_interval: in seconds.
+        mailbox_segments: maximum number of segments in the mailbox.
+        unfinished: the targets some of whose buckets are ahead of others in rows of a source that
+            is not read.
     """
 
     batch_bytes: int
@@ -76,9 +79,9 @@ class WriterSettings:
 class BatchedWriter(Actor[WriterMessage]):
     """Collects whole segments into batches, applies them, executes barriers, saves checkpoints.
 
-    A batch is submitted at once when none is running; while one runs, the next fills. A DDL
-    waits for the batch that touches its target, and its target is left out of new batches until
-    it is executed; other targets continue.
+    A batch is submitted at once if none is running; while one runs, the next is collected. A DDL
+    waits for the batch that touches its target, and its target is left out of new batches until the
+    DDL is executed. Other targets continue.
     """
 
     def __init__(
@@ -124,7 +127,7 @@ class BatchedWriter(Actor[WriterMessage]):
         return self.queued_bytes > self.settings.batch_bytes
 
     def applied(self, source: str) -> SourcePosition | None:
-        """The boundary up to which everything of a source is applied; None before it is known."""
+        """Return the boundary up to which a source is fully applied; None before it is known."""
         return self._trackers[source].reached.position
 
     async def on_start(self) -> None:
@@ -132,13 +135,15 @@ class BatchedWriter(Actor[WriterMessage]):
         await self.save()
 
     async def on_stop(self) -> None:
-        """Save what is applied: rows before a fault are not to be read again by what the operator
-        then says of the rows that it is about."""
+        """Save the applied positions, also after a fault.
+
+        The operator's answer about the rows of the fault must not apply to rows before them.
+        """
         with anyio.move_on_after(SAVE_SECONDS), suppress(*NOT_SAVED):
             await self.save()
 
     async def loop(self) -> None:
-        """Answer messages, submit work, and save the checkpoint when it is due."""
+        """Process messages, submit work, and save the checkpoint when it is due."""
         async with anyio.create_task_group() as jobs:
             while True:
                 await self._submit(jobs)
@@ -156,8 +161,11 @@ class BatchedWriter(Actor[WriterMessage]):
                     await self.save()
 
     def _has_room(self) -> bool:
-        """Whether to accept more rows. When nothing is running, what has arrived is incomplete: the
-        rest must be accepted, however much is queued already."""
+        """Whether to accept more rows.
+
+        If nothing is running, the arrived rows are incomplete. The rest must then be accepted,
+        regardless of the queue's size.
+        """
         busy = bool(self._running or self.ddl_running)
         return not busy or self.queued_bytes < QUEUE_FACTOR * self.settings.batch_bytes
 
@@ -213,8 +221,9 @@ class BatchedWriter(Actor[WriterMessage]):
             return
         taken = self._take()
         if taken:
-            # Before the first row of a shard, and before a statement that drops one counts as
-            # applied: a comparison must know every shard that a row can come from.
+            # Save the owners before a shard's first row is applied, and before a statement that
+            # drops a shard counts as applied: a comparison must know every shard that a row can
+            # come from.
             await self.checkpoints.owners.save()
         for tracker, segments in taken:
             with_rows = [segment for segment in segments if segment.has_rows]
@@ -228,12 +237,11 @@ class BatchedWriter(Actor[WriterMessage]):
             reach(Failpoint.BATCH_SUBMITTED)
             jobs.start_soon(self._run_batch, batch)
         elif taken:
-            # Segments without rows are finished at once; the ones after them may start now.
+            # Segments without rows are finished at once, so the next ones may start now.
             await self._submit(jobs)
 
     def _waiting(self) -> list[DdlItem | TargetStep]:
-        """The DDL items that may be executed, but for those that other sources are to catch up
-        for."""
+        """Return the DDL items that may be executed, without items that wait for other sources."""
         found: list[DdlItem | TargetStep] = [
             *(item for tracker in self._trackers.values() for item in tracker.barriers()),
             *self._steps,
@@ -248,8 +256,8 @@ class BatchedWriter(Actor[WriterMessage]):
     def _is_level(self, item: DdlItem | TargetStep) -> bool:
         """Whether no other source has buckets of the target that are ahead of others.
 
-        After a crash these rows are read again, and each bucket skips those that it has. A schema
-        change may give rows other buckets, so it must wait until that is done.
+        After a crash these rows are read again, and each bucket skips the rows that it has. A
+        schema change may move rows to other buckets, so it must wait until this is done.
         """
         return self.registry.target_name(item.target) not in self.settings.unfinished and all(
             tracker.is_level(item.target)
@@ -258,13 +266,11 @@ class BatchedWriter(Actor[WriterMessage]):
         )
 
     async def _batch(self, segments: list[PendingSegment]) -> Batch:
-        """The rows of segments as a batch, with the new watermarks of the buckets and positions of
-        the sources."""
         reached = {tracker.source: found[-1].reached for tracker, found in self._running}
         return await self.planner.batch(segments, self._ends(), reached)
 
     def _ends(self) -> dict[tuple[str, int], Watermark]:
-        """The watermarks of the targets after the running segments."""
+        """Return the watermarks of the targets after the running segments."""
         ends: dict[tuple[str, int], Watermark] = {}
         for tracker, segments in self._running:
             for segment in segments:
@@ -363,7 +369,7 @@ class BatchedWriter(Actor[WriterMessage]):
     def _batch_cut(self, message: BatchCut) -> None:
         """Repeat the batch together with the rest of its transactions.
 
-        Buckets that have committed parts of it skip those by their watermarks.
+        Buckets that have committed parts of it skip these by their watermarks.
         """
         self._log.info("batch.extended", reason=message.reason)
         for tracker, segments in self._running:
@@ -374,18 +380,18 @@ class BatchedWriter(Actor[WriterMessage]):
     async def passed(self, after: Mapping[str, tuple[int, int]], *, positions: bool = True) -> None:
         """Wait until all rows up to these segments (by source: run, segment) are applied.
 
-        The low watermarks are then saved, too, and the positions if they are wanted.
+        Then the low watermarks are saved, too, and with ``positions`` also the positions.
         """
         done = anyio.Event()
         self.mailbox.tell(Passed(after, done, positions))
         await done.wait()
 
     def forget(self, target: int) -> None:
-        """Drop what is cached of a target whose structure has changed."""
+        """Drop the cache of a target whose structure has changed."""
         self.mailbox.tell(Forget(target))
 
     def step(self, target: int, run: Callable[[], Awaitable[None]]) -> None:
-        """Have a target changed while no batch touches it (`TargetStep`)."""
+        """Change a target while no batch touches it (`TargetStep`)."""
         self.mailbox.tell(TargetStep(target, run))
 
     async def _answer_barriers(self) -> None:
@@ -395,8 +401,7 @@ class BatchedWriter(Actor[WriterMessage]):
             if all(self._trackers[s].passed(*place) for s, place in barrier.after.items())
         ]
         if passed:
-            # After a DDL, older rows could not even be planned: the low watermarks must cover all
-            # of them.
+            # After a DDL, older rows cannot be planned: the low watermarks must cover all of them.
             if any(barrier.positions for barrier in passed):
                 await self.save()
             elif not self.checkpoints.has_low_watermarks():
@@ -427,7 +432,7 @@ class BatchedWriter(Actor[WriterMessage]):
         await done.wait()
 
     def tracker(self, source: str) -> SegmentTracker:
-        """The tracker of a source."""
+        """Return the tracker of a source."""
         return self._trackers[source]
 
     def renew(
@@ -447,7 +452,7 @@ PACE = 60.0
 
 @dataclass(slots=True)
 class _Tally:
-    """When a shard was last logged, and the rows since."""
+    """The time when a shard was last logged, and the rows since."""
 
     at: float
     rows: int = 0
@@ -455,7 +460,7 @@ class _Tally:
 
 @define(eq=False)
 class LeftOutRows:
-    """Adds to the counts of the targets, and logs by shard: at the first row, then at intervals."""
+    """Counts filtered rows by target, and logs them by shard: at first, then at intervals."""
 
     _log = structlog.get_logger()
     _registry: SchemaRegistry
@@ -464,7 +469,7 @@ class LeftOutRows:
     _tallies: dict[tuple[Member, TableName], _Tally] = field(factory=dict, init=False)
 
     def note(self, batch: Iterable[LeftOut]) -> None:
-        """Record what an applied batch has left out."""
+        """Record the rows that an applied batch has left out."""
         now = self._clock()
         for found in batch:
             target = self._registry.target_name(found.target)

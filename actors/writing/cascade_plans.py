@@ -1,4 +1,4 @@
-"""Plans of row events for the children of their table: what foreign keys did in the shard."""
+"""Plans that apply a parent's row events to its children, as foreign keys did in the shard."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Link:
 
 @define(eq=False)
 class CascadePlans:
-    """Makes the plans. `tables`: the structures of targets that are known, by their numbers."""
+    """Makes the plans. ``tables``: the known structures of targets, by their numbers."""
 
     _registry: SchemaRegistry
     _columns: ColumnsOf
@@ -58,7 +58,7 @@ class CascadePlans:
         self._plans.clear()
 
     def targets(self, kind: RowKind) -> set[int]:
-        """Return the targets that a change of the parent may reach."""
+        """Return the targets that a change of the parent may affect."""
         source = self._registry.member(kind.parent).source
         return {self._registry.target_of(number) for number in self._with_keys(source)}
 
@@ -66,8 +66,8 @@ class CascadePlans:
         """Return the plan of a parent's events for a child; None if no key acts at this position.
 
         Args:
-            structure: of the parent.
-            path: of the columns of the child.
+            structure: structure of the parent.
+            path: path of the child's columns.
 
         Raises:
             PlanError: the child's target has another structure than the shard's keys need.
@@ -143,7 +143,6 @@ class CascadePlans:
         return tuple(tables)
 
     def _referenced(self, number: int, links: tuple[_Link, ...]) -> list[Column]:
-        """The columns of a target that keys of its children refer to."""
         table = self._tables[self._registry.target_of(number)]
         names = {
             folded(n) for link in links if link.parent == number for n in link.key.parent_columns
@@ -178,7 +177,7 @@ class CascadePlans:
     def _edge(
         self, link: _Link, child: int, columns: list[Column], path: ColumnPath | None
     ) -> CascadeEdge | None:
-        """A key as its child's target has it; `path` is None if the plan is another child's."""
+        """Return a key as its child's target has it; ``path`` is None in another child's plan."""
         key, table = link.key, self._tables[self._registry.target_of(link.child)]
         member = self._registry.member(link.child)
         names = [folded(column.name) for column in columns]
@@ -188,12 +187,12 @@ class CascadePlans:
         for mine, its in zip(key.columns, key.parent_columns, strict=True):
             name = renamed.get(folded(mine), mine)
             if not name:
-                # The target has dropped the column: no row refers to anything by it.
+                # The target has dropped the column, so no row refers to another one by it.
                 return None
             column = table.column(name)
             lacks = column is None or folded(its) not in names
             if lacks and path is None:
-                # The plan of the child has the key.
+                # The child's own plan has the key.
                 return None
             if column is None or folded(its) not in names:
                 missing = f"{its} of its parent" if column is not None else name
@@ -211,7 +210,7 @@ class CascadePlans:
         return CascadeEdge(child, tuple(parent_columns), tuple(own), on_delete, on_update)
 
     def _links(self, parent: int, at: int) -> tuple[_Link, ...]:
-        """The foreign keys by which changes of a parent reach other rows at a position."""
+        """Return the foreign keys by which changes of a parent affect other rows at a position."""
         found: list[_Link] = []
         known = list(self._links_at(self._registry.member(parent).source, at))
         left, seen = [parent], {parent}
@@ -236,7 +235,6 @@ class CascadePlans:
                     yield _Link(number, parent, key)
 
     def _with_keys(self, source: str) -> tuple[int, ...]:
-        """The tables of a source that have foreign keys with actions at any position."""
         registry = self._registry
         changes, numbers = self._acting.get(source, (-1, ()))
         if changes != registry.changes:

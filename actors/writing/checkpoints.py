@@ -1,4 +1,4 @@
-"""Saving the checkpoints of sources, and the watermarks of buckets that they rely on."""
+"""Checkpoints of sources, and the watermarks of buckets that they rely on."""
 
 from __future__ import annotations
 
@@ -29,9 +29,12 @@ from replicator.watermark import NOTHING_APPLIED, Watermark
 class CheckpointSaver:
     """Saves the progress of each source, from its tracker.
 
-    ``servers``: the server that each source is read from. ``saved`` is the position of each source
-    as it is shown, ``saved_at`` when that was, by the monotonic clock. ``also``: what is saved
-    with each checkpoint besides; ``held`` tells the shards whose rows wait.
+    Attributes:
+        servers: the server that each source is read from.
+        also: saves more with each checkpoint.
+        held: returns the shards whose rows wait.
+        saved: the saved position of each source, as shown in reports.
+        saved_at: time of the last checkpoint, by the monotonic clock.
     """
 
     _registry: SchemaRegistry
@@ -51,16 +54,16 @@ class CheckpointSaver:
     _low_watermarks: dict[str, Mapping[int, Watermark]] = field(factory=dict, init=False)
 
     def has_low_watermarks(self) -> bool:
-        """Whether the low watermarks of all sources are saved as they are now."""
+        """Whether the current low watermarks of all sources are saved."""
         return all(
             tracker.low_watermarks == self._low_watermarks.get(source)
             for source, tracker in self._trackers.items()
         )
 
     async def save(self) -> None:
-        """Save the checkpoint of every source, with its groups where they have changed.
+        """Save the checkpoint of every source, including its groups if they have changed.
 
-        Raises FencedError where the target has lost what it relies on.
+        Raises FencedError if the target has lost state that the checkpoint relies on.
         """
         states = {source: tracker.resume for source, tracker in self._trackers.items()}
         changed = [s for s, state in states.items() if state.groups is not self._groups.get(s)]
@@ -97,10 +100,10 @@ class CheckpointSaver:
         return (BinlogPosition(saved.file, saved.offset), *prepared)
 
     async def save_low_watermarks(self) -> None:
-        """Save the low watermarks alone. Raises as `save`.
+        """Save only the low watermarks, as a schema change requires. Raises as `save`.
 
-        They are what a schema change needs: a source may be read again from before it, and its
-        older rows have no plan then.
+        A source may be read again from a position before the change, and its older rows have no
+        plan then.
         """
         unsaved = [t for source, t in self._trackers.items() if source not in self._newest]
         if any(tracker.resume.position for tracker in unsaved):
@@ -175,11 +178,14 @@ class CheckpointSaver:
 
 
 class BucketWatermarks:
-    """The watermarks that buckets have at least. ``found`` is what the target had at the start.
+    """The lower bounds of the buckets' watermarks.
 
-    A bucket's watermark must be where the last batch has left it, or later: a batch can be
-    committed without a reported outcome. Those that have moved since the last checkpoint are read
-    when the next one is saved, since it relies on them.
+    A bucket's watermark must be where the last batch left it, or later: a batch can be committed
+    without a reported outcome. Watermarks that have moved since the last checkpoint are read when
+    the next one is saved, since it relies on them.
+
+    Args:
+        found: the watermarks of the target at the start.
     """
 
     def __init__(self, found: Mapping[BucketKey, Watermark]) -> None:
@@ -188,15 +194,15 @@ class BucketWatermarks:
 
     @property
     def moved(self) -> Mapping[BucketKey, Watermark]:
-        """Those that were moved since they were last verified."""
+        """The watermarks that were moved since they were last verified."""
         return dict(self._moved)
 
     def missing(self, keys: Iterable[BucketKey]) -> list[BucketKey]:
-        """Which of these buckets never had a watermark."""
+        """Return the buckets that never had a watermark."""
         return [key for key in keys if key not in self._left]
 
     def opened(self, keys: Iterable[BucketKey]) -> None:
-        """Record that these buckets have one now, before every row."""
+        """Record that these buckets now have a watermark, before every row."""
         self._left |= dict.fromkeys(keys, NOTHING_APPLIED)
 
     def surplus(
@@ -212,23 +218,23 @@ class BucketWatermarks:
         ]
 
     def closed(self, keys: Iterable[BucketKey]) -> None:
-        """Record that these buckets have no watermark any more."""
+        """Record that these buckets no longer have a watermark."""
         for key in keys:
             del self._left[key]
             self._moved.pop(key, None)
 
     def of(self, keys: Iterable[BucketKey]) -> Mapping[BucketKey, Watermark]:
-        """The watermarks of some buckets."""
+        """Return the watermarks of some buckets."""
         return {key: self._left[key] for key in keys}
 
     def left(self, target: TableName, watermarks: BucketMarks) -> None:
-        """Record what a batch has left in buckets of a target."""
+        """Record the watermarks after a batch in buckets of a target."""
         for (source, bucket), watermark in watermarks.items():
             self._left[source, target, bucket] = watermark
             self._moved[source, target, bucket] = watermark
 
     def verified(self, watermarks: Mapping[BucketKey, Watermark]) -> None:
-        """Record that the target has these."""
+        """Record that the target has these watermarks."""
         for key, watermark in watermarks.items():
             if self._moved.get(key) == watermark:
                 del self._moved[key]
@@ -237,5 +243,5 @@ class BucketWatermarks:
 def buckets_of(
     pairs: Collection[tuple[str, TableName]], buckets: Mapping[TableName, int]
 ) -> list[BucketKey]:
-    """All buckets of some sources' rows for targets, of which ``buckets`` has the numbers."""
+    """Return all buckets of some sources' rows for targets; ``buckets``: their number by target."""
     return [(source, target, n) for source, target in sorted(pairs) for n in range(buckets[target])]

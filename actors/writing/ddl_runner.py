@@ -1,4 +1,4 @@
-"""Executing DDL items: once on the target, then on the known structures of the member."""
+"""Execution of DDL items: first on the target, then on the known structures of the member."""
 
 from __future__ import annotations
 
@@ -63,26 +63,28 @@ from replicator.sharding.items import Item
 from replicator.sharding.pessimistic.lock import Resolution
 
 RETRY_WAIT = (0.2, 15.0)
-"""Seconds before the first and, at most, before any later attempt to reach the target."""
+"""Seconds before the first retry to reach the target, and the maximum before later ones."""
 
 DDL_LOCK_SECONDS = 30
-"""How long a schema change waits for sessions that use its target, where other targets would wait
-for it. Meanwhile, the server lets no other session begin to use the table."""
+"""Seconds that a schema change waits for sessions that use its target, if other targets wait for
+it. In the meantime, the server lets no other session begin to use the table."""
 
 
 class StatementRules(Protocol):
-    """The decision of a shard-mode about a statement that is about to be executed on its target."""
+    """The decisions of a shard mode about statements that their target is about to execute."""
 
     async def ruled(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
     ) -> DdlExecution:
-        """The execution to run, which comes with its record; without a statement where the target
-        already has it. Raises FatalError where this can't be decided.
+        """Return the execution to run, with its record.
+
+        It has no statement if the target already has its effect. Raises FatalError if this cannot
+        be decided.
         """
         ...
 
     def proven(self, execution: DdlExecution) -> DdlExecution:
-        """The execution, with what is to be read from the shards after it in its record, too."""
+        """Return the execution, with the columns to read from the shards also in its record."""
         ...
 
     async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
@@ -95,7 +97,7 @@ class StatementRules(Protocol):
 
 @define(eq=False)
 class DdlRunner:
-    """Executes DDL items and records the structure that the member has afterwards."""
+    """Executes DDL items and records the structure of the member after each."""
 
     _log = structlog.get_logger()
     _registry: SchemaRegistry
@@ -106,19 +108,22 @@ class DdlRunner:
     _others: Others
     _show_values: bool
     _queued: Callable[[], None] | None
-    """Called when the rows of a target are queued to be reconciled; None if a statement after which
-    only the shards know their values is a fault."""
+    """Called when the rows of a target are queued for a reconciliation; None if a statement after
+    which only the shards know the values is a fault."""
     under_way: set[TableName] = field(factory=set, init=False)
-    """The targets of which a statement is being executed."""
+    """The targets on which a statement is being executed."""
     _altering: defaultdict[TableName, anyio.Lock] = field(
         factory=lambda: defaultdict(anyio.Lock), init=False
     )
     waiting: dict[TableName, str] = field(factory=dict, init=False)
-    """By target, why a statement can't be executed now."""
+    """The reasons why statements cannot be executed now, by target."""
 
     async def run(self, item: DdlItem) -> None:
-        """Execute an item, waiting for an unreachable target. Raises FatalError if refused, or if
-        others have locked the target and there are targets that need not wait for them."""
+        """Execute an item, waiting for an unreachable target.
+
+        Raises FatalError if the target refuses the item, or if others have locked the target and
+        other targets need not wait for them.
+        """
 
         async def attempt() -> None:
             if item.effect.kind is EffectKind.STORAGE:
@@ -141,8 +146,7 @@ class DdlRunner:
         await self._until_there(self._registry.target_name(item.target), attempt)
 
     async def run_step(self, target: TableName, step: Callable[[], Awaitable[None]]) -> None:
-        """Make a change of a target that no statement is read for, waiting for an unreachable
-        target."""
+        """Make a change of a target without a statement, waiting for an unreachable target."""
 
         async def attempt() -> None:
             async with self._altering[target]:
@@ -155,7 +159,7 @@ class DdlRunner:
         await self._until_there(target, attempt)
 
     async def is_new(self, item: DdlItem) -> bool:
-        """Whether an item has no record yet; one that has is executed once, by what that says."""
+        """Whether an item has no record; an item with a record is executed once, by its record."""
         found = []
 
         async def look() -> None:
@@ -165,7 +169,7 @@ class DdlRunner:
         return item.recorded and found[0].record is None
 
     async def _until_there(self, target: TableName, attempt: Callable[[], Awaitable[None]]) -> None:
-        """Try until all servers that it needs are available."""
+        """Retry until all required servers are available."""
 
         def tell(error: DatabaseUnavailableError, times: str, seconds: float) -> None:
             self.waiting[target] = f"{error} ({times})"
@@ -188,7 +192,7 @@ class DdlRunner:
         resolution: Resolution[TableName, ShardStatement],
         item: Item[TableName, ShardStatement],
     ) -> None:
-        """Execute an item that a lock has resolved; ``item``: with the override of the operator."""
+        """Execute an item that a lock has resolved; ``item`` includes the operator's override."""
         statement, version = item.event.statement, resolution.version
         member = Member(resolution.owner, item.member)
         number = self._registry.number(member)
@@ -220,8 +224,7 @@ class DdlRunner:
         await self._until_there(target, attempt)
 
     async def _change(self, item: DdlItem) -> MemberChange:
-        """The change that an item's statement made to its member, whose new structure is
-        recorded."""
+        """Return the change that an item's statement made; save the member's new structure."""
         at = item.statement.transaction
         number = self._registry.number(Member(item.source, item.effect.table))
         before = None if number is None else self._registry.held(number, at - 1).certain
@@ -229,11 +232,11 @@ class DdlRunner:
         return MemberChange(before, after.certain, item.effect.kind is EffectKind.CREATE)
 
     def _with_columns(self, item: DdlItem, change: MemberChange) -> DdlItem:
-        """A CREATE TABLE … LIKE as one that lists the columns of the shard.
+        """Return a CREATE TABLE … LIKE as a statement that lists the columns of the shard.
 
-        The target of its pattern may lack changes of the shard's pattern that wait for others. It
-        keeps the LIKE if the pattern has not changed since the copy, as its text is that of another
-        server, if the target has columns of the task's own, and if somebody has named a CHECK.
+        The pattern's target may lack changes of the shard's pattern that wait for other shards. The
+        LIKE is kept in three cases: the pattern has not changed since the copy, so its text is from
+        another server; the target has columns of the task; or a user has named a CHECK.
         """
         effect, made = item.effect, change.after
         if effect.instead is not None or made is None or not is_like(effect.statement):
@@ -265,17 +268,16 @@ class DdlRunner:
     async def _proven(
         self, ddl: DdlExecution, statement: Statement, after: Table | None, *, answered: bool
     ) -> DdlExecution:
-        """Return an execution with all that is to be read from the shards after it.
+        """Return an execution with all columns to read from the shards afterwards.
 
-        Raises FatalError for values that only a shard knows if the task is to stop then, or if it
-        finds rows by them and may not delete those that have other values, unless the execution
-        has begun.
+        Raises FatalError for values that only a shard knows, if the task stops in this case, or if
+        it finds rows by these values and may not delete rows with other ones. Does not raise if the
+        execution has begun.
 
         Args:
-            ddl: the execution.
             statement: the shard's statement.
             after: the structure of the shard after it.
-            answered: the operator has given what is executed.
+            answered: the operator has given the executed statements.
         """
         queued = await self._executor.targets.queued(ddl.target) if ddl.statements else frozenset()
         parsed = [
@@ -312,7 +314,7 @@ class DdlRunner:
                 exact = await exact_sources(self._registry, targets, ddl.target)
                 safe = exact if after is not None and after.row_key is not None else safe
                 columns = () if exact else tuple(sorted(keyed | others))
-                # A pass that has begun compared the rows by their former key.
+                # A pass that has begun has compared the rows by their former key.
                 again = (name for name in sorted(others) if name not in known.shard_only)
                 known = replace(known, shard_only=(*known.shard_only, *again))
             why = (
@@ -326,7 +328,7 @@ class DdlRunner:
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
         zone = ddl.context.time_zone
-        # Without a zone the statement converted nothing there: the shard may have had no rows.
+        # Without a zone the statement converted nothing in the shard, which may have had no rows.
         converts = zone is None and any(map(converts_times, ddl.statements))
         if not ddl.statements or not (zone == SYSTEM or converts):
             return
@@ -344,7 +346,7 @@ class DdlRunner:
         )
 
     def _lock_seconds(self, ddl: DdlExecution) -> int | None:
-        # None of several statements of the operator may run twice, so they are not put off.
+        # Several statements of the operator are not put off, since none of them may run twice.
         put_off = len(ddl.statements) == 1 and self._others([ddl.target])
         return DDL_LOCK_SECONDS if put_off else None
 
@@ -353,7 +355,7 @@ class DdlRunner:
         return targets - self._registry.targets_in_use
 
     async def _alone(self, ddl: DdlExecution) -> bool:
-        """Execute a statement while none runs on its target, nor on parents of its foreign keys.
+        """Execute a statement while no other runs on its target, or on parents of its foreign keys.
 
         A server that is altering a table may refuse foreign keys that refer to it.
         """
@@ -364,7 +366,7 @@ class DdlRunner:
         named = (one for found in parsed for one in found.named(TableRole.REFERENCED))
         tables = {ddl.target, *(TableName(one.schema, one.table) for one in named)}
         async with AsyncExitStack() as alone:
-            # In one order, so that no two statements wait for each other.
+            # Always lock in the same order, so that no two statements wait for each other.
             for table in sorted(tables):
                 await alone.enter_async_context(self._altering[table])
             alone.callback(self.under_way.discard, ddl.target)
@@ -374,7 +376,7 @@ class DdlRunner:
             )
 
     async def _executed(self, ddl: DdlExecution) -> bool:
-        """Execute a statement, with other rows if it may; return whether it ran now."""
+        """Execute a statement, with other rows if possible; return whether it ran now."""
         values, attempts = RefusedValues(self._registry, self._executor), 0
         while True:
             try:
@@ -389,7 +391,7 @@ class DdlRunner:
                 ddl = self.rules.proven(found)
                 if ddl.removals:
                     self._log.info("ddl.double-rows", target=str(ddl.target), statement=ddl.sql)
-                # A crash after the statement, and before its record, must not lose the columns.
+                # A crash between the statement and its record must not lose the columns.
                 await self._executor.queue_rows(ddl)
         if (ddl.shard_only or ddl.safe_sources) and self._queued is not None:
             self._queued()
@@ -458,12 +460,13 @@ def _event(ddl: DdlExecution, statement: Statement) -> DdlEvent:
 def refuse_computed(
     registry: SchemaRegistry, ddl: DdlExecution, statement: Statement, *, agreed: bool
 ) -> None:
-    """Raise FatalError where the target would replace values that a shard stores with computed
-    ones. ``agreed``: the shards have agreed on the statement, so a shard that has the column in
-    this form has made it.
+    """Raise FatalError if the target would replace a shard's stored values with computed ones.
+
+    Args:
+        agreed: all shards agree on the statement; a shard with such a column has made it.
     """
     if ddl.instead is not None:
-        # The operator is responsible for what is executed.
+        # The operator is responsible for the executed statements.
         return
     parsed = classify_in(ddl.context, ddl.sql, default_schema=ddl.target.schema)
     names = computed_columns(parsed)
@@ -504,7 +507,7 @@ def _computed_fault(
 def _unproven(
     ddl: DdlExecution, columns: Iterable[str], statement: Statement, why: str, *, stops: bool
 ) -> FatalError:
-    """The fault that only a shard knows the values of its rows after a statement."""
+    """Return the fault that only a shard knows the values of its rows after a statement."""
     by_hand = (
         "make the change by hand on the target if it lacks it, set these columns in the rows of"
         " the target to the values that they have in their shards, then `replicator binlog skip`"
@@ -529,7 +532,7 @@ def _unproven(
 def _execution(
     registry: SchemaRegistry, item: DdlItem, change: MemberChange | None
 ) -> DdlExecution:
-    """An item as it is executed, as far as no shard-mode has something to say of it."""
+    """Return the execution of an item, before the shard mode decides about it."""
     return DdlExecution(
         target=registry.target_name(item.target),
         member=Member(item.source, item.effect.table),

@@ -1,4 +1,4 @@
-"""Looking the key of a refused row up in the other shards of its target."""
+"""Queries for the key of a refused row in the other shards of its target."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def holders_of(
     planner: BatchPlanner,
     failed: TargetOutcome,
 ) -> KeyHolders | None:
-    """Return which other shards have the key; None if the error is not about one row."""
+    """Return the other shards that have the key; None if the error is not about one row."""
     structure = planner.structure(failed.target)
     if failed.refused is None or structure is None:
         return None

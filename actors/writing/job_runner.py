@@ -1,4 +1,4 @@
-"""Running a batch's Spark job until it is done."""
+"""Submission of a batch's Spark job until it is done."""
 
 from __future__ import annotations
 
@@ -49,18 +49,20 @@ _PASSING = (WriteOutcome.UNREACHABLE, WriteOutcome.LOCKED)
 
 
 async def nobody(_: TargetOutcome) -> KeyHolders | None:
-    """Look up no key."""
+    """Return None without a query."""
     return None
 
 
 @define(eq=False)
 class JobRunner:
-    """Submits batches. Submitting one again is harmless: each bucket has its watermark.
+    """Submits batches. Submitting a batch again is harmless: each bucket has its watermark.
 
-    ``held_by``: the open lock that rows of a target wait for; empty where none do. ``read_to``: up
-    to where a source is applied, None where that is not known. ``applied`` is called for each
-    batch. ``holders`` looks the key of a refused row up in the other shards. ``late`` is set when
-    foreign keys have deleted rows that shards may still have.
+    Attributes:
+        held_by: returns the open lock that rows of a target wait for; empty if there is none.
+        read_to: returns the position up to which a source is applied; None if unknown.
+        applied: called for each batch.
+        holders: finds the key of a refused row in the other shards.
+        late: set when foreign keys have deleted rows that shards may still have.
     """
 
     _spark: SparkContext
@@ -87,22 +89,23 @@ class JobRunner:
         return self.state.startswith("retrying")
 
     def track_keys(self, *, tracks: bool) -> None:
-        """From the next batch on, all deleted keys are tracked, or only those of foreign keys."""
+        """Track all deleted keys, or only keys that foreign keys delete, from the next batch on."""
         tracks = tracks or self._tracks_to_the_end
         table = self._settings.tracked_cascades if tracks else ""
         self._settings = replace(self._settings, tracked_table=table)
 
     def track_to_the_end(self) -> None:
-        """From the next batch on, and to the end, all deleted keys are tracked."""
+        """Track all deleted keys from the next batch until the end of the task."""
         self._tracks_to_the_end = True
         self.track_keys(tracks=True)
 
     async def run(self, batch: Batch) -> BatchResult:
         """Apply a batch, waiting for an unreachable target.
 
-        Raises FatalError for a batch that cannot be applied as it is, TransientError when Spark
-        keeps failing or the structure of a target has changed, FencedError where the target does
-        not have what it should.
+        Raises:
+            FatalError: the batch cannot be applied as it is.
+            TransientError: Spark keeps failing, or the structure of a target has changed.
+            FencedError: the target does not have the expected state.
         """
         attempts = JobAttempts()
         refused = False
@@ -130,9 +133,9 @@ class JobRunner:
                 kept_out = any(failed.code in LOGIN_REFUSED for failed in result.failures)
                 for failed in result.failures:
                     if _is_changed(failed):
-                        # A new start reads it, and plans its rows again.
+                        # A restart reads the new structure, and plans the rows again.
                         raise TransientError(failed.message)
-                    # The job gets a certificate that was renewed after it had begun.
+                    # The next job gets a certificate that was renewed after this one began.
                     again = failed.code in LOGIN_REFUSED and not refused
                     if failed.outcome not in _PASSING and not again:
                         raise await self._fault(failed)
@@ -147,15 +150,16 @@ class JobRunner:
             await attempts.wait()
 
     def _trouble(self, failed: TargetOutcome) -> str:
-        """Why a batch does not reach its target, and which target it is."""
+        """Return why a batch does not reach its target, with the target's name."""
         if failed.outcome is WriteOutcome.UNREACHABLE:
             return f"target {self._settings.address}: {failed.message}"
         return failed.message
 
     def _still_locked(self, result: BatchResult, before: frozenset[int]) -> frozenset[int]:
-        """The targets that others have locked. Raises FatalError where they were locked ``before``.
-        The first time, another Spark task of the same batch may have had the lock, and has
-        committed since.
+        """Return the targets that others have locked.
+
+        Raises FatalError if they were also locked ``before``. The first time, the lock may have
+        belonged to another Spark task of the same batch, which has committed since.
         """
         locked = [failed for failed in result.failures if failed.outcome is WriteOutcome.LOCKED]
         stay = {failed.target: failed.message for failed in locked if failed.target in before}
@@ -166,7 +170,7 @@ class JobRunner:
         return frozenset(failed.target for failed in locked)
 
     def _starving(self, why: str) -> None:
-        """While a cluster has no executor for the batch it is `stuck`; a stop then ends the job."""
+        """Mark the batch as `stuck` while a cluster has no executor for it; a stop ends the job."""
         if not self._starves:
             self._before = self.state
         self._starves = bool(why)
@@ -251,8 +255,7 @@ class JobRunner:
 
 
 def shown_place(place: RowPlace, read_to: SourcePosition | None) -> str:
-    """The position of a row event, in words; ``read_to`` is a position in the binlog of its
-    source."""
+    """Return the position of a row event as text; ``read_to`` is in the binlog of its source."""
     files = read_to.binlog if read_to else BinlogPosition(".0", 0)
     transaction = files.with_key(place.transaction)
     if not place.member:
@@ -269,7 +272,6 @@ def shown_place(place: RowPlace, read_to: SourcePosition | None) -> str:
 
 
 def _is_changed(failed: TargetOutcome) -> bool:
-    """Whether a target has another structure than its rows were planned for."""
     return failed.outcome is WriteOutcome.CHANGED or failed.code == ER.TABLE_DEF_CHANGED
 
 

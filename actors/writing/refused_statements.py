@@ -47,11 +47,11 @@ _LATER = (
 def ways(
     error: DdlRefusedError, target: TableName, statements: Sequence[str], then: str
 ) -> tuple[str, ...]:
-    """Return the remedies for a statement, or the rest of one, that the target has refused.
+    """Return the remedies for a refused statement, or for the refused rest of one.
 
     Args:
-        statements: those that the target has not executed.
-        then: what the task does after `replicator resume`.
+        statements: the statements that the target has not executed.
+        then: what the task does after `replicator resume`, as text.
     """
     first = f"{_mended(error, target, statements)}, then `replicator resume`: {then}"
     if error.code in _ABOUT_ROWS or error.code in MISSING_PRIVILEGE:
@@ -67,7 +67,6 @@ def ways(
 
 
 def _older_rows(target: TableName) -> str:
-    """The sentence about rows that a statement has changed in the shards but not on the target."""
     return (
         "When no schema change of the target is open any more, `replicator compare TASK.yaml"
         f" --tables {quoted(str(target))} --repair-now` gives the values that the statement has"
@@ -76,10 +75,10 @@ def _older_rows(target: TableName) -> str:
 
 
 def _mended(error: DdlRefusedError, target: TableName, statements: Iterable[str]) -> str:
-    """Return what the operator has to do before the task goes on, as the beginning of a sentence.
+    """Return what the operator has to do before the task continues, as the beginning of a sentence.
 
     Args:
-        statements: those that the target has not executed.
+        statements: the statements that the target has not executed.
     """
     if error.code in MISSING_PRIVILEGE:
         return (
@@ -114,8 +113,10 @@ def _mended(error: DdlRefusedError, target: TableName, statements: Iterable[str]
 
 
 def only_adds_keys(sql: str) -> bool:
-    """Whether a statement does nothing but add indexes, keys and constraints, so that a table
-    without them has the same rows."""
+    """Whether a statement only adds indexes, keys and constraints.
+
+    A table without them has the same rows.
+    """
     parsed = classify(sql, default_schema="")
     if parsed.kind is StatementKind.CREATE_INDEX:
         return True

@@ -1,6 +1,6 @@
 """Statements that a target refuses because of its rows, and may execute with other rows.
 
-The rows are then read from the shards. It may not be so if a row of the target may be of no shard.
+The rows are then read from the shards, unless a row of the target may belong to no shard.
 """
 
 from __future__ import annotations
@@ -24,19 +24,21 @@ from replicator.schema.registry.registry import SchemaRegistry, load_structure
 from replicator.schema.structure.structure import Table
 
 MOST_ATTEMPTS = 5
-"""How often a statement is tried: a pass may write rows of shards between two attempts."""
+"""Maximum number of attempts; a pass may write rows of shards between two of them."""
 
 
 @define(eq=False)
 class RefusedValues:
-    """Decides how a refused statement may be executed after all."""
+    """Decides how a refused statement can be executed after all."""
 
     _registry: SchemaRegistry
     _executor: DdlExecutor
 
     async def executable(self, ddl: DdlExecution, error: DdlRefusedError) -> DdlExecution | None:
-        """Return the execution to try; None if the refusal is final, as it is unless all shards
-        have made the change."""
+        """Return the execution to try; None if the refusal is final.
+
+        It is final unless all shards have made the change.
+        """
         if ddl.agreed is None or ddl.instead is not None:
             return None
         if error.code == ER.DUP_ENTRY:
@@ -44,12 +46,14 @@ class RefusedValues:
         return await self._cut(ddl) if error.code in DOES_NOT_FIT and ddl.strict else None
 
     async def _without_doubles(self, ddl: DdlExecution) -> DdlExecution | None:
-        """Return the execution of a statement without the rows of which the target has others with
-        the same values in new unique keys; None if these may be different rows of the shards.
+        """Return the execution of a statement that first removes rows which new unique keys refuse.
 
-        With sources in safe mode, a target has rows twice if only one of them has its shard's
-        number: they are alike in the row key that the target had before. The pass writes each row
-        of a shard that the target lacks.
+        The target has other rows with the same values in the keys. Returns None if they may be
+        different rows of the shards.
+
+        With sources in safe mode, a target has a row twice if only one of the two has the number of
+        the row's shard: both have the same values in the target's former row key. The pass writes
+        each row of a shard that the target lacks.
         """
         targets, after = self._executor.targets, ddl.agreed
         exact = await exact_sources(self._registry, targets, ddl.target)
@@ -66,8 +70,10 @@ class RefusedValues:
         return replace(ddl, removals=found, safe_sources=safe, looked_up=False) if found else None
 
     async def _former_row_key(self, target: TableName, present: Table) -> frozenset[str]:
-        """Return the columns of the last row key that a target had before its present one, by the
-        decided items; empty if none is known."""
+        """Return the columns of the last different row key of a target, by the decided items.
+
+        Empty if none is known.
+        """
         history = histories(await self._executor.targets.decided()).get(target)
         structures = history.structures if history is not None else {}
         for version in sorted(structures, reverse=True):
@@ -77,8 +83,11 @@ class RefusedValues:
         return frozenset()
 
     async def _cut(self, ddl: DdlExecution) -> DdlExecution | None:
-        """Return the execution of a statement that cuts values of the target's rows; None if it
-        may not, since rows are found by a cut value, or would lose a value that no shard has."""
+        """Return the execution of a statement that cuts values of the target's rows.
+
+        Returns None if cutting is not allowed: rows are found by a cut value, or a value that no
+        shard has would be lost.
+        """
         targets, after = self._executor.targets, ddl.agreed
         present = await targets.present(ddl.target)
         if present is None:
@@ -101,8 +110,10 @@ class RefusedValues:
 async def exact_sources(
     registry: SchemaRegistry, targets: TargetReader, target: TableName
 ) -> frozenset[str]:
-    """Return the sources of a target whose rows are all known to be those of its shards, so that a
-    reconciliation deletes rows which only the target has; otherwise none."""
+    """Return the sources of a target if all of its rows are known to be rows of its shards.
+
+    A reconciliation of these sources deletes rows that only the target has. Otherwise empty.
+    """
     members = frozenset(map(registry.member, registry.members_of(registry.target(target))))
     exact = await targets.all_owned_by(target, members)
     return frozenset(member.source for member in members) if exact else frozenset()

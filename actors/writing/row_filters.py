@@ -1,4 +1,4 @@
-"""Adds the expression filters of a task's sources to the plans of rows."""
+"""Addition of the sources' expression filters to the plans of rows."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ from replicator.schema.structure.structure import Table
 
 @dataclass(frozen=True, slots=True)
 class ShardCollations:
-    """Collations of a source: by their ``numbers`` in its table maps.
+    """Collations of a source.
 
-    ``stand_ins`` are collations of the target in place of those that it lacks.
+    Attributes:
+        numbers: the collations by their numbers in the source's table maps.
+        stand_ins: the target's collations in place of collations that it lacks.
     """
 
     numbers: Mapping[int, str]
@@ -36,9 +38,12 @@ class ShardCollations:
 
 @define(eq=False)
 class RowFilters:
-    """The rules by source; ``mariadb`` names the sources that are MariaDBs.
+    """The rules of all sources.
 
-    ``collations``: by source, at least of those that have rules.
+    Args:
+        filters: the rules, by source.
+        mariadb: the sources that are MariaDB servers.
+        collations: by source, at least for each source with rules.
     """
 
     _filters: Mapping[str, ExpressionFilters]
@@ -50,9 +55,9 @@ class RowFilters:
         return self._of(member).concern(member.name.schema, member.name.table)
 
     def added(self, plan: TablePlan, structure: Table, table_map: TableMap) -> TablePlan:
-        """The plan, with the rules of its shard, if any; this is the shard's structure.
+        """Return the plan with the rules of its shard, if any, for this structure of the shard.
 
-        Raises FatalError where a rule does not fit the structure, PlanError.
+        Raises PlanError, and FatalError if a rule does not fit the structure.
         """
         member = plan.member
         filters = self._of(member)
@@ -75,8 +80,9 @@ class RowFilters:
 def with_collations(
     structure: Table, table_map: TableMap, collations: ShardCollations
 ) -> tuple[Table, frozenset[str]]:
-    """The structure with the collations of its row events, and the columns in doubt. The effect of
-    a statement is learned on the target, which uses another collation for one that it lacks.
+    """Return the structure with the collations of its row events, and the uncertain columns.
+
+    The effect of a statement is learned on the target, which replaces collations that it lacks.
     """
     ids = table_map.optional.collations or ()
     columns = []
@@ -96,9 +102,12 @@ def with_collations(
 async def filter_collations(
     setups: Iterable[SourceSetup], available: Set[str]
 ) -> Mapping[str, ShardCollations]:
-    """By source, of those that have expression filters; ``available`` are the target's.
+    """Return the collations of each source with expression filters.
 
     Raises DatabaseUnavailableError or the server's error.
+
+    Args:
+        available: the collations of the target.
     """
     found = {}
     for setup in setups:

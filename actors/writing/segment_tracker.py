@@ -3,8 +3,8 @@
 Pure bookkeeping without I/O. A segment is *whole* when its end and all of its parts have arrived.
 Only whole segments enter batches, in the order of their source, so that a batch never exposes a
 state between two segments. A part with a DDL is a barrier: later segments of the source wait until
-it is executed. A source's resume position advances past a segment when its rows are applied and
-its barriers are executed.
+it is executed. A source's resume position advances past a segment when its rows are applied and its
+barriers are executed.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class PendingSegment:
 
     @property
     def whole(self) -> bool:
-        """Whether everything that belongs to the segment has arrived."""
+        """Whether all parts of the segment, and its end, have arrived."""
         return self.end is not None and self.end.targets <= self.parts.keys()
 
     @property
     def has_rows(self) -> bool:
-        """Whether there is anything to apply."""
+        """Whether the segment has rows to apply."""
         return any(part.rows for part in self.parts.values())
 
     @property
@@ -87,12 +87,15 @@ def _nothing_held(_: int) -> bool:
 
 
 class SegmentTracker:
-    """The segments of one source in the writer, in order, and how far they are applied.
+    """The segments of one source in the writer, in order, and their progress.
 
-    ``start`` is its first boundary with the state of its groups there, ``low_watermarks`` the
-    watermarks known to be applied, by target; ``high_watermarks`` the highest ones that any bucket
-    may have. ``open_items`` returns the positions of the open DDL items: the saved position stays
-    before all of them. ``is_held`` tells whether the rows of a target wait for a later reading.
+    Args:
+        start: first boundary, with the state of the groups there.
+        low_watermarks: the watermarks known to be applied, by target.
+        open_items: returns the positions of the open DDL items; the saved position stays before all
+            of them.
+        high_watermarks: the highest watermarks that any bucket may have, by target.
+        is_held: returns whether the rows of a target wait for a later reading.
     """
 
     def __init__(
@@ -139,8 +142,10 @@ class SegmentTracker:
 
     @property
     def oldest(self) -> int:
-        """When the oldest change that is not on the target was written, in seconds by the clock
-        of the source; 0 where there is none, or it is not known."""
+        """Time of the oldest change that is not on the target, in seconds by the source's clock.
+
+        0 if there is none, or if it is unknown.
+        """
         for segment in self._segments:
             done = segment.state is SegmentState.APPLIED and not segment.barriers
             if segment.end is not None and segment.end.targets and not done:
@@ -149,13 +154,13 @@ class SegmentTracker:
 
     @property
     def open_items(self) -> int:
-        """How many DDL items and cutovers are open."""
+        """Number of open DDL items and cutovers."""
         return len(self._open_items())
 
     def renewed(
         self, epoch: int, state: SourceState, low_watermarks: Mapping[int, Watermark]
     ) -> SegmentTracker:
-        """The tracker of the source's next run."""
+        """Return the tracker of the source's next run."""
         low = dict(low_watermarks)
         tracker = SegmentTracker(
             self.source, epoch, state, low, self._open_items, self._tried, self._is_held
@@ -187,10 +192,10 @@ class SegmentTracker:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing that has arrived can be applied.
+        """Whether no arrived segment can be applied.
 
-        It may wait for the rest of a transaction (`repair`), which never arrives if the reader
-        has stopped.
+        Segments may wait for the rest of a transaction (`repair`), which never arrives if the
+        reader has stopped.
         """
         if not self._whole_transaction:
             return not self._segments
@@ -214,11 +219,11 @@ class SegmentTracker:
             segment.barriers.add(part.target)
 
     def take(self, room: int, blocked: Collection[int]) -> list[PendingSegment]:
-        """Segments for the next batch, of ``room`` bytes or the first one if that is larger.
+        """Return segments for the next batch, of ``room`` bytes, or the first one if it is larger.
 
-        Stops before a segment that touches a ``blocked`` target (its DDL is being executed) and
-        after a segment with a barrier or a renamed member. After `repair`: none before the
-        transaction is whole.
+        The batch ends before a segment that touches a ``blocked`` target (its DDL is being
+        executed) and after a segment with a barrier or a renamed member. After `repair`, the batch
+        is empty until the transaction is whole.
         """
         taken: list[PendingSegment] = []
         ended = False
@@ -249,14 +254,15 @@ class SegmentTracker:
             return False
         last = segments[-1]
         for segment in self._segments:
-            # Segments without rows that followed were finished at once.
+            # The following segments without rows were finished at once.
             if segment.number == last.number + 1 and segment.state is SegmentState.APPLIED:
                 last = segment
         return last.end is not None and not last.end.complete
 
     def close(self) -> None:
-        """The source has a fault: the rest of a transaction will not arrive. So a batch that needs
-        it can't be applied at all.
+        """Note that the source has a fault: the rest of a transaction will not arrive.
+
+        So a batch that needs the rest can't be applied at all.
         """
         self._closed = True
         self._whole_transaction = False
@@ -264,11 +270,11 @@ class SegmentTracker:
     def repair(self, segments: Sequence[PendingSegment]) -> None:
         """Return the segments of a batch that could not be applied.
 
-        They are taken again together with the rest of the transaction that the last one is cut
-        from, however large that is.
+        They are taken again together with the rest of the unfinished transaction, regardless of its
+        size.
         """
         self._whole_transaction = self.cut_short(segments)
-        # Some buckets may have them all the same.
+        # Some buckets may have them nevertheless.
         for segment in segments:
             for target, tried in segment.ends.items():
                 self._tried[target] = max(tried, self._tried.get(target, tried))
@@ -289,17 +295,17 @@ class SegmentTracker:
         self._advance()
 
     def barriers(self) -> Iterator[DdlItem]:
-        """DDL items that may be executed now: all rows before them are applied."""
+        """Yield the DDL items that may be executed now: all rows before them are applied."""
         for segment in self._segments:
             if segment.state is not SegmentState.APPLIED:
                 return
             items = [segment.parts[target].ddl for target in sorted(segment.barriers)]
             found = [item for item in items if item is not None]
-            # Its tables leave before a database: then it is known whether others use it.
+            # Tables leave before their database: then it is known whether others use it.
             yield from [item for item in found if item.effect.target.table] or found
 
     def executed(self, item: DdlItem) -> Collection[int]:
-        """Record that a barrier was executed; returns the targets that its statement concerns."""
+        """Record that a barrier was executed; return the targets that its statement concerns."""
         for segment in self._segments:
             part = segment.parts.get(item.target)
             if part is not None and part.ddl is item:
@@ -326,7 +332,7 @@ class SegmentTracker:
             self._first += 1
 
     def _reach(self, segment: PendingSegment, end: SegmentEnd) -> None:
-        """A segment is finished: its end may be saved, unless it is inside a transaction."""
+        """Finish a segment: its end may be saved, unless it is inside a transaction."""
         changed = {t: part.saved for t, part in segment.parts.items() if part.saved is not None}
         groups = {**self._groups, **changed} if changed else self._groups
         self._groups = groups
@@ -336,9 +342,9 @@ class SegmentTracker:
             self._resume.applied(Boundary(end.end.binlog.key, self.reached), self._open_items)
 
     def _catch_up(self, segment: PendingSegment) -> None:
-        """Raise the low watermarks to what buckets have, as far as everything was read again.
+        """Raise the low watermarks to the buckets', as far as all events were read again.
 
-        Of a held target nothing is applied again: buckets that lack rows must still get them.
+        Rows of a held target are not applied again, so buckets that lack rows must still get them.
         """
         for target, tried in tuple(self._tried.items()):
             if tried.transaction < segment.reached.key and not self._is_held(target):
@@ -351,14 +357,15 @@ class SegmentTracker:
 State = TypeVar("State")
 
 _FEW_BOUNDARIES = 8
-"""Up to so many boundaries are kept, whether they are needed or not."""
+"""Maximum number of boundaries that are kept although they are not needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Boundary(Generic[State]):
     """A transaction boundary of a source, and the state of all its groups there.
 
-    ``key`` is that of the position; the transaction that begins there comes after it.
+    Attributes:
+        key: of the position; the transaction that begins there comes after the boundary.
     """
 
     key: int
@@ -377,9 +384,12 @@ class Resume(Generic[State]):
     ) -> None:
         """Record that everything before this boundary is applied.
 
-        The state must be the one at the boundary itself: the end of a segment that was cut inside
-        a transaction is none. ``open_items`` returns those of all groups (`Group.open_items`):
-        boundaries that none of them needs are forgotten, now and then.
+        The state must be the one at the boundary itself; the end of a segment that was cut inside a
+        transaction is not a boundary. Boundaries that no open item needs are removed from time to
+        time.
+
+        Args:
+            open_items: returns the open items of all groups (`Group.open_items`).
         """
         last = self._boundaries[-1]
         assert reached.key >= last.key, f"{reached.key} is applied after {last.key}"
@@ -393,19 +403,19 @@ class Resume(Generic[State]):
         known = self._boundaries
         needed = {len(known) - 1, *(_before(known, at) for at in open_items)}
         self._boundaries = [known[index] for index in sorted(needed)]
-        # The next time when there are twice as many: there may be thousands of open items.
+        # Next time at twice the number: there may be thousands of open items.
         self._room = max(_FEW_BOUNDARIES, 2 * len(self._boundaries))
 
     def boundary(self, open_items: Collection[Place]) -> Boundary[State]:
-        """The boundary to save: the last applied one that precedes every open item."""
+        """Return the boundary to save: the last applied one that precedes every open item."""
         if not open_items:
             return self._boundaries[-1]
-        # What precedes the earliest precedes all of them.
+        # A boundary before the earliest item precedes all of them.
         return self._boundaries[_before(self._boundaries, min(open_items))]
 
 
 def _before(boundaries: list[Boundary[State]], at: Place) -> int:
-    """The index of the last boundary before a position."""
+    """Return the index of the last boundary before a position."""
     earlier = bisect_right(boundaries, at, key=lambda found: boundary(found.key))
     assert earlier, f"saved behind the open item at {at}"
     return earlier - 1

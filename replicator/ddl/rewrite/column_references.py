@@ -1,8 +1,9 @@
-"""Foreign keys that are written after a column. Pure.
+"""Foreign keys that are written in a column's definition. Pure.
 
-MariaDB from 10.5 and MySQL from 9.0 make a foreign key of `p INT REFERENCES parent (id)`; older
-ones and TiDB read it and make nothing (MySQL's manual, "FOREIGN KEY Constraints"; MariaDB's page
-"Foreign Keys"). In a CREATE TABLE and in ADD COLUMN it is the last part of the definition.
+MariaDB since 10.5 and MySQL since 9.0 create a foreign key for `p INT REFERENCES parent (id)`;
+older versions and TiDB accept the clause and ignore it (MySQL's manual, "FOREIGN KEY Constraints";
+MariaDB's page "Foreign Keys"). In CREATE TABLE and ADD COLUMN it is the last part of the
+definition.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def references_apart(statement: ParsedStatement, *, heeded: bool | None) -> str:
     A key that does not name the columns of its parent stays as it is.
 
     Args:
-        heeded: whether the server makes keys of those after columns; if not, they are left out.
-            None: not known, all stay as they are.
+        heeded: whether the server creates keys for clauses in columns; if not, the clauses are
+            removed. None if unknown: all clauses stay as they are.
     """
     edits: list[tuple[Span, str]] = []
     if heeded is not None and statement.named(TableRole.REFERENCED):
@@ -37,7 +38,7 @@ def references_apart(statement: ParsedStatement, *, heeded: bool | None) -> str:
 
 
 def _columns(statement: ParsedStatement) -> Iterator[tuple[Token, Sequence[Token], str]]:
-    """The columns that a statement adds: the name, what follows, and what stands before a key."""
+    """Yield the columns that a statement adds: name, definition, and the word before a key."""
     if statement.kind is StatementKind.CREATE_TABLE:
         subject = statement.named(TableRole.SUBJECT)[0]
         behind = [token for token in statement.tokens if token.start >= subject.span.end]
@@ -57,7 +58,7 @@ def _columns(statement: ParsedStatement) -> Iterator[tuple[Token, Sequence[Token
 def _edits(
     sql: str, column: Token, definition: Sequence[Token], word: str | None
 ) -> Iterator[tuple[Span, str]]:
-    """What becomes of the key of a column; `word`: what stands before it, None if nothing does."""
+    """Yield the edits of a column's key; ``word`` comes before the key, None removes the key."""
     words = [token.keyword for token in definition]
     if column.keyword in _NO_COLUMN or "REFERENCES" not in words:
         return

@@ -4,8 +4,7 @@ A row's version is the number of items that its member had before it. It is comp
 target's version as the group knows it (`Group.known`). That version stays the same until the group
 is rebuilt from saved state, *adopts* the next version, or *releases* it, which means that it
 forwards the rows of that version held in memory (`buffer`) before it decides any other row. Row
-versions do not depend on it: they follow only from the saved state, the binlog and the saved
-cutovers, so each reading computes the same ones.
+versions follow from the saved state, the binlog and the saved cutovers alone, in each reading.
 """
 
 from __future__ import annotations
@@ -144,7 +143,7 @@ class Group(Generic[Name, Event]):
         itself makes the item that drops the columns: then it is `late`.
 
         Args:
-            least: the lowest possible number of the item; the member shows earlier items already.
+            least: the lowest possible number of the item; the member shows the earlier ones.
             fits: the versions whose structure the member has now, if known.
             drops: of a doubtful statement, the items that drop the columns that it adds.
 
@@ -156,8 +155,8 @@ class Group(Generic[Name, Event]):
         version, own = max(state.version + 1, least), late_key(self.source, item.member)
         while (resolved := self.resolved(version)) is not None and resolved.late not in ("", own):
             version += 1
-        between = ((v, self.resolved(v)) for v in range(state.version + 1, version))
-        shown = tuple(v for v, done in between if done is None or not done.late)
+        passed = range(state.version + 1, version)
+        shown = tuple(v for v in passed if not ((done := self.resolved(v)) and done.late))
         matched = self._awaited(state, item)
         if matched is not None:
             self._note_late(item.member, matched)
@@ -436,7 +435,7 @@ class Group(Generic[Name, Event]):
         """Make `resolved` the next item: after the cutover all members have it.
 
         A forced cutover grants it to the members that lack it, after every row that any reading may
-        have treated as version `known`. `resume`: where the source would be saved now.
+        have treated as version `known`. `resume`: the source's saved position if it were saved now.
         """
         assert self.base <= self.known == len(self._history), f"{self}: a second cutover at once"
         assert forced or self.ready, f"{self}: not ready for {self.known + 1}"
