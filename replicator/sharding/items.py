@@ -94,8 +94,8 @@ class MemberState:
             structure.
         awaited: items granted by an unlock, or because the member was created without them after
             their cutovers, for which its own DDL has not arrived yet.
-        optional: items that it may have had when it was created, which its structure does not show;
-            its own DDL for them may still arrive.
+        optional: items that it may already have made, which its structure does not show; its own
+            DDL for them may still arrive.
         idle: texts of statements that changed nothing on the member since its last item. They are
             not items, but if others need such an item, the member has made it.
         had_rows: whether it may have had rows; False if its CREATE was read, but no row yet.

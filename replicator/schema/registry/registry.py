@@ -19,7 +19,7 @@ class Provenance(StrEnum):
     """The origin of a structure. Every origin but a guess makes it a known structure."""
 
     READ = "read"
-    """Read from the server, and no later statement of the binlog may have changed it."""
+    """Read from the server, and no statement in the binlog in between may have changed it."""
     LEARNED = "learned"
     """Learned from a statement of the binlog that creates the table or alters a known structure."""
     DECLARED = "told"
@@ -159,7 +159,7 @@ class SchemaRegistry:
         self._parents: dict[str, dict[int, dict[TableName, ParentChange]]] = {}
         self._lock = threading.Lock()
         self.changes = 0
-        """Counts the structures noted."""
+        """Number of structures and renamed parents noted."""
         self.owners = RowOwners()
         """Unsaved changes of the shards that targets may have rows of."""
         self.retired: dict[Member, tuple[TableName, int]] = {}
@@ -377,7 +377,7 @@ class SchemaRegistry:
         return self._with_parents(found, source, since, at)
 
     def rename_parent(self, source: str, at: int, change: ParentChange) -> None:
-        """Note new names of a table or its columns, which foreign keys of other tables refer to."""
+        """Note new names of a table or its columns: its server changes foreign keys to it."""
         self._parents.setdefault(source, {}).setdefault(at, {})[change.parent] = change
         self.changes += 1
 

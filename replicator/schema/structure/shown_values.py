@@ -15,7 +15,7 @@ _DIGITS = Context(prec=80)
 """Decimals have up to 65 digits."""
 
 _LAST_CHARACTERS = {"ascii": 0x7F, "utf8": 0xFFFF, "utf8mb3": 0xFFFF}
-"""Highest code points of charsets that do not cover Unicode."""
+"""Highest code points of charsets that are narrower than another one by the join rule."""
 
 _DAY, _SECOND = r"\d{4}-\d\d-\d\d", r"\d\d:[0-5]\d:[0-5]\d"
 _SHOWN = {

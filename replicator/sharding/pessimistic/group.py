@@ -44,8 +44,7 @@ class Group(Generic[Name, Event]):
         known: the target's version.
         history: its items up to `known`, and the next one if a cutover for it is saved.
         cutovers: the cutovers after `state`, in order.
-        applied: the highest position in any watermark of version `known`, which earlier readings
-            passed.
+        applied: the highest watermark of version `known`; earlier readings got at least this far.
     """
 
     def __init__(
@@ -265,7 +264,7 @@ class Group(Generic[Name, Event]):
 
     @property
     def lowest(self) -> int:
-        """The first known version; below 1 if shards lack items of the target's creation."""
+        """The first known version: 0, or less if shards lack items that the target began with."""
         return -len(self.earlier)
 
     def _truncates(self, version: int) -> bool:
@@ -311,8 +310,7 @@ class Group(Generic[Name, Event]):
         Args:
             template: the first of `templates` that it fits; None for the target at this position.
             equals: all templates that it fits.
-            least: the lowest possible version of its rows, which were not read before the target
-                had it.
+            least: the lowest possible version of its rows, not read before the target had it.
             earliest: items from this version on are as uncertain, even if versions in between
                 differ, because they do not concern columns that the table has.
         """
@@ -437,9 +435,7 @@ class Group(Generic[Name, Event]):
         """Make `resolved` the next item: after the cutover all members have it.
 
         A forced cutover grants it to the members that lack it, after every row that any reading may
-        have treated as version `known`.
-
-        `resume`: the position at which the source would be saved now.
+        have treated as version `known`. `resume`: the source's saved position if it were saved now.
         """
         assert self.base <= self.known == len(self._history), f"{self}: a second cutover at once"
         assert forced or self.ready, f"{self}: not ready for {self.known + 1}"
@@ -454,7 +450,7 @@ class Group(Generic[Name, Event]):
 
     @property
     def can_adopt(self) -> bool:
-        """Whether the next version can be used without reading again: none of its rows was held."""
+        """Whether the next version can be used without reading again: `_at_hand`, no rows held."""
         return self._at_hand and not self.held[self.known + 1]
 
     def adopt(self) -> None:
