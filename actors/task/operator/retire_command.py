@@ -32,12 +32,12 @@ class RetireCommand:
     def reply(self, arguments: Mapping[str, Any]) -> Reply:
         """Answer one request.
 
+        The body has ``done``, or ``reasons`` to wait, which only the operator can change if
+        ``final``; then ``targets`` are the targets whose rows wait.
+
         Args:
             arguments: ``sources`` and ``shards`` (source, schema, table) to retire; ``ends``: by
                 source, the position up to which its rows must be applied.
-
-        The body has ``done``, or ``reasons`` to wait, which only the operator can change if
-        ``final``; then ``targets`` are the targets whose rows wait.
         """
         shards = asked_shards(arguments)
         left = self._not_retired(shards)

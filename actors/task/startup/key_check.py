@@ -221,14 +221,14 @@ async def _target(
             return table, None
         available = await available_collations(connection)
     except pymysql.err.MySQLError:
-        return None  # told by check_structures
+        return None  # reported by check_structures
     first = shards[0].table
     columns = (
         replace(c, collation=nearest_collation(c.collation, available) or c.collation)
         for c in first.columns
     )
     creation = ""
-    with suppress(ValueError):  # told by check_structures
+    with suppress(ValueError):  # reported by check_structures
         collations = Collations(shards[0].collations, available)
         parents = target_parents(found, shards[0])
         made = target_table(first.create_sql, name.schema, name.table, collations, parents)

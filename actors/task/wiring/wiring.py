@@ -166,7 +166,7 @@ async def wire(
     """Build the actors from the state in which the sources start; none runs yet.
 
     Args:
-        safe_until: as in `ApplySettings`; statements add sources.
+        safe_until: as in `ApplySettings`; some statements add sources later.
         load_data: LOAD DATA runs in transactions of the target.
         tracks_keys: keys deleted from shared targets are tracked.
     """

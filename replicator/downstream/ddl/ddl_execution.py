@@ -4,7 +4,7 @@ The record is saved before the statement runs, with the table's fingerprint. Aft
 fingerprint shows whether the statement took effect: DDL is atomic on a single table, and only the
 task changes the structure of its targets. A statement that does not change the fingerprint may run
 twice, without further effect. Only a RENAME that exchanges tables would undo itself: it also
-renames a table of ours, the marker, whose name shows whether it ran.
+renames a table of the task, the marker, whose name shows whether it ran.
 
 Servers, mostly TiDB, refuse some statements as one, whatever the rows, but accept their single
 changes (`replicator.ddl.rewrite.single_changes`). Then these are executed, each with the

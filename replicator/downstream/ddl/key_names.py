@@ -70,10 +70,10 @@ async def execute_named(
 def own_clash(statement: ParsedStatement, code: int) -> bool:
     """Return whether a statement was refused for a foreign key whose name its own table has.
 
-    MariaDB adds a key by the name of one that goes only in a second statement, and so does MySQL
-    where it copies the table. With ``foreign_key_checks=0``, MariaDB numbers a key without a name
-    from 1 if the statement also adds a column (seen on 10.11 and 11.8). A rehearsal can't tell: its
-    copy has no foreign keys.
+    A key with the name of a dropped one can only be added by a second statement in MariaDB, and in
+    MySQL if it copies the table. With ``foreign_key_checks=0``, MariaDB numbers a key without a
+    name from 1 if the statement also adds a column (seen on 10.11 and 11.8). A rehearsal does not
+    show this, because its copy has no foreign keys.
     """
     gone = {
         folded(action.name)

@@ -73,7 +73,7 @@ class ReadSpan:
     """The part of its shard's binlog in which a chunk was read. Positions are keys.
 
     Attributes:
-        known_to: position up to which the shard's statements were known before.
+        known_to: position up to which the shard's statements were known at the beginning.
         read_by: position before which the chunk was read.
         exact: whether the chunk belongs to a known position, because no key distinguishes its rows.
     """
