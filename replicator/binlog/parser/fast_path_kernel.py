@@ -482,8 +482,7 @@ def walk(
     """Read the events in ``received`` and in payloads; return STOPPED or FULL.
 
     Args:
-        payloads: for each payload expanded ahead, the begin of its packet, and the begin and end of
-            its events in ``expanded``.
+        payloads: of those expanded ahead: begin of the packet, begin and end in ``expanded``.
         runs: room for origin, server, first and last executed GTID of the ended runs of GTIDs.
     """
     packets, position, segment = packet_record[0], position_record[0], segment_record[0]

@@ -45,9 +45,9 @@ class RowEvents:
 
     Event i is ``data[begin[i]:end[i]]``: a whole event as the server sent it, from the 19-byte
     header on, without its checksum; a compressed event is left compressed. There may be other bytes
-    between events. ``kind`` is an index into ``kinds``, which may include kinds without events; a batch
-    has no ``kinds``, and ``kind`` is the number of the event's plan. ``transaction`` and
-    ``ordinal`` are those in `replicator.watermark.Watermark`.
+    between events. ``kind`` is an index into ``kinds``, which may include kinds without events; in
+    a batch, which has no ``kinds``, it is the number of the event's plan. ``transaction`` and
+    ``ordinal`` are as in `replicator.watermark.Watermark`.
     """
 
     data: Bytes
