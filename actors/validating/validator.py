@@ -54,7 +54,7 @@ ROUND_SECONDS = 0.5
 """The shortest time between two rounds."""
 
 SHARE, SHARE_BEHIND = 0.5, 0.1
-"""The share of time for comparing; the second applies while the pipeline lags."""
+"""The share of time for comparing; the lower one while the pipeline lags, to slow it down less."""
 
 FEWEST_KEYS, MOST_KEYS, REQUEST_KEYS = 20_000, 200_000, 2_000
 """The fewest and the most keys of a round, and the keys of one request."""

@@ -48,9 +48,9 @@ JVM_PATIENCE = 30.0
 then, which takes 5 to 10 s (`replicator.pipeline.spark.java`)."""
 
 COPIES_PER_CORE = 2
-"""Jobs of a copy that a local Spark runs for each of its cores: while one waits for the disk of a
-server, or for a commit, another one goes on (docs/inside/performance.md). Batches take a core
-each."""
+"""Jobs of a copy that a local Spark runs for each of its cores: while one waits for the disk of
+a server, or for a commit, another one continues (docs/inside/performance.md). Batches take a
+core each."""
 
 _SOCKET_FOLDER_BYTES = 60
 """The longest name of a folder in which Spark puts the sockets of Python (its check of
@@ -63,26 +63,29 @@ _SECRET = re.compile("(?i)secret|password|token|access[.]?key")
 def spark_context(
     master: str, conf: Mapping[str, str], task_name: str, java: StartedJava | None = None
 ) -> SparkContext:
-    """Start Spark, or return the application that runs already in this process.
+    """Start Spark, or return the application that already runs in this process.
 
-    ``master`` is Spark's master URL; ``conf`` goes over the settings made here. ``java`` was
-    started for it, where that was possible. On a cluster, our package is shipped to the executors.
-    Raises JavaMissingError, `replicator.pipeline.spark.cluster.ClusterError`, and what Spark
-    raises.
+    On a cluster, our package is shipped to the executors. Raises JavaMissingError,
+    `replicator.pipeline.spark.cluster.ClusterError`, and Spark's errors.
+
+    Args:
+        master: Spark's master URL.
+        conf: settings that replace those made here.
+        java: the Java that was started for it, if that was possible.
     """
     if SparkContext._active_spark_context is not None:
         return SparkContext._active_spark_context
     os.environ["JAVA_HOME"] = java_home = find_java_home()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "spark.pyspark.python" in conf:
-        # Of the settings, PySpark itself looks at this one only in spark-submit.
+        # Of the settings, PySpark itself reads this one only in spark-submit.
         os.environ["PYSPARK_PYTHON"] = conf["spark.pyspark.python"]
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if java is None and goes_directly(master, conf, os.environ):
         java = start_java(conf)
     folder = make_folder() if java is None else java.folder
     settings = _settings(master, conf, folder) | {"spark.app.name": f"replicator {task_name}"}
-    # Here, since executors import this module, too, and have not what the log needs.
+    # Here, since executors import this module, too, and lack the packages that the log needs.
     from replicator.pipeline.spark.jvm import adopt_jvm, start_jvm, warn_of_openness
 
     warn_of_openness(settings)
@@ -94,8 +97,8 @@ def spark_context(
             start_jvm(settings)
         settings |= SETTINGS | _local_slots(settings)
         spark = SparkContext.getOrCreate(_spark_conf(settings))
-        # With this, what Python functions raise in executors is raised here as what it is. PySpark
-        # does so by itself where Spark SQL is used.
+        # Raises exceptions of Python functions in executors here with their own type. By default
+        # PySpark does so only with Spark SQL.
         install_exception_handler()
         spark.setLogLevel("ERROR")
         if not is_local(master):
@@ -129,8 +132,8 @@ def _settings(master: str, conf: Mapping[str, str], folder: str) -> dict[str, st
 def _python_sockets(folder: str) -> dict[str, str]:
     """The settings by which Java and Python talk over Unix sockets in the folder of the session.
 
-    Not over ports, where any user could have a process forked by each connection, or be the first
-    one that Spark waits for.
+    Over ports, any user could have a process forked by each connection, or be the first one that
+    Spark waits for.
     """
     place = folder
     if len(os.fsencode(folder)) > _SOCKET_FOLDER_BYTES:
@@ -151,7 +154,7 @@ def _local_slots(settings: Mapping[str, str]) -> dict[str, str]:
     match = re.fullmatch(r"local\[(\*|\d+),(.+)\]", settings["spark.master"])
     if match is None:
         return {}
-    # As Java counts them, which knows of a container's share.
+    # As counted by Java, which knows of a container's share.
     processors = SparkContext._jvm.java.lang.Runtime.getRuntime().availableProcessors  # type: ignore[union-attr]
     cores = int(processors()) if match[1] == "*" else int(match[1])
     return {
@@ -163,9 +166,9 @@ def _local_slots(settings: Mapping[str, str]) -> dict[str, str]:
 def _submitted(
     settings: Mapping[str, str], conf: Mapping[str, str], java_options: str, folder: str
 ) -> dict[str, str]:
-    """Tell `spark-submit` what the JVM reads when it starts, before there is a session.
+    """Set the variable by which `spark-submit` gets the JVM's options, before there is a session.
 
-    The settings that are left: those with secrets are in a file.
+    Returns the other settings; a file has the secret ones.
     """
     secret = {name: value for name, value in conf.items() if _SECRET.search(name)}
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
@@ -177,10 +180,9 @@ def _submitted(
 
 
 def ready(spark: SparkContext) -> SparkContext:
-    """The application, when its executors have what they need and are warm.
+    """Return the application when its executors are checked and warm.
 
-    Raises `replicator.pipeline.spark.cluster.ClusterError`, and what Spark raises; nothing is left
-    of it then.
+    Raises `replicator.pipeline.spark.cluster.ClusterError`, and Spark's errors, after stopping it.
     """
     try:
         if not is_local(spark.master or ""):
@@ -197,7 +199,7 @@ def ready(spark: SparkContext) -> SparkContext:
 
 
 def close_spark(spark: SparkContext) -> None:
-    """Stop Spark and its JVM, also one that has died; `spark_context` then starts anew."""
+    """Stop Spark and its JVM, also one that has died; `spark_context` can then start another."""
     try:
         with warnings.catch_warnings():
             # Spark warns that the JVM may have crashed, which is nothing new here.
@@ -205,7 +207,7 @@ def close_spark(spark: SparkContext) -> None:
             release_slots(spark)
             spark.stop()
     except (Py4JError, OSError):
-        # The JVM is gone: PySpark gave up half-way, and would go on to use the dead one.
+        # The JVM is gone: PySpark gave up half-way, and would continue to use the dead one.
         spark.stop()
     _forget_jvm()
 
@@ -219,7 +221,7 @@ def _kept(error: Exception) -> Py4JError:
 
 
 def _forget_jvm() -> None:
-    """End the JVM, and what PySpark would go on to use of it."""
+    """End the JVM, and drop PySpark's references to it."""
     SparkSession._instantiatedSession = None
     SparkSession._activeSession = None
     SparkContext._active_spark_context = None
@@ -239,7 +241,7 @@ def _forget_jvm() -> None:
 
 
 def begin_tasks(spark: SparkContext) -> WorkerPool:
-    """Begin the worker pool, whose tasks load what they need while others do something else.
+    """Begin the worker pool, whose tasks load their modules while the driver does other work.
 
     Raises what `replicator.pipeline.workers.worker_pool.worker_pool` raises.
     """
@@ -247,7 +249,7 @@ def begin_tasks(spark: SparkContext) -> WorkerPool:
 
 
 def warm_up(spark: SparkContext) -> None:
-    """Wait until the first batch would find tasks that are ready."""
+    """Wait until the tasks for a first batch are ready."""
     begin_tasks(spark).await_tasks()
 
 
@@ -267,7 +269,7 @@ def _secret_file(settings: Mapping[str, str], folder: str) -> str:
 
 
 def _spark_conf(settings: Mapping[str, str]) -> SparkConf:
-    """These settings over those that the JVM was started with, secret ones among them."""
+    """These settings after those that the JVM was started with, including secret ones."""
     conf = SparkConf()
     for name, value in settings.items():
         conf.set(name, value)
@@ -276,8 +278,8 @@ def _spark_conf(settings: Mapping[str, str]) -> SparkConf:
 
 def _defaults(folder: str) -> dict[str, str]:
     return {
-        # Else whoever reaches a port of Spark reads all of its blocks, and runs what it likes. The
-        # secret of a local Spark is one that Java draws for itself.
+        # Otherwise anybody who reaches a port of Spark can read all of its blocks, and run any
+        # code. The secret of a local Spark is one that Java draws for itself.
         AUTHENTICATE: "true",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -291,7 +293,7 @@ def _defaults(folder: str) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "4",
         "spark.python.worker.reuse": "true",
         "spark.python.daemon.module": "replicator.pipeline.worker_daemon",
-        # What can be tried again is tried again inside a task.
+        # Operations that can be retried are retried inside a task.
         "spark.task.maxFailures": "2",
         "spark.cleaner.periodicGC.interval": "10min",
         "spark.log.structuredLogging.enabled": "false",

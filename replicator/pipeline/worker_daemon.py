@@ -20,10 +20,10 @@ from replicator.pipeline.spark.worker_fork import join_worker_fork
 
 
 def without_packed(paths: list[str], spark: str) -> list[str]:
-    """The places of modules without what Spark puts before them, an archive of its Python modules.
+    """Return the paths of modules without those that Spark adds, an archive of its Python modules.
 
-    They are read from their sources then, which takes a second. Where ``spark``, its folder, is
-    the installed package, the same modules are there, already compiled.
+    Reading these from their sources takes a second. If ``spark``, its folder, is the installed
+    package, it has the same modules, already compiled.
     """
     home = os.path.realpath(spark)
     known = [os.path.realpath(path) for path in paths]
@@ -37,33 +37,33 @@ def without_packed(paths: list[str], spark: str) -> list[str]:
 
 
 ALLOCATIONS_BETWEEN_COLLECTIONS = 500_000
-"""The rows of a batch are many small objects without cycles. Looking through them for garbage
-every 700 of them took as long as the net effect itself."""
+"""The rows of a batch are many small objects without cycles. A search for garbage after every
+700 of them took as long as the net effect itself."""
 
 OLDEST_PYTHON = (3, 11)
 
 Work = Callable[[socket, bool], int]
-"""Does what Spark asks for over a connection; its exit code."""
+"""Does what Spark asks for over a connection; returns its exit code."""
 
 
 def load() -> None:
-    """Load what forked workers are to have."""
+    """Load the modules for forked workers."""
     import pyspark.daemon
     import pyspark.worker  # noqa: F401
 
     if sys.version_info >= OLDEST_PYTHON:
-        # A package that this machine lacks, or a Python that is too old, is told by a job that asks
-        # for it (`replicator.pipeline.spark.cluster`): without this process there could be none.
+        # A missing package, or a Python that is too old, is reported by a job that checks for it
+        # (`replicator.pipeline.spark.cluster`), and that job needs this process.
         with contextlib.suppress(ImportError):
             import replicator.pipeline.apply.job
             import replicator.pipeline.workers.worker  # noqa: F401
 
 
 def ending_quietly(work: Work) -> Work:
-    """The same worker, which ends without a traceback where Spark has closed its connection.
+    """Return the worker without a traceback at its end if Spark has closed its connection.
 
-    Spark does so with a task that it ends, as when a task of ours pauses or stops: what the worker
-    would still say to it nobody waits for.
+    Spark does so with a task that it ends, as when a task of ours pauses or stops: nobody waits for
+    further output of the worker.
     """
 
     def worker(connection: socket, authenticated: bool) -> int:
@@ -79,7 +79,7 @@ def manage() -> None:
     """Fork workers for Spark, until it closes the standard input."""
     from pyspark import daemon
 
-    # What is loaded now lives as long as the workers: never look at it for garbage again.
+    # The modules loaded now live as long as the workers: exclude them from garbage collection.
     gc.freeze()
     gc.enable()
     gc.set_threshold(ALLOCATIONS_BETWEEN_COLLECTIONS)
@@ -88,7 +88,7 @@ def manage() -> None:
 
 
 if __name__ == "__main__":
-    # Among modules that are being loaded there is none, and looking takes a sixth of that time.
+    # Loading modules leaves no garbage, and searching for it takes a sixth of that time.
     gc.disable()
     sys.path[:] = without_packed(sys.path, os.environ.get("SPARK_HOME", ""))
     join_worker_fork()

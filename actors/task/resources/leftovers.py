@@ -38,7 +38,7 @@ _REMEDIES = (f"to start over: {START_OVER}", f"{_RESTORE}, then `replicator resu
 
 
 async def refuse_incomplete(connection: Connection, meta_schema: str, task: str) -> None:
-    """Raise FatalError if the meta tables are incomplete but not empty, or are not the task's.
+    """Raise FatalError if meta tables are missing while others have rows, or have other columns.
 
     Call this before missing tables are created.
     """

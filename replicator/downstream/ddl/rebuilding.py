@@ -33,7 +33,8 @@ from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.structure.inspection import read_table
 
 COPY_PATIENCE = 7 * 24 * 3600.0
-"""How long copying a large table, or waiting for its transactions, may take, in seconds."""
+"""The seconds for a large table's copy, or for its transactions, until the connection is given up.
+"""
 
 ROWS_AT_ONCE = 10_000
 """Rows that one transaction copies (TiDB's page "Non-Transactional DML Statements")."""

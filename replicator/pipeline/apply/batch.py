@@ -1,4 +1,4 @@
-"""What goes into one Spark job that applies row events, and what comes out of it."""
+"""The input and the result of one Spark job that applies row events."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ Share = dict[int, frozenset[int]]
 class Batch:
     """Row events with everything that is needed to apply them; immutable.
 
-    ``tables``: the events, each table of one target, and those of a target in the order of arrival,
-    each source's in binlog order. Their ``kind`` is a number of ``plans``. ``ends``: the watermarks
-    of the targets after the batch, by source and the target's number. ``left``: the watermarks that
-    must be found in the buckets, or later ones; ``revision``: the number of the last save, or a
-    later one. ``shared``: the numbers of the targets that have several members. ``reached``: by
-    source, the boundary that it brings its targets to. ``cascading``: the numbers of the targets
-    that have events of parents; one task has all of them. ``share``: what of it the task applies
-    that it is sent to.
+    Attributes:
+        tables: the events. Each table is of one target; the events of a target are in the order of
+            arrival, each source's in binlog order. Their ``kind`` is an index into ``plans``.
+        ends: the watermarks of the targets after the batch, by source and number of the target.
+        left: the watermarks that the buckets must have, unless they have later ones.
+        revision: the number of the last save, or a later one.
+        shared: the numbers of the targets that have several members.
+        reached: by source, the boundary that its targets reach with the batch.
+        cascading: the numbers of the targets with events of parents; one task has all of them.
+        share: the buckets that the receiving task applies.
     """
 
     plans: PlanList
@@ -65,7 +67,7 @@ class Batch:
 
     @property
     def events(self) -> RowEvents:
-        """The row events, where they are in one table."""
+        """The row events, if they are in one table."""
         (events,) = self.tables
         return events
 
@@ -74,19 +76,24 @@ class Batch:
 class ApplySettings:
     """How to write to the target.
 
-    ``watermark_table`` is the quoted name (`replicator.downstream.rows.watermark_table`),
-    ``fence`` what tells writers of this run from all others. ``load_data``
-    says whether the server takes LOAD DATA into a transaction
-    (`replicator.downstream.rows.load_data.probe_load_data`). ``safe_until``: by source, the key of
-    the position up to which its transactions are applied in safe mode. ``patience``: seconds for
-    which an executor tries to reach a target that is away. ``tracked_table``: the quoted name of
-    the table where keys of shared targets are noted that are deleted, or that meet a row in safe
-    mode (`replicator.downstream.meta.tracked_keys`), empty where none need be. ``show_values``:
-    errors may have the values of rows.``validated``: the sources whose keys are told once
-    they are applied. ``late_cascades``: the quoted name of the table of what foreign keys do
-    later, ``tracked_cascades`` that of the tracked keys, for rows that foreign keys may have
-    deleted. ``crash``: the values of REPLICATOR_CRASH_AT and of REPLICATOR_CRASH_PID for
-    `replicator.failpoints`.
+    Attributes:
+        watermark_table: quoted name (`replicator.downstream.rows.watermark_table`).
+        fence: distinguishes writers of this run from all others.
+        load_data: whether the server accepts LOAD DATA in a transaction
+            (`replicator.downstream.rows.load_data.probe_load_data`).
+        safe_until: by source, the key of the position up to which its transactions are applied in
+            safe mode.
+        patience: seconds for which an executor retries to reach a target that is unavailable.
+        tracked_table: quoted name of the table of keys of shared targets that were deleted, or that
+            met a row in safe mode (`replicator.downstream.meta.tracked_keys`); empty if none are
+            recorded.
+        show_values: errors may contain values of rows.
+        validated: the sources whose keys are reported after they were applied.
+        late_cascades: quoted name of the table of the later effects of foreign keys.
+        tracked_cascades: quoted name of the table of keys of rows that foreign keys may have
+            deleted.
+        crash: the values of REPLICATOR_CRASH_AT and REPLICATOR_CRASH_PID for
+            `replicator.failpoints`.
     """
 
     address: DatabaseAddress
@@ -171,16 +178,22 @@ class WriteOutcome(StrEnum):
 class TargetOutcome:
     """The outcome for a target's rows in one Spark task, in the buckets that the task has.
 
-    ``inserted`` … are rows; ``missing``: rows to change or delete that the target did not have;
-    ``skipped``: rows left out since their buckets' watermarks cover them. ``code`` is the server's
-    error number (0: none), ``message`` says what happened, ``members`` names the shards as far as
-    known, ``places`` the row events, or up to where the binlogs were read that they are from;
-    ``waited``: the whole seconds since a server was first found away; ``key`` names the columns of
-    the row key, ``row`` has their values where these may be shown. ``left``: the watermarks of the
-    buckets that were written; ``mismatch``: what was found instead of what should be there;
-    ``late``: rows that were deleted and must be looked up in the shards; ``transactions``: how many
-    were necessary, since the target refused fewer with ``code`` and ``message``; ``refused``: the
-    row whose key the target already has.
+    Attributes:
+        inserted: rows, as are ``overwritten`` and ``deleted``.
+        missing: rows to change or delete that the target did not have.
+        skipped: rows left out since their buckets' watermarks cover them.
+        code: the server's error number; 0 if there is none.
+        members: the shards concerned, as far as they are known.
+        waited: whole seconds since a server was first unavailable.
+        key: the names of the row key's columns.
+        row: the values of the row key, if they may be shown.
+        places: the positions of the row events, or up to which their binlogs were read.
+        left: the watermarks of the written buckets.
+        mismatch: the state that was found instead of the expected one.
+        transactions: how many were necessary, since the target refused fewer with ``code`` and
+            ``message``.
+        late: number of deleted rows that must be searched for in the shards.
+        refused: the row whose key the target already has.
     """
 
     target: int
@@ -224,7 +237,9 @@ class LeftOut:
 class AppliedKeys:
     """The keys that row events of one shard touched in a target; some may occur more than once.
 
-    ``columns`` are those of the target's row key, ``lines`` the key lines, each with its newline.
+    Attributes:
+        columns: the columns of the target's row key.
+        lines: the key lines, each with its newline.
     """
 
     target: int
@@ -265,13 +280,15 @@ def spread(
     tasks: int,
     together: Collection[int] = (),
 ) -> list[Share]:
-    """The buckets of each target, divided among ``tasks`` Spark tasks; some may get nothing. A task
-    gets all row events of a target of which it has buckets, and decodes all of them. So a target is
-    divided among as few tasks as an even distribution allows. One task has all buckets of all
-    targets that are applied ``together``.
+    """Divide the buckets of each target among ``tasks`` Spark tasks; some tasks may get nothing.
 
-    ``sizes``: the bytes of each target's row events, ``buckets`` its number of buckets. Each bucket
-    of each target is in exactly one share.
+    Each task with buckets of a target gets and decodes all of its row events. So a target is
+    divided among as few tasks as an even distribution allows.
+
+    Args:
+        sizes: the bytes of each target's row events.
+        buckets: the number of each target's buckets. Each bucket is in exactly one share.
+        together: the targets whose buckets all go to one task.
     """
     loads = [_Load({}) for _ in range(tasks)]
     even = max(1.0, sum(sizes.values()) / tasks)

@@ -57,10 +57,13 @@ _SHOWN_BYTES = 400
 class TargetWork:
     """The rows of a batch for a task's buckets of one target, in the order of arrival.
 
-    ``events`` are those that ``entries`` name by their indexes, ``plans`` what reads them; ``ends``
-    are the watermarks of the target after the batch, by source, ``marks`` identify their positions;
-    ``expected`` what the buckets must have before that, of the sources and buckets that have
-    entries. ``shared``: the target has several members.
+    Attributes:
+        events: the events that ``entries`` refer to by index.
+        plans: the plans to read the events with.
+        ends: the target's watermarks after the batch, by source.
+        marks: identify the positions of ``ends``.
+        expected: the earlier watermarks of the sources and buckets that have entries.
+        shared: whether the target has several members.
     """
 
     target: TargetTable
@@ -100,7 +103,7 @@ class LockedOutError(Exception):
 
 
 class CascadeInSafeModeError(Exception):
-    """A change that foreign keys act on is in safe mode, where their effect is unknown."""
+    """A change with effects by foreign keys is in safe mode, so its effects are unknown."""
 
     def __init__(self, text: str, member: Member, key: bytes) -> None:
         super().__init__(text)
@@ -127,8 +130,8 @@ FAILURES = (
 def apply_buckets(work: TargetWork, settings: ApplySettings) -> TargetOutcome:
     """Write the buckets, exactly once however often it is called with the same rows.
 
-    After a lost connection, even during COMMIT, they are written again: their watermarks show what
-    they have. A refusal of the target is returned as an outcome.
+    After a lost connection, even during COMMIT, they are written again, from their watermarks on. A
+    refusal of the target is returned as an outcome.
     """
     try:
         return until_done(partial(_attempt, work, settings), patience=settings.patience)
@@ -242,7 +245,7 @@ def _write(
 
 
 def moved_marks(work: TargetWork, own: BucketMarks, watermarks: BucketMarks) -> BucketMarks:
-    """The watermarks that the work moves, of those that are its buckets' own."""
+    """Return the watermarks that the work moves, among its buckets' own."""
     return {
         (source, bucket): work.ends[source]
         for source, bucket in own

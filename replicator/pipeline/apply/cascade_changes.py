@@ -19,7 +19,7 @@ Fields = tuple[bytes, ...]
 
 
 class KeylessChildError(Exception):
-    """Rows of a child can't be looked up in its shards, since they have no key."""
+    """Rows of a child can't be found in its shards, since they have no key."""
 
     def __init__(self, child: CascadeTable) -> None:
         super().__init__(
@@ -36,10 +36,10 @@ class CascadeChanges:
 
     Attributes:
         session: one with foreign_key_checks=0, inside a transaction.
-        reached: the tables whose rows may be changed now. Children of the parent that are not
-            among them are changed at another time.
+        reached: the tables whose rows may be changed now. Other children of the parent are changed
+            at another time.
         tracked_table: the quoted name of the table of tracked keys.
-        late: what is left to be done to children of changed rows, when their own rows come here.
+        late: changes to make to children later, when their own rows are applied.
         tracked: how many rows were deleted that may be newer than the event. Their keys are
             tracked, so that the task puts back the rows that a shard has.
     """
@@ -88,7 +88,7 @@ class CascadeChanges:
                 self._set(edge, condition, values)
 
     def resume(self, late: LateCascade) -> None:
-        """Do to a child what was left when rows of its parent were changed."""
+        """Make the changes to a child that were postponed when rows of its parent were changed."""
         for number, table in enumerate(self.graph[1:], 1):
             if table.member.name != late.parent:
                 continue
@@ -110,7 +110,7 @@ class CascadeChanges:
         keys: Sequence[Fields],
         only: Member | None,
     ) -> bool:
-        """Whether rows of a child are changed now; notes what is to be done later otherwise."""
+        """Whether rows of a child are changed now; if they are changed later, record it."""
         table, child = self.graph[parent], self.graph[edge.child]
         if only is not None:
             return child.member == only

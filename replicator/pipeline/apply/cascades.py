@@ -67,7 +67,7 @@ class _Part:
     late: int = 0
 
     def written(self, counts: WriteCounts) -> None:
-        """Add what was written."""
+        """Add to the counts."""
         for name, count in asdict(counts).items():
             setattr(self.counts, name, getattr(self.counts, name) + count)
 
@@ -80,7 +80,7 @@ class _ParentEvent:
         order: as in `_Part`.
         at: the place of the event.
         part: one of the targets that it reaches.
-        graph: what it may reach.
+        graph: the tables that it may reach.
         reached: the tables whose rows are to be changed now.
         rows: the referenced values of each row before and after; None after a deletion.
         safe: whether rows of the targets may be newer than the event.
@@ -277,7 +277,7 @@ def _row(block: RowBlock, at: int, graph: CascadeGraph) -> tuple[Fields, Fields 
 
 
 def _change_children(session: Session, event: _ParentEvent, settings: ApplySettings) -> int:
-    """Change the rows of children; returns how many of them are to be looked up in the shards."""
+    """Change the rows of children; return how many of them must be searched for in the shards."""
     graph, reached = event.graph, event.reached
     absent = {
         graph[edge.child].member

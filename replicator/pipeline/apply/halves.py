@@ -72,9 +72,9 @@ def _sum(
 def halves(works: Sequence[TargetWork]) -> tuple[list[TargetWork], list[TargetWork]] | None:
     """The rows as two consecutive transactions, or None for the rows of a single event.
 
-    Each source's rows are cut at an event, so the watermark of the event before it tells the halves
-    apart, even inside a transaction of the source. Rows are cut in the order of arrival; if there
-    are events of parents, in the order in which `apply_cascading` writes them.
+    Each source's rows are cut at an event, so the watermark of the event before it distinguishes
+    the halves, even inside a transaction of the source. Rows are cut in the order of arrival; if
+    there are events of parents, in the order in which `apply_cascading` writes them.
     """
     of_parents = any(work.plans.of_parent.any() for work in works)
     order = (

@@ -46,7 +46,7 @@ _UNUSABLE = (BinlogError, MappedValueError, FilterError)
 
 
 def apply_part(part: Batch, settings: ApplySettings) -> BatchResult:
-    """Decode the events and apply those of the share, each target's in a separate transaction."""
+    """Decode the events and apply the rows of the share, in one transaction per target."""
     take_settings(*settings.crash)
     reach(Failpoint.PART_RECEIVED)
     rows, decoded = _decoded(part, settings)
@@ -131,7 +131,7 @@ def _read_alike(part: Batch) -> Iterator[tuple[TablePlan, Integers]]:
 def _block(
     plan: TablePlan, events: RowEvents, own: frozenset[int] | None = None
 ) -> tuple[RowBlock, int]:
-    """The changes that pass the rules, and the number of those that do not."""
+    """The changes that pass the rules, and how many changes do not."""
     raw_columns = plan.filtering.indexes if plan.filtering else ()
     decoder = _decoder(plan.rows, raw_columns)
     if plan.filtering is None:
@@ -217,7 +217,7 @@ def _work(part: Batch, target: TargetTable, entries: RowBlock, plans: PlanNumber
         for source in plans.sources
         if (source, target.number) in part.ends
     }
-    # Only of its own events: with many targets those of all are many times more.
+    # With many targets, the part has many times more events than this target.
     entries, own = entries.with_own_events()
     events = part.events.at(own)
     touched = entries.touched(plans.source[events.kind], target.buckets)
@@ -251,11 +251,11 @@ def side_by_side(
 ) -> list[Result]:
     """The results of ``do`` for the items, in no order; a single item is processed by the caller.
 
-    A few at a time: while one waits for a server, another goes on. The threads stay, so what is
-    kept for each of them (`replicator.downstream.rows.write_session`) is there the next time.
+    A few items are processed at a time: while one waits for a server, another continues. The
+    threads are kept, so each finds its session again (`replicator.downstream.rows.write_session`).
 
-    After a result that is the ``last``, or an error, no other item is begun. All that were begun
-    are done when this returns, or raises what ``do`` raises.
+    After a result that is the ``last``, or an error, no other item is begun. All begun items are
+    done when this returns, or raises the error of ``do``.
     """
     left = iter(items)
     results: list[Result] = []

@@ -1,9 +1,10 @@
-"""The net effect of a run of row events: the one change to write for each key. The target's row key
-identifies rows. An update that changes the key is a delete and an insert. Per key and shard only
-the first and the last event count: the first shows whether the shard had a row before, the last
-whether it has one now. So the writes of different keys commute, except where a table has further
-unique keys: then all old rows go before any new one comes. Tables without a usable key are
-multisets of rows: what counts is how many copies of a row come or go.
+"""The net effect of a run of row events: the one change to write for each key.
+
+The target's row key identifies rows. An update that changes the key is a delete and an insert. Per
+key and shard only the first and the last event count: the first shows whether the shard had a row
+before, the last whether it has one now. So the writes of different keys commute, unless a table has
+further unique keys: then all old rows are deleted before any new one is written. Tables without a
+usable key are multisets of rows: only the number of added or removed copies of a row counts.
 """
 
 from __future__ import annotations
@@ -52,12 +53,16 @@ def net_effect(
     plan_of: Callable[[int], TablePlan],
     safe: Callable[[int], bool],
 ) -> list[NetChanges]:
-    """The changes for one bucket of one target; one item per list of written columns.
+    """Return the changes for one bucket of one target; one item per list of written columns.
 
-    ``entries`` are in the order of arrival, ``plan_of`` gives the plan of an event's number,
-    ``safe`` tells of the events that are in safe mode: rows may be on the target that should not
-    be there yet and the other way round. A key that one of them touches is written in safe mode,
-    and of several shards that hold it the last to come wins. Raises DuplicateKeyError for others.
+    A key of an event in safe mode is written in safe mode; if several shards have it, the last one
+    wins. Raises DuplicateKeyError for other keys that several shards have.
+
+    Args:
+        entries: in the order of arrival.
+        plan_of: returns the plan of an event, by the event's number.
+        safe: returns whether an event is in safe mode: the target may lack rows, or have later
+            ones.
     """
     rows: dict[bytes, _Row] = {}
     counts: dict[TablePlan, dict[bytes, int]] = {}

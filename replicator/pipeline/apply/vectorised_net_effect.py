@@ -179,13 +179,17 @@ def key_ranks(lines: Lines, keys: Integers, fields: int) -> Bits:
 
 
 class PlanNumbers:
-    """What plans are told apart by, as arrays with an entry for each plan of a batch.
+    """The attributes of plans, as arrays with an entry for each plan of a batch.
 
-    ``source``: the index of its source among ``sources``; ``version``: that of the target, which
-    its rows are of. ``of_parent``: whether its rows are those of a parent. ``keyed``: whether its
-    rows have a key; ``replaces``: whether a row may be put over another; ``member``: a number of
-    its shard; ``columns``: of the target's columns that it writes; ``group``: of these, those of
-    the key, whether they are all that the target has, and what is written into others.
+    Attributes:
+        source: the index of the plan's source in ``sources``.
+        version: the version of the target that its rows are of.
+        of_parent: whether its rows are rows of a parent.
+        keyed: whether its rows have a key.
+        replaces: whether a row may replace another.
+        member: a number of its shard.
+        columns: a number of the target's columns that it writes.
+        group: a number of the attributes that rows written together have in common.
     """
 
     def __init__(self, plans: PlanList) -> None:

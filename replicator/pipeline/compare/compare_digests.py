@@ -1,9 +1,9 @@
-"""Tables that no key cuts into ranges, compared whole: their rows meet by digests, in Spark.
+"""Compare tables that no key cuts into ranges: as a whole, by the digests of their rows, in Spark.
 
-Spark sorts on disk where rows are many, and what differs stays there: memory does not grow with the
-tables, nor with what differs. A row that differs may be on its way, so the tables are read again. A
-row that differs as it did at the reading before, while the shards have as many of it, gets a
-*strike* (`replicator.pipeline.compare.doubts`); anything else ends its strikes.
+Spark sorts large tables on disk, and the differing rows stay there: memory does not grow with the
+tables, nor with their differences. A row that differs may still be under way, so the tables are
+read again. A row that differs as it did at the reading before, while the shards have as many of it,
+gets a *strike* (`replicator.pipeline.compare.doubts`); any other result ends its strikes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from replicator.pipeline.spark.python_job import sealed, unsealed
 from replicator.pipeline.workers.worker_pool import make_room
 
 PAGE_ROWS = 10_000
-"""Rows that differ, as they come to the driver."""
+"""Rows that differ, per page that the driver gets."""
 
 _ROWS = "digest binary, key binary, net int, read int, normal binary, line binary, failure string"
 _SUMMED = """
@@ -61,7 +61,7 @@ FROM (SELECT MAX(strikes) >= :strikes AS sure, SUM(IF(net > 0, times, 0)) AS mis
 
 
 class RowsUnreadError(Exception):
-    """A server would not tell the rows of a table; says why."""
+    """A server refused to return the rows of a table; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +82,23 @@ class Decided:
 def doubts_of(
     session: SparkSession, now: DataFrame, former: DataFrame | None, *, counts: bool
 ) -> DataFrame:
-    """The rows in doubt with their strikes, of those that differ ``now``: all at the first reading,
-    then those whose keys were in doubt before. ``counts`` as for `DigestComparer.look`."""
+    """Return the rows in doubt with their strikes, among the rows that differ ``now``.
+
+    At the first reading, all of them are in doubt; later, only rows whose keys were in doubt
+    before. ``counts`` as for `DigestComparer.look`.
+    """
     if former is None:
         return session.sql(_FIRST, now=now)
     return session.sql(_FURTHER, {"counts": counts}, now=now, former=former)
 
 
 def sure_keys(session: SparkSession, doubted: DataFrame, strikes: int) -> DataFrame:
-    """The keys of which a row has so many strikes."""
+    """Return the keys that have a row with so many strikes."""
     return session.sql(_SURE, {"strikes": strikes}, doubted=doubted)
 
 
 class DigestComparer:
-    """Reads a target and its shards again and again. All methods block, and raise what Spark
-    raises."""
+    """Reads a target and its shards repeatedly. All methods block, and raise Spark's errors."""
 
     def __init__(
         self, spark: SparkContext, comparison: ComparisonPlan, servers: CompareServers
@@ -109,18 +111,18 @@ class DigestComparer:
         self._sure: DataFrame | None = None
 
     def look(self, *, counts: bool, tasks: int) -> tuple[int, ...]:
-        """Read all tables, so many at once; the rows of the target and of each shard.
+        """Read all tables, ``tasks`` at once; return the rows of the target and of each shard.
 
-        ``counts``: the target has all that the sources had at the reading before, so a row that
-        differs as it did then gets a strike. Rows that did not differ then are left out. Raises
-        RowsUnreadError.
+        ``counts``: the target has all rows that the sources had at the reading before, so a row
+        that differs as it did then gets a strike. Rows that did not differ then are left out.
+        Raises RowsUnreadError.
         """
         rows, now = self._read(tasks)
         self._doubted = self._keep(doubts_of(self._session, now, self._doubted, counts=counts))
         return rows
 
     def decide(self, strikes: int) -> Decided:
-        """Rows whose keys have so many strikes differ, and are in doubt no more."""
+        """Decide that rows differ if their key has so many strikes; their doubt ends."""
         assert self._doubted is not None, "nothing was read"
         doubted = self._doubted
         found = self._session.sql(_DECIDED, {"strikes": strikes}, doubted=doubted)
@@ -167,12 +169,12 @@ class DigestComparer:
             condition = f"key > X'{whole[-1]['key'].hex()}'"
 
     def _keep(self, frame: DataFrame) -> DataFrame:
-        # Not only cached: what its tasks are told in confidence is theirs for this block only, so
-        # it can't be computed once more. The blocks go with the frame.
+        # Not only cached: the secret of its tasks is valid for this block only, so it can't be
+        # computed once more. The blocks are dropped with the frame.
         return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
 
     def _read(self, tasks: int) -> tuple[tuple[int, ...], DataFrame]:
-        """How many rows each table has, and what differs."""
+        """Return the number of rows of each table, and the differences."""
         make_room(self._spark)
         tables = 1 + len(self._comparison.shards)
         # The target has as many rows as all shards together.
@@ -208,5 +210,5 @@ def _digests(number: int) -> Iterator[tuple[bytes, bytes, int, int, bytes, bytes
                     yield digest, key, net, number, normal, written, None
         except MySQLError as error:
             yield b"", b"", 0, number, b"", b"", f"{table}: {error_text(error)}"
-    # No row has an empty digest: this one tells how many there are.
+    # No row has an empty digest: this line has the number of rows.
     yield b"", b"", count, number, b"", b"", None

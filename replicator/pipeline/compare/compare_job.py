@@ -1,4 +1,4 @@
-"""Looks at ranges as Spark jobs: each task takes every so-manyth look."""
+"""Spark jobs that compare ranges; each task gets every n-th range."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def look_at_ranges(
     checksums: bool,
     most: int,
 ) -> list[Looked]:
-    """Look at ranges for the first time, in so many tasks at once; one answer each, in their order.
+    """Compare ranges for the first time, in so many tasks at once; one answer each, in their order.
 
     ``checksums`` and ``most`` as for `look_at`. Blocks. Raises what Spark raises.
     """
@@ -59,7 +59,7 @@ def look_again_at(
     held: HeldShards,
     strikes: int,
 ) -> list[LookedAgain]:
-    """Look at doubts once more; as `look_at_ranges`, the rest as for `look_again`."""
+    """Compare doubtful rows once more; as `look_at_ranges`, the rest as for `look_again`."""
     tasks = min(tasks, len(doubts))
     work: _FurtherWork = comparison, tuple(doubts), servers, tasks, applied, held, strikes
     return _run(spark, _look_again, work, len(doubts), tasks, LookedAgain)

@@ -61,7 +61,7 @@ def checksum_query(
 ) -> bytes:
     """Selects how many rows a range has, and the sum of their checksums (`_checksum`).
 
-    `UNSUMMED` stands for a row that is too large for the server to compute one.
+    The checksum of a row that is too large for the server to compute one is `UNSUMMED`.
     """
     return b"SELECT COUNT(*),COALESCE(SUM(COALESCE(%s,%d)),0) FROM %s" % (
         _checksum(comparison, table),
@@ -73,7 +73,7 @@ def checksum_query(
 def digests_query(
     comparison: ComparisonPlan, table: ComparedTable, lower: Bound, upper: Bound
 ) -> bytes:
-    """Selects the key and the checksum of each row of a range, none of which is too large."""
+    """Selects the key and the checksum of each row of a range; no row may be too large."""
     selected = [table.selected[place] for place in comparison.key]
     selected.append(_checksum(comparison, table))
     return b"SELECT %s FROM %s" % (b",".join(selected), _from(table, lower, upper))

@@ -1,4 +1,4 @@
-"""How the columns and indexes of a target differ from those of its shards.
+"""Find the differences between the columns and indexes of a target and those in its shards.
 
 If the target takes every row of its shards as it is, a difference is only noted. Otherwise the
 target is unfit. If a rule of the task file makes the target differ from its shards (a mapped column
@@ -51,14 +51,18 @@ _UNIQUE = frozenset({"PRIMARY KEY", "UNIQUE KEY"})
 _NOW = r"^(?:current_timestamp|now|localtimestamp|localtime)(?![a-z_])"
 """The beginning of a default that is the time, without brackets."""
 _ALIKE = ({"json", "longtext"},)
-"""Types that stand for one another where a server lacks one of them."""
+"""Types that replace one another if a server lacks one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedShard:
-    """A shard as it is now: ``condition`` is that of its rows that reach the target, as SQL.
-    ``open``: columns (folded names) that it has otherwise than in its rows on the target, since a
-    statement of it waits for an answer (`shard-mode: optimistic`)."""
+    """A shard with its present structure.
+
+    Attributes:
+        condition: the condition of its rows that reach the target, as SQL.
+        open: folded names of the columns that differ from the shard's rows on the target, since one
+            of its statements waits for an answer (`shard-mode: optimistic`).
+    """
 
     member: Member
     structure: Table
@@ -93,8 +97,8 @@ def structure_differences(
 ) -> StructureDifferences:
     """Compare the structure of a target with its shards; each difference has its first shard.
 
-    `joins`: shards may differ, so a target that differs from some of them is not noted. What all
-    shards have alike, and the target otherwise, is noted in either case.
+    `joins`: shards may differ, so it is no difference if some of them have what the target has. A
+    part that all shards have alike, and the target otherwise, is noted in either case.
     """
     shards_differ = len({shard.structure.fingerprint for shard in shards}) > 1
     unfit: dict[str, list[Member]] = {}
@@ -122,7 +126,7 @@ def _texts(found: Mapping[str, Sequence[Member]]) -> Iterator[str]:
 def _agreed(target: Table, shards: Sequence[ComparedShard], *, told: bool) -> Iterator[str]:
     """The parts, such as comments, on which all shards agree, and that the target has otherwise.
 
-    ``told``: without those that `_columns` names.
+    ``told``: leave out the parts that `_columns` names.
     """
     structures: dict[tuple[str, frozenset[str]], Table] = {}
     for shard in shards:

@@ -69,10 +69,10 @@ class FollowedSource:
 
 @dataclass(slots=True)
 class KeySurvey:
-    """The result of looking up the tracked keys of a target.
+    """The result of searching the shards for the tracked keys of a target.
 
     Attributes:
-        keys: how many keys were looked up.
+        keys: how many keys were searched for.
         shared: how many of them several shards have.
         examples: some shared keys, each with its shards.
         missing: the lines of keys that one shard has and the target lacks, as soon as ``read_at``
@@ -95,7 +95,7 @@ def survey_keys(
     servers: CompareServers,
     sources: Mapping[str, FollowedSource],
 ) -> KeySurvey:
-    """Look up all tracked keys of a target in its shards; ``table`` is their quoted table.
+    """Search the shards for all tracked keys of a target; ``table`` is their quoted table.
 
     A key that is recorded meanwhile may be left out. Raises OtherKeyError, TooOldError,
     OtherServerError or the driver's error.
@@ -108,7 +108,7 @@ def survey_keys(
             _refuse_other_columns(comparison, noted)
             _survey_page(comparison, noted, servers, sources, result)
             if len(result.settled) + len(result.missing) >= MANY_KEYS:
-                # These keys take memory; the rest is looked up after they are settled.
+                # These keys take memory; the others follow after they are settled.
                 break
     return result
 

@@ -47,8 +47,8 @@ def verdict_of(result: TargetComparison, columns: Collection[str], *, held: str)
     """Evaluate a pass.
 
     Args:
-        result: what it has found and corrected.
-        columns: the columns that had to be compared; empty for all that can be compared.
+        result: the differences that it found and corrected.
+        columns: the columns that had to be compared; empty for all comparable columns.
         held: why rows of the target wait now; empty if none waits.
     """
     if result.failure and held and not result.refused:
@@ -104,7 +104,7 @@ class Attempts:
 
     @property
     def failed(self) -> bool:
-        """Whether the operator must look at it."""
+        """Whether the operator must act."""
         match self.last:
             case Verdict(Outcome.REFUSED):
                 return True

@@ -1,6 +1,6 @@
 """Conditions that are true only of the rows of shards that do not exist any more.
 
-Extracted and mapped columns tell the shards of a target apart. Pure.
+Extracted and mapped columns show which shard a row is of. Pure.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def rows_alone(
 
 
 def retired_condition(target: Table, gone: RowMarks, others: Iterable[RowMarks]) -> bytes | None:
-    """A condition that is true of the rows of a shard, and of none of the others; None without one.
+    """Return a condition that is true of the rows of a shard, and of none of the others, or None.
 
-    ``gone``: what all rows of the shard have, ``others``: what those of the other shards have.
+    ``gone``: the values that all rows of the shard have; ``others``: the same for the other shards.
     """
     if not all(_distinct(gone, other) for other in others):
         return None

@@ -1,7 +1,7 @@
-"""Forms of values: fields of row lines that stand for one value have the same one.
+"""Forms of values: equal values have equal fields in row lines.
 
 Shards hold a value in different types: 7 and 7.00, a date and its midnight, a text in two charsets.
-What the target stores is the same, so that is what counts.
+The target stores the same value for all of them, so they count as equal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from replicator.mysql.column_types import Literal
 from replicator.schema.structure.structure import Column
 
 Form = Callable[[bytes], bytes]
-"""Gives fields that stand for one value the same bytes; it is not asked for NULL."""
+"""Returns the same bytes for all fields of one value; it is never called for NULL."""
 
 _EXACT = Context(prec=200)
 """More digits than a DECIMAL has."""

@@ -283,7 +283,7 @@ class _Attempts:
     """The state that all attempts at a chunk share.
 
     Attributes:
-        tell: called with the progress of the present attempt.
+        tell: function called with the progress of the present attempt.
         source: the source queried last; empty if it was the target.
     """
 
@@ -299,8 +299,10 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings, tell: Tell = tell_nobod
     """Copy a chunk; exactly once, however often it is called.
 
     If a connection is lost, even during COMMIT, the chunk is copied again: its record on the target
-    shows whether it was committed. If a server refuses something, the outcome says so. ``tell`` is
-    called with the rows and bytes sent so far.
+    shows whether it was committed. If a server refuses something, the outcome says so.
+
+    Args:
+        tell: called with the rows and bytes sent so far.
     """
     attempts = _Attempts(tell)
     try:
@@ -540,8 +542,9 @@ def _over_own(
 
 
 def _over_moved(chunk: CopyChunk, settings: CopySettings, attempts: _Attempts) -> ChunkOutcome:
-    """Copy a chunk, some of whose keys the target has. A row that is moving is in two shards, or in
-    this one's snapshot only, for a moment."""
+    """Copy a chunk if the target has some of its keys. A row that is moving is in two shards, or in
+    this one's snapshot only, for a moment.
+    """
     attempt = partial(_copy, chunk, settings, attempts, over_own=True)
     for seconds in MOVING_SECONDS:
         try:

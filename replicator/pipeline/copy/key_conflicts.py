@@ -124,7 +124,7 @@ class KeyHolders:
     unread: tuple[str, ...] = ()
 
     def shown(self, nowhere: str) -> str:
-        """Return the result in words; ``nowhere``: what it means if no shard has the key."""
+        """Return the result in words; ``nowhere``: the explanation if no shard has the key."""
         columns = f"the key ({', '.join(self.key)})" if self.key else "the key"
         if self.shards:
             return f"the row there, with the same value of {columns}, is that of " + ", ".join(
@@ -148,7 +148,7 @@ def find_holders(
     target: Table,
     others: Iterable[QueriedShard],
 ) -> KeyHolders:
-    """Look the key of a refused row up in other shards. Blocks.
+    """Search other shards for the key of a refused row. Blocks.
 
     Args:
         columns: the columns of the row.

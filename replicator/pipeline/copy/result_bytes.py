@@ -51,7 +51,7 @@ class ResultBytes:
         self.filled += self._receive(self.data.data[self.filled :])
 
     def packet_bytes(self) -> int:
-        """Return the size of the first packet, or of a header if that is all that is known."""
+        """Return the size of the first packet, or of a header if no more bytes are received yet."""
         if self.filled < HEADER:
             return HEADER
         return HEADER + int.from_bytes(self.data[:3].tobytes(), "little")

@@ -1,8 +1,8 @@
-"""All values of keys compared with one another, as one Spark job.
+"""Compare all values of keys with one another, as one Spark job.
 
-Executors read the shards, bring each value to its digest, and pass the digests on by their hash:
-equal ones meet in one partition, where they are sorted, which Spark does on disk where they are
-many. So memory does not grow with the tables.
+Executors read the shards, compute the digest of each value, and distribute the digests by hash:
+equal ones are in one partition. Spark sorts large partitions on disk, so memory does not grow with
+the tables.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ ROWS_A_PARTITION = 2_000_000
 """Digests that are sorted at a time, about."""
 
 SLOTS = 100
-"""Shared values that are kept as examples, at most, of a key and of each first member: by hash."""
+"""The most shared values that are kept as examples, per key and first member; chosen by hash."""
 
 _DIGESTS = "key int, digest binary, read int, line binary"
 _UNREAD = -1
-"""The key of a row that says what the server of a member said."""
+"""The key of a row with the error message of a member's server."""
 
 _GROUPED = f"""
 WITH counted AS (
@@ -53,10 +53,10 @@ FROM marked GROUP BY key, read, PMOD(HASH(digest), {SLOTS})
 def compare_keys(
     spark: SparkContext, parts: Sequence[Sequence[KeyRead]], servers: CompareServers
 ) -> dict[int, KeyTally]:
-    """Compare keys of members: what was found, by key.
+    """Compare keys of members; return the results by key.
 
     Each of ``parts`` is read by one task over one connection to each of its sources, so their
-    number is what the sources bear at once. Blocks. Raises what Spark raises.
+    number must be what the sources can serve at once. Blocks. Raises Spark's errors.
     """
     release_slots(spark)
     reads = [read for part in parts for read in part]
@@ -82,11 +82,11 @@ def compare_keys(
 
 
 def digest_frame(spark: SparkContext, tasks: int) -> DataFrame:
-    """The values of keys, read by so many tasks, each the part of its number.
+    """Return the values of keys, read by so many tasks; each task reads the part with its number.
 
-    One row for each: the number of the key, the digest that is the same for equal values, the
-    number of the read, and the beginning of the row line; for a member that can't be read, what
-    the server said. The servers and the parts are to be `sealed` when it is evaluated.
+    A row has the number of the key, the digest, which is the same for equal values, the number of
+    the read, and the beginning of the row line; for an unreadable member, the server's message
+    instead. The servers and the parts must be `sealed` when the frame is evaluated.
     """
     rows = spark.parallelize(range(tasks), tasks).flatMap(_read)
     return SparkSession(spark).createDataFrame(rows, _DIGESTS, verifySchema=False)

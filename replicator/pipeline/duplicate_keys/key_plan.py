@@ -23,7 +23,7 @@ from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 
 class UnreadableKeyError(Exception):
-    """A key whose values on the target the shards alone do not tell; says why."""
+    """The shards alone do not determine a key's values on the target; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,13 @@ class KeyColumn:
 
 @dataclass(frozen=True, slots=True)
 class KeyRead:
-    """A key of a target (``key``, a number) as it is read from a member.
+    """A key of a target as it is read from a member.
 
-    ``table`` selects the ``columns`` of the key, of the rows that reach the target and have no NULL
-    there: a NULL is equal to none. ``estimate``: about how many rows the member has.
+    Attributes:
+        key: the number of the key.
+        table: selects the ``columns`` of the key, of the rows that reach the target and have no
+            NULL there: a NULL is equal to none.
+        estimate: about how many rows the member has.
     """
 
     key: int
@@ -66,9 +69,9 @@ class KeyRead:
 def key_order(
     target: Table, unique: UniqueKey, shards: Sequence[ComparedShard]
 ) -> tuple[TargetColumn, ...]:
-    """The columns of a target's key by which the same ranges are read in all shards, by an index.
+    """Return the columns of a target's key by which all shards read the same ranges, by an index.
 
-    Empty where they have none in common; then each has its `own_order`.
+    Empty if they have none in common; then each has its `own_order`.
     """
     filled = {folded(column.name) for shard in shards for column in shard.rules.extracted}
     own = tuple(name for name in unique.columns if folded(name) not in filled)
@@ -82,8 +85,9 @@ def key_order(
 
 
 def own_order(unique: UniqueKey, shard: ComparedShard) -> tuple[TargetColumn, ...]:
-    """The leading columns of a target's key by which this shard orders its rows in an index, though
-    others may order them otherwise; empty where it has none.
+    """Return the leading columns of a target's key by which this shard orders its rows in an index.
+
+    Other shards may order them otherwise. Empty if there are none.
     """
     made = {folded(column.name) for column in shard.rules.extracted}
     if shard.rules.mapped is not None:
@@ -106,11 +110,15 @@ def plan_key(
     order: Sequence[TargetColumn] = (),
     estimate: int = 0,
 ) -> KeyRead | None:
-    """How a target's key is read from a shard; None where no row of it can have another's value.
+    """Plan how to read a target's key from a shard.
 
-    ``key`` is the number of the key, ``order`` that of `key_order` or `own_order`, ``estimate``
-    about how many rows the shard has. Raises UnreadableKeyError and
-    `replicator.pipeline.plans.planning.PlanError`.
+    Returns None if no row of the shard can have the same value as another. Raises
+    UnreadableKeyError and `replicator.pipeline.plans.planning.PlanError`.
+
+    Args:
+        key: the number of the key.
+        order: the result of `key_order` or `own_order`.
+        estimate: about how many rows the shard has.
     """
     lengths = _lengths(target, unique)
     selected, columns, transcodes = [], [], []
@@ -162,7 +170,9 @@ def _alike(structure: Table, target: Table) -> bool:
 
 
 def _selected(shard: ComparedShard, target: Table, its: Column) -> tuple[Column, bytes] | None:
-    """What a shard has for a column of the target's key, and the SQL for it; None: only NULL."""
+    """The column of a shard for a column of the target's key, and its SQL; None if it has only
+    NULL.
+    """
     wanted = folded(its.name)
     value = next((c.value for c in shard.rules.extracted if folded(c.name) == wanted), None)
     column = shard.structure.column(its.name)
@@ -177,7 +187,9 @@ def _selected(shard: ComparedShard, target: Table, its: Column) -> tuple[Column,
 
 
 def _default(target: Table, its: Column) -> str | None:
-    """What a column has in all rows of a shard that lacks it: the target's default; None: NULL."""
+    """The default of the target, which all rows have in a column that their shard lacks; None for
+    NULL.
+    """
     if its.generated:
         raise UnreadableKeyError(f"the target computes its column {its.name}")
     definition = target.defined(its.name)
@@ -190,7 +202,7 @@ def _default(target: Table, its: Column) -> str | None:
 
 
 def _lengths(target: Table, key: UniqueKey) -> dict[str, int]:
-    """The characters that a key covers of its columns, where these are not all."""
+    """The number of characters that a key covers, for each column that it covers partly."""
     if not key.prefix:
         return {}
     name = "" if key.name == "PRIMARY" else folded(key.name)

@@ -1,9 +1,8 @@
-"""A look at some of the values of a key, so chosen that shards which share values are found out.
+"""Samples of the values of a key, chosen so that shards which share values are detected.
 
-Rows picked at random from two large shards hardly ever meet, however many they share. So the same
-ranges of the key are read in all members, each in its own order: from the first value on, from
-places within the range of the smaller members, and from near their last one. Where there are few
-rows all are read.
+Random rows of two large shards hardly ever match, however many they share. So the same ranges of
+the key are read in all members, each in its own order: from the first value on, from places within
+the range of the smaller members, and from near their last one. If there are few rows, all are read.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from replicator.rows.values.charsets import codec
 from replicator.rows.values.fields import escape
 
 PAGE_ROWS = 200_000
-"""Rows that one statement reads: it keeps a source from cleaning up no longer than that takes."""
+"""Rows that one statement reads: a source can't purge old row versions for as long as it runs."""
 
 SHOWN_BYTES = 120
 """Bytes of a key's fields that are kept, to show them."""
 
 _PLAIN = 16
-"""Bytes of a value that is its own digest, at most; digests are longer."""
+"""Longest value, in bytes, that is its own digest; digests are longer."""
 
 Value = tuple[bytes, bytes]
 """A value of a key: a digest that is the same for equal ones, and the beginning of its row line."""
@@ -59,7 +58,7 @@ class KeyReader:
         self._weights = TargetWeights(self.sessions)
 
     def all(self, read: KeyRead) -> Iterator[Value]:
-        """All values of a key in a member."""
+        """Yield all values of a key in a member."""
         bounds: Iterator[Bound] = iter(())
         if read.table.cut:
             bounds = bounds_in(read.table, None, None, PAGE_ROWS, self.sessions)
@@ -67,7 +66,7 @@ class KeyReader:
             yield from self._values(read, rows_query(read.table, lower, upper))
 
     def first(self, read: KeyRead, behind: Bound, most: int) -> Iterator[Value]:
-        """The first values of a key in a member behind a bound."""
+        """Yield the first values of a key in a member after the bound ``behind``."""
         return self._values(read, rows_query(read.table, behind, None, most))
 
     def _values(self, read: KeyRead, query: bytes) -> Iterator[Value]:
@@ -89,7 +88,7 @@ class KeyReader:
 
 
 def _joined(forms: tuple[bytes, ...]) -> bytes:
-    """The columns of a value as one text, from which no other columns can come."""
+    """The columns of a value as one text, which is different for other columns."""
     return b"".join([len(form).to_bytes(4, "big") + form for form in forms])
 
 
@@ -100,22 +99,22 @@ HOLDERS = 10
 """Rows of a shared value whose members are kept."""
 
 REFERENCES = 3
-"""Members whose range of values the places are taken from."""
+"""Members whose range of values determines the places."""
 
 PARTS = 4
-"""Into how many parts a range is cut, to read from the beginning of each."""
+"""Parts that a range is cut into, to read from the beginning of each."""
 
 FARTHEST = 100_000
-"""Entries of an index that are passed over to find a place, at most."""
+"""Most entries of an index that are skipped to find a place."""
 
 FEWEST = 20
-"""Values that are read from a place, at least."""
+"""Fewest values that are read from a place."""
 
 STATEMENTS = 2000
-"""Statements that the places and members of a key may take."""
+"""Most statements for the places and members of a key."""
 
 Row = tuple[bytes, int, bytes]
-"""A row that was looked at: the digest of its value, the number of its member, its line."""
+"""A row that was read: the digest of its value, the number of its member, its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +128,14 @@ class SharedValue:
 
 @dataclass(slots=True)
 class KeyTally:
-    """What a look at one key found.
+    """The result of reading the values of one key.
 
-    ``looked_at``: values; ``shared``: those that several rows have; ``by_member``: the rows that
-    have these. ``whole``: all values were looked at. ``failures``: why members could not be read.
+    Attributes:
+        looked_at: number of values read.
+        shared: number of values that several rows have.
+        by_member: by member, the number of rows with shared values.
+        whole: whether all values were read.
+        failures: why members could not be read.
     """
 
     looked_at: int = 0
@@ -162,7 +165,7 @@ class KeyTally:
 
 
 def sample_key(reads: Sequence[KeyRead], servers: CompareServers, size: int) -> KeyTally:
-    """Look at about ``size`` values of one key, as it is read from its members. Blocks."""
+    """Read about ``size`` values of one key from its members. Blocks."""
     tally = KeyTally()
     with contextlib.closing(Sessions(servers)) as sessions:
         sample = _Sample(reads, sessions, KeyReader(sessions), tally.failures)
@@ -170,7 +173,7 @@ def sample_key(reads: Sequence[KeyRead], servers: CompareServers, size: int) -> 
         if rows is None:
             tally.whole = False
             tally.failures.clear()
-            # Once, where places are so near that a row was read from several.
+            # As a set, since places may be so near that a row was read from several.
             rows = list(set(sample.ranges(size)))
     tally.count(reads, rows)
     return tally
@@ -184,7 +187,7 @@ class _Sample:
     failures: dict[Member, str]
 
     def all(self, size: int) -> list[Row] | None:
-        """All values; None where the servers' numbers, which are estimates, told far too few."""
+        """All values; None if the servers' estimates of the number of rows were far too low."""
         rows: list[Row] = []
         for number, read in enumerate(self.reads):
             rows += self._rows(number, read, None, 3 * size + 1 - len(rows))
@@ -198,7 +201,7 @@ class _Sample:
         parts = PARTS if count * REFERENCES * PARTS <= STATEMENTS else 1
         places: list[tuple[KeyRead, Bound]] = [(self.reads[0], None)]
         for read in sorted(self.reads, key=lambda read: read.estimate)[:REFERENCES]:
-            with contextlib.suppress(MySQLError):  # told when its values are read
+            with contextlib.suppress(MySQLError):  # Reported when its values are read.
                 near = size // (count * REFERENCES * PARTS)
                 places += [(read, place) for place in self._places(read, parts, near)]
         limit = max(FEWEST, size // (count * len(places)))
@@ -244,8 +247,8 @@ class _Sample:
 
 
 def _place_in(read: KeyRead, of: KeyRead, place: Bound) -> Bound:
-    """A place in the values of ``of`` as a place in those of another member, which may order them
-    in another way; None where it has no such place.
+    """Convert a place in the values of ``of`` to another member's charsets; None if it has no such
+    place.
     """
     own, its = read.table.cut, of.table.cut
     if place is None or [c.literal for c in own] != [c.literal for c in its]:

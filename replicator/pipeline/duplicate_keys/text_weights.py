@@ -1,6 +1,6 @@
-"""Which texts a target takes for equal: only its server knows, so it is asked for their weights.
+"""Find the texts that are equal on a target, by the sort weights that its server computes.
 
-Two texts are equal in a collation when their sort weights are. Collations with one name differ
+Two texts are equal in a collation if their sort weights are. Collations with one name differ
 between servers and versions.
 """
 
@@ -23,9 +23,9 @@ TEXTS_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Comparing:
-    """A charset that text is brought to, and a collation of the target.
+    """A charset that texts are converted to, and a collation of the target.
 
-    The collation is of the same charset, but for TiDB's latin1, which holds text in UTF-8.
+    The collation is of the same charset, except for TiDB's latin1, which holds text in UTF-8.
     """
 
     charset: str
@@ -43,10 +43,10 @@ class Comparing:
 
 
 class TargetWeights:
-    """The sort weights of texts, asked for over a connection to the target.
+    """Queries the sort weights of texts over a connection to the target.
 
-    Weights are as long as the text that was given. Where spaces at the end do not count, they are
-    cut off, of the texts and of their weights.
+    Weights are computed for the whole text. If spaces at the end do not count, they are cut off, of
+    the texts and of their weights.
     """
 
     def __init__(self, sessions: Sessions) -> None:
@@ -54,7 +54,7 @@ class TargetWeights:
         self._paddings: dict[Comparing, tuple[bytes, bytes]] = {}
 
     def of(self, comparing: Comparing, texts: Sequence[bytes]) -> list[bytes]:
-        """For each text, in the target's charset, bytes that are the same for equal ones.
+        """Return for each text, in the target's charset, bytes that are the same for equal texts.
 
         Raises the driver's error.
         """
@@ -69,14 +69,14 @@ class TargetWeights:
         return [_trimmed(weights, weight) for some in found for weights in some]
 
     def _padding(self, comparing: Comparing) -> tuple[bytes, bytes]:
-        """A space and what it adds to the weights; both empty where spaces at the end count."""
+        """A space and its part of the weights; both empty if spaces at the end count."""
         space, letter = (_encoded(text, comparing.charset) for text in " a")
         one, two = map(comparing.literal, (letter, letter + space))
         ((equal,),) = self._sessions.to("").rows(b"SELECT %s=%s" % (one, two))
         if not int(equal) or comparing.by_bytes:
             return space if int(equal) else b"", b""
         alone, first, both = self._weights(comparing, (space, letter, letter + space))
-        # With several levels of weights a space has a part in each, and none stands at the end.
+        # With several levels of weights a space has a part in each, and none is at the end.
         return space, alone if both == first + alone else b""
 
     def _weights(self, comparing: Comparing, texts: Sequence[bytes]) -> list[bytes]:
@@ -86,7 +86,7 @@ class TargetWeights:
 
 
 def _encoded(text: str, charset: str) -> bytes:
-    """A text of ASCII in a charset; those that Python does not know are supersets of ASCII."""
+    """Encode an ASCII text; the charsets that Python does not know are supersets of ASCII."""
     try:
         return text.encode(codec(charset))
     except BinlogError:

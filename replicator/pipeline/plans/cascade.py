@@ -43,8 +43,8 @@ class CascadeTable:
         referenced: the target's columns that keys with an action refer to; of table 0 the fields
             of the lines that its row events become.
         edges: the keys that refer to it.
-        constants: extracted columns of the target with their fields: its other rows are those of
-            other shards.
+        constants: extracted columns of the target with their fields; rows with other values belong
+            to other shards.
         kept: columns that the target's server would set by itself in an UPDATE.
         key: the columns of the target's row key.
     """

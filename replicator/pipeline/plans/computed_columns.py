@@ -1,7 +1,8 @@
-"""Columns that the target computes: whether it comes to what the shards have.
+"""Columns that the target computes: check that it computes the shards' values.
 
-Values of a generated column are not written: the target's server makes them of the row that it has.
-So a shard must compute the column, too, and of the same values. `Table.create_sql` tells of what.
+Values of a generated column are not written: the target's server computes them from its row. So a
+shard must compute the column, too, and from the same values. They are known from
+`Table.create_sql`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _INEXACT = frozenset({"float", "double", "decimal", "bit", "year", "json"})
 
 
 def computed_misfits(member: Table, target: Table, rules: MemberColumns) -> Iterator[RuleMisfit]:
-    """The columns that the target would give other values than the shard has."""
+    """Yield the columns in which the target would compute other values than the shard."""
     for its in target.columns:
         own = member.column(its.name) if its.generated and not its.withheld else None
         if own is None:
@@ -42,7 +43,7 @@ def computed_misfits(member: Table, target: Table, rules: MemberColumns) -> Iter
 def _other_inputs(
     member: Table, target: Table, column: Column, rules: MemberColumns
 ) -> Iterator[RuleMisfit]:
-    """What keeps a column that both compute from coming to the same."""
+    """The reasons why a column that both compute may get different values."""
     masked = None if rules.mapped is None else OWN_VALUE
     formulas = other_formula(member, target, column.name, unmasked=masked)
     if formulas is not None:
@@ -100,8 +101,10 @@ def _described(column: Column, other: Column) -> str:
 
 
 def ruled_inputs(table: Table, column: str, rules: MemberColumns) -> tuple[str, ...]:
-    """The columns that a default or a formula of a target is made of, and that the task file maps
-    or extracts; not one that is mapped where it takes the shard's own value out of it."""
+    """Return the mapped or extracted columns that a default or a formula of a target depends on.
+
+    A mapped column does not count if the formula takes the shard's own value out of it.
+    """
     ruled = {folded(name) for name in rules.extracted_names}
     if rules.mapped is not None:
         ruled.add(folded(rules.mapped.name))
@@ -109,7 +112,7 @@ def ruled_inputs(table: Table, column: str, rules: MemberColumns) -> tuple[str, 
 
 
 def _inputs(table: Table, column: str) -> tuple[str, ...]:
-    """All that a column's values are made of, also by other columns that are computed."""
+    """All columns that a column's values depend on, also by other computed columns."""
     found: dict[str, None] = {}
     ahead = [column]
     while ahead:

@@ -1,7 +1,7 @@
-"""What an executor needs to know to turn the row events of one table into writes: plain data.
+"""Plans for executors to turn the row events of one table into writes: plain data.
 
 A plan is made on the driver from the structure of the member, its table map and the structure of
-the target; it is hashable, so that executors can keep what they derive from it.
+the target. It is hashable, so executors can cache the objects that they derive from it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ __all__ = ["TablePlan", "TargetColumn", "TargetTable"]
 class TablePlan:
     """How the row events of one (member, version, table map) become writes to its target.
 
-    ``member`` is the shard. ``rows``: how its rows are read; an empty key means that the target has
-    no usable one, and the whole row is the key and is counted; ``hashed`` chooses the bucket
-    (empty: bucket 0). ``target_columns`` are the counterparts of those that are written, in the
-    same order. ``covers`` tells whether the target has no ordinary column beyond the written ones,
-    which overwriting would reset. ``filtering``: the rules that rows are left out by, if there are
-    any. ``restated``: columns of the target that are not written and that its server would set by
-    itself when a row is updated, or that a shard without them would fill by the row's values, each
-    with what an update writes into it.
+    Attributes:
+        member: the shard.
+        rows: how its rows are read. With an empty key, the target has no usable one: the whole row
+            is the key and is counted. ``hashed`` chooses the bucket (empty: bucket 0).
+        target_columns: the counterparts of the written columns, in the same order.
+        covers: whether the target has no ordinary column besides the written ones, which
+            overwriting would reset.
+        filtering: the rules that leave rows out, if there are any.
+        restated: columns with the values that an update writes into them. They are not written
+            otherwise, and the target's server would set them when a row is updated, or a shard
+            without them would fill them from the row's values.
     """
 
     target: TargetTable
@@ -53,15 +56,17 @@ class TablePlan:
 
 @dataclass(frozen=True, slots=True)
 class PlanList:
-    """The plans of a batch by their numbers: what shards have in common only once.
+    """The plans of a batch by their numbers; parts that shards have in common are stored once.
 
-    There may be thousands. So they are sent to each task, and told apart there, at a cost that
-    hardly grows with the shards.
+    There may be thousands of plans. So they are sent to each task, and distinguished there, at a
+    cost that hardly grows with the number of shards.
 
-    ``kinds``: those that differ in more than their shards, each as one of its shards has it, and
-    ``kind`` the index into it for each plan. ``names``: the source, schema and table of each plan's
-    shard; ``version``: that of the target, as of a `replicator.watermark.Watermark`, which the rows
-    are of.
+    Attributes:
+        kinds: the plans that differ in more than their shards, each with one of its shards.
+        kind: the index into ``kinds`` for each plan.
+        names: the source, schema and table of each plan's shard.
+        version: for each plan, the version of the target that its rows are of, as in a
+            `replicator.watermark.Watermark`.
     """
 
     kinds: tuple[TablePlan, ...]
@@ -73,12 +78,12 @@ class PlanList:
         return len(self.names)
 
     def member(self, number: int) -> Member:
-        """The shard of a plan."""
+        """Return the shard of a plan."""
         source, schema, table = self.names[number]
         return Member(source, TableName(schema, table))
 
     def plan(self, number: int) -> TablePlan:
-        """A plan as its shard has it."""
+        """Return a plan with its own shard."""
         return replace(self.kinds[int(self.kind[number])], member=self.member(number))
 
     @property
@@ -94,10 +99,10 @@ class PlanList:
 
 
 class PlanCollector:
-    """Numbers plans as they are met.
+    """Numbers plans in the order of their first use.
 
-    A plan that several shards share is told by being the same object, since it is much to compare,
-    and is asked for with each segment.
+    A plan that several shards share is recognized by identity: plans are large to compare, and each
+    segment asks for one.
     """
 
     def __init__(self) -> None:
@@ -106,9 +111,9 @@ class PlanCollector:
         self._numbers: dict[tuple[int, Member, int], int] = {}
 
     def number(self, plan: TablePlan, member: Member, version: int) -> int:
-        """The number of a shard's plan for rows of a version of the target.
+        """Return the number of a shard's plan for rows of a version of the target.
 
-        The plan may be another's that is alike.
+        The plan may be an equal one of another shard.
         """
         kind = self._kinds.setdefault(id(plan), len(self._plans))
         if kind == len(self._plans):
@@ -126,11 +131,11 @@ class PlanCollector:
 
 
 def _side_by_side(plans: Sequence[TablePlan]) -> Iterator[TablePlan]:
-    """Plans whose rows are applied in one batch: those of one target with the same buckets.
+    """Plans whose rows are applied in one batch, with the same buckets for each target.
 
     A shard that lacks a column of the target's key has its rows in one bucket, in their order. Then
-    rows of the other shards go there, too: with other buckets than those of the target, they would
-    be in none.
+    the rows of the other shards must be in this bucket, too: in a bucket that the target does not
+    have, they would not be applied.
     """
     targets: dict[int, TargetTable] = {}
     for own in (plan.target for plan in plans):

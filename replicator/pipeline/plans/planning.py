@@ -1,8 +1,8 @@
 """Plans: how the row events of a shard table become writes to its target.
 
-A row event holds types, but often no names, signedness, charsets or labels: these come from the
-structure that the registry has for the shard. Whatever the event does tell is checked against
-that structure, so that a wrong structure is found and no row is falsified.
+A row event has types, but often no names, signedness, charsets or labels: these come from the
+shard's structure in the registry. The metadata in the event is checked against that structure, so
+that a wrong structure is detected and no row is falsified.
 """
 
 from __future__ import annotations
@@ -55,20 +55,21 @@ from replicator.schema.structure.structure import (
 _LABELLED = frozenset({"enum", "set"})
 
 LAST_DIGITS = 2
-"""A hundred neighbouring numbers are in one bucket: about a page of rows. Were they in several,
-these would write to it one after the other, and split it again and again as it fills."""
+"""A hundred neighbouring numbers are in one bucket: about a page of rows. In several buckets,
+they would be written to it one after the other, and split it again and again as it fills."""
 
 
 class PlanError(Exception):
-    """Rows of a shard cannot be written to its target: says which, why and what to do."""
+    """Rows of a shard can't be written to its target; the message says which, why and what to
+    do."""
 
 
 class MisfitError(PlanError):
-    """The structure is not that of the events: the table was changed unseen."""
+    """The structure is not that of the events: the table was changed unnoticed."""
 
 
 class UnfitTargetError(PlanError):
-    """The target does not take the shard's values as they are, whatever the rows look like."""
+    """The target does not accept the shard's values as they are, whatever the rows contain."""
 
 
 class MissingColumnError(UnfitTargetError):
@@ -84,10 +85,10 @@ def plan_table(
     buckets: int,
     rules: MemberColumns = AS_THEY_ARE,
 ) -> TablePlan:
-    """The plan for rows of a shard with this structure and table map.
+    """Return the plan for rows of a shard with this structure and table map. Raises PlanError.
 
-    ``buckets`` is the number of parts that the target's key space is cut into where that is
-    possible. Columns are matched by name; ``rules`` say what is made of them. Raises PlanError.
+    Columns are matched by name, then changed by the ``rules``. ``buckets``: number of parts that
+    the target's key space is cut into if that is possible.
     """
     member_name = str(member)
     pairs = match_columns(member_name, structure, target, rules)
@@ -155,9 +156,9 @@ def _mapped(column: ColumnFormat, rules: MemberColumns) -> ColumnFormat:
 
 
 def filled_column(member: str, target: Table, made: ExtractedColumn) -> tuple[Column, bytes]:
-    """The target's column that is extracted, and the value in its charset.
+    """Return the target's extracted column, and the value in its charset. Raises PlanError.
 
-    For targets that `match_columns` has taken. Raises PlanError.
+    The target must have passed `match_columns`.
     """
     column = target.column(made.name)
     assert column is not None, f"{target.name} has no column {made.name}"
@@ -167,7 +168,7 @@ def filled_column(member: str, target: Table, made: ExtractedColumn) -> tuple[Co
 def _fills(member: str, target: Table, written: Collection[str]) -> Iterator[tuple[Column, bytes]]:
     """The columns of the key that rows come without, with the fields of their fills.
 
-    Where the whole row is the key, a row is found by what it has in all columns.
+    If the whole row is the key, a row is found by its values in all columns.
     """
     key = None if target.row_key is None else {folded(name) for name in target.row_key.columns}
     for column in target.columns:
@@ -188,8 +189,11 @@ def _fills(member: str, target: Table, written: Collection[str]) -> Iterator[tup
 
 
 def fill_field(member: str, column: Column) -> bytes | None:
-    """The fill of a target's column as the field that the target shows; None where that is not
-    known. Raises PlanError where the column's charset lacks it."""
+    """Return the fill of a target's column as the field that the target shows; None if it is
+    unknown.
+
+    Raises PlanError if the column's charset lacks it.
+    """
     if column.fill == "NULL":
         return NULL_FIELD
     shown = shown_value(column, column.fill)
@@ -199,7 +203,8 @@ def fill_field(member: str, column: Column) -> bytes | None:
 def parent_rows(
     member: Member, structure: Table, table_map: TableMap, wanted: Set[str], rules: MemberColumns
 ) -> RowFormat:
-    """How rows of a parent are read of which some (folded) columns are needed. Raises PlanError."""
+    """Return the format to read rows of a parent with, for some (folded) columns. Raises
+    PlanError."""
     name = str(member)
     structure = with_hidden(structure, len(table_map.types))
     _check_structure(name, structure, table_map)
@@ -222,10 +227,10 @@ def parent_rows(
 def with_filter(
     plan: TablePlan, resolved: ResolvedRules, structure: Table, table_map: TableMap
 ) -> TablePlan:
-    """The same plan with rules for rows of a shard with this structure. Raises PlanError."""
+    """Return the plan with rules for rows of a shard with this structure. Raises PlanError."""
     member = str(plan.member)
     structure = with_hidden(structure, len(table_map.types))
-    # As they stand in the shard, whatever the target's columns are.
+    # In the shard's formats, whatever the target's columns are.
     formats = tuple(
         _column_format(member, column, None, table_map, i)
         for i, column in enumerate(structure.columns)
@@ -235,7 +240,7 @@ def with_filter(
 
 
 def _until(member: str, structure: Table) -> int | None:
-    """The index of the column with the end of a row's time, where the events have it."""
+    """The index of the column with the end of a row's time, if the events have it."""
     period = system_period(structure.create_sql)
     names = [folded(column.name) for column in structure.columns]
     if period is None or folded(period.end) not in names:
@@ -262,9 +267,9 @@ def _check_structure(member: str, structure: Table, table_map: TableMap) -> None
 
 
 def misfit(member: str, structure: Table, table_map: TableMap) -> str:
-    """How a structure differs from what row events tell of theirs; empty where it fits them.
+    """Return how a structure differs from the row events' metadata; empty if it fits.
 
-    Raises PlanError for a type that is not known.
+    Raises PlanError for an unknown type.
     """
     structure = with_hidden(structure, len(table_map.types))
     known, sent = len(structure.columns), len(table_map.types)
@@ -297,10 +302,10 @@ def misfit(member: str, structure: Table, table_map: TableMap) -> str:
 def match_columns(
     member: str, structure: Table, target: Table, rules: MemberColumns = AS_THEY_ARE
 ) -> dict[int, Column]:
-    """The target's column for each column that is written, by its index in the shard's table.
+    """Return the target's column for each written column, by its index in the shard's table.
 
-    Without those that are extracted, which the shard has not. Raises PlanError where values would
-    be lost or changed, or the ``rules`` can't be followed.
+    Extracted columns are left out, since the shard does not have them. Raises PlanError if values
+    would be lost or changed, or the ``rules`` can't be followed.
     """
     _check_rules(member, structure, target, rules)
     mapped = folded(rules.mapped.name) if rules.mapped else None
@@ -328,7 +333,7 @@ def match_columns(
 
 
 def written_columns(structure: Table, target: Table, rules: MemberColumns) -> frozenset[str]:
-    """The names of the target's columns that rows of a shard are written with."""
+    """Return the names of the target's columns that rows of a shard are written with."""
     path = dict(rules.path)
     names = {path.get(name, name) for name in (folded(c.name) for c in structure.columns)}
     names |= {folded(column.name) for column in rules.extracted}
@@ -397,7 +402,7 @@ def _encoded(member: str, column: Column, label: str, charset: str) -> bytes:
 def charset_change(
     member: str, column: Column, target: Column, text: str
 ) -> tuple[str, str] | None:
-    """The codecs to convert a column's text with, from and to; None where its bytes stay.
+    """Return the codecs, from and to, to convert a column's text with; None if its bytes stay.
 
     Raises PlanError.
     """
@@ -412,7 +417,7 @@ def charset_change(
 
 
 def target_column(column: Column, shard: Column | None = None) -> TargetColumn:
-    """A column of a table as statements that write or compare it need to know it.
+    """Return a column of a table for statements that write or compare it.
 
     ``shard``: the shard's column whose values it gets.
     """
@@ -433,22 +438,22 @@ def target_column(column: Column, shard: Column | None = None) -> TargetColumn:
 
 
 def no_label(labels: Sequence[str]) -> str:
-    """A text that is none of an ENUM's labels, by any collation."""
+    """Return a text that is none of an ENUM's labels, by any collation."""
     return "0" * (max(map(len, labels), default=0) + 1)
 
 
 class PlanCache:
-    """The plans for the targets as they are; `forget` them when one of these changes.
+    """The plans for the present targets; call `forget` if one of these changes.
 
-    A target of thousands of shards would have as many plans, and they differ in nothing but the
-    shard's name; those of hundreds of targets mostly in nothing but the target's.
+    A target of thousands of shards would have as many plans, which differ only in the shard's name;
+    the plans of hundreds of targets mostly differ only in the target's name.
     """
 
     def __init__(self) -> None:
         self._made: dict[object, dict[tuple[int, TableName], TablePlan]] = {}
 
     def forget(self) -> None:
-        """Make all plans anew."""
+        """Drop all plans."""
         self._made.clear()
 
     def plan(
@@ -461,11 +466,11 @@ class PlanCache:
         buckets: int,
         rules: MemberColumns,
     ) -> TablePlan:
-        """Return what `plan_table` makes for the first of the target's shards that are alike.
+        """Return the plan of `plan_table` for the first of the target's shards that are alike.
 
         Raises like it.
         """
-        # All that plan_table makes use of, but for names.
+        # Everything that plan_table uses, except for names.
         alike = (
             structure.columns,
             structure.keys,
@@ -508,15 +513,15 @@ class PlanCache:
 
 
 _MARIADB_LENGTHS = frozenset({4, 16})
-"""Lengths of BINARY(n) that may be a type that table maps tell as BINARY(n)."""
+"""Lengths of BINARY(n) that may be another type, for which table maps have BINARY(n)."""
 
 
 def described_by_event(structure: Table, table_map: TableMap) -> bool:
-    """Whether the event itself tells everything that its rows are read by, and tells the same.
+    """Return whether an event has all metadata to read its rows, equal to the structure.
 
-    That takes ``binlog_row_metadata=FULL``: names, signs, labels and collations. Where a value's
-    meaning depends on more than that (generated columns, MariaDB's UUID and INET types, the older
-    formats of times), it is not told.
+    That takes ``binlog_row_metadata=FULL``: names, signs, labels and collations. The metadata is
+    incomplete if a value's meaning depends on more than that (generated columns, MariaDB's UUID and
+    INET types, the older formats of times).
     """
     columns, names = structure.columns, table_map.optional.names
     return (
@@ -542,7 +547,7 @@ def _told(column: Column, table_map: TableMap, place: int) -> bool:
         return False
     collation = optional.collations[place] if optional.collations else None
     if collation is None:
-        # Of a JSON and of types that are not text. All texts and binary strings have one.
+        # For a JSON and for types that are not text. All texts and binary strings have one.
         return not (column.charset or stored.character or stored.width is Width.NUMBER)
     return charset_of(collation) == _plain(column.charset)
 

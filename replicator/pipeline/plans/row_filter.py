@@ -1,8 +1,8 @@
-"""Expression filters on decoded rows: which changes of a batch go on, and as what.
+"""Expression filters on decoded rows: which changes of a batch pass, and as which changes.
 
-The decoder notes the bytes of the columns that expressions need, and they are read as they stand in
-the shard: what is written may be in another charset, and need not hold all of these columns. Tables
-without a rule have no part in it.
+The decoder keeps the bytes of the columns that expressions need. They are read in the shard's
+format: the written values may be in another charset, and need not have all of these columns. Tables
+without a rule are not affected.
 """
 
 from __future__ import annotations
@@ -39,16 +39,19 @@ from replicator.schema.structure.structure import Table
 
 
 class FilterError(Exception):
-    """A rule has no answer for a row: the server, too, would have an error."""
+    """A rule has no result for a row: the server, too, would return an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """The rules of one shard, and how the values that they need are read from its row events.
+    """The rules of one shard, and how their values are read from its row events.
 
-    ``indexes`` are the places of ``columns`` in the row image, ``layouts`` how their values stand
-    there, ``types`` the first words of their types. ``keyed``: the target tells rows apart by a
-    key. ``names`` are those of the rules.
+    Attributes:
+        names: the names of the rules.
+        indexes: the places of ``columns`` in the row image.
+        layouts: the formats of their values in the image.
+        types: the first words of their types.
+        keyed: whether the target identifies rows by a key.
     """
 
     rules: RowRules
@@ -68,10 +71,10 @@ def rules_for(
     mariadb: bool = False,
     doubtful: Set[str] = frozenset(),
 ) -> ResolvedRules | None:
-    """The rules of a table of this name and structure; None for none. Raises ExpressionError.
+    """Return the rules of a table of this name and structure, if any. Raises ExpressionError.
 
-    ``mariadb``: the shard is of a MariaDB, whose collations differ a little where they have the
-    names of MySQL's. ``doubtful`` are the columns whose collation is not certain.
+    ``mariadb``: the shard is on a MariaDB server, whose collations differ a little from MySQL's of
+    the same names. ``doubtful``: the columns whose collation is not certain.
     """
 
     def find(name: str) -> FilterColumn | None:
@@ -91,7 +94,7 @@ def row_filter(
     *,
     keyed: bool,
 ) -> RowFilter:
-    """The filter of a shard whose row events have columns of these formats, as they stand there."""
+    """Return the filter of a shard whose row events have columns of these formats."""
     places = {folded(column.name): index for index, column in enumerate(structure.columns)}
     indexes = tuple(places[folded(column.name)] for column in resolved.columns)
     types = tuple(structure.columns[index].base_type for index in indexes)
@@ -102,7 +105,7 @@ def row_filter(
 
 
 def passing(filtering: RowFilter, block: RowBlock) -> RowBlock:
-    """Those of the rows that pass; ``block`` has the raw columns of the filter.
+    """Return the rows that pass; ``block`` has the raw columns of the filter.
 
     Raises FilterError, or BinlogError for values that can't be read.
     """
@@ -123,14 +126,14 @@ def passing(filtering: RowFilter, block: RowBlock) -> RowBlock:
         after=np.where(found == Fate.DELETE, -1, block.after)[kept],
         raw_columns=(),
     )
-    # The target may hold the row in another state than the one before the change.
+    # The target may have the row in another state than before the change.
     forgets = filtering.keyed and filtering.rules.leaves_updates_out
     return replace(passed, lines=_without(block.lines, block.before)) if forgets else passed
 
 
 def _fates(filtering: RowFilter, changes: Integers, columns: Sequence[RawColumn]) -> Integers:
-    """The `Fate` of each change, as its number; ``changes`` are such numbers, too: what each change
-    was in the shard. ``columns`` have the values of all its images, of an update the one before
+    """The `Fate` of each change, as its number. ``changes`` are such numbers, too: the changes
+    in the shard. ``columns`` have the values of all their images, of an update the one before
     first."""
     counts = 1 + (changes == Fate.UPDATE)
     last = np.cumsum(counts) - 1
@@ -146,7 +149,7 @@ def _fates(filtering: RowFilter, changes: Integers, columns: Sequence[RawColumn]
 
 
 def _values(column: RawColumn, read: Read, convert: ReadField) -> list[Value]:
-    """The value of each image; what stands there more than once is read once."""
+    """The value of each image; equal images are read once."""
     images = column.values()
     found = {
         image: None if image is None else convert(read(image, 0)[0])
@@ -156,7 +159,7 @@ def _values(column: RawColumn, read: Read, convert: ReadField) -> list[Value]:
 
 
 def _without(lines: Lines, images: Integers) -> Lines:
-    """The lines, with those of these images unknown."""
+    """The lines, with the lines of these images unknown."""
     chosen = np.arange(len(lines))
     chosen[images[images >= 0]] = len(lines)
     return joined([lines, lines_of([UNKNOWN_LINE])]).take(chosen)

@@ -1,4 +1,4 @@
-"""The keys of a target in a shard's rows, and how far the shard keeps to them itself."""
+"""The keys of a target in a shard's rows, and how far the shard enforces them itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from replicator.schema.structure.structure import Column, Table, UniqueKey, uniq
 
 
 def held_keys(structure: Table, target: Table, rules: MemberColumns) -> tuple[HeldKey, ...]:
-    """The unique keys of a target, besides its row key, that a shard can't violate either.
+    """Return the unique keys of a target, besides its row key, that a shard can't violate either.
 
     The shard has such a key itself: of the same columns or fewer, and of prefixes that are not
     longer. A key of an expression, or one ``WITHOUT OVERLAPS``, does not count.
@@ -35,7 +35,8 @@ def held_keys(structure: Table, target: Table, rules: MemberColumns) -> tuple[He
 
 
 def compares_bytes(column: Column, target: Column) -> bool:
-    """Whether a shard tells values apart by their bytes that the target takes for equal."""
+    """Return whether a shard distinguishes values by their bytes that the target takes for
+    equal."""
     text = target.sql_type.literal is Literal.TEXT and bool(target.collation)
     return text and _is_binary(column) and not _is_binary(target)
 
@@ -54,7 +55,8 @@ def _implies(key: dict[str, int], shard: dict[str, int]) -> bool:
 
 
 def key_indexes(row_key: UniqueKey | None, pairs: dict[int, Column]) -> tuple[int, ...]:
-    """The row key as indexes into the row image; empty where a column of it is not written."""
+    """Return the row key as indexes into the row image; empty if one of its columns is not
+    written."""
     if row_key is None:
         return ()
     by_name = {folded(column.name): index for index, column in pairs.items()}
@@ -63,5 +65,5 @@ def key_indexes(row_key: UniqueKey | None, pairs: dict[int, Column]) -> tuple[in
 
 
 def hashed_indexes(candidates: tuple[int, ...], pairs: dict[int, Column]) -> tuple[int, ...]:
-    """Those columns whose values are equal only when their bytes are."""
+    """Return the columns whose values are equal only if their bytes are."""
     return tuple(i for i in candidates if pairs[i].sql_type.literal in EXACT_LITERALS)

@@ -1,3 +1,1 @@
-"""The Spark application of a task: starting Java, the session, the cluster, what is shipped to
-executors.
-"""
+"""The Spark application of a task: starting Java, the session, the cluster, files for executors."""

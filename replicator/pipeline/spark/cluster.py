@@ -1,10 +1,9 @@
-"""Executors on other machines: what they are given, and whether they have what they need.
+"""Executors on other machines: their settings, their modules, and a check that they have them.
 
-Our package as an archive, for executors that share no files with the driver.
-
-Executors unpack it into the folder that they work in (`SparkContext.addArchive`), before the first
-task and so before their first Python process; a relative ``PYTHONPATH`` leads there. Unlike a
-package that stays in its zip, this lets Python keep its byte code.
+Our package goes to them as an archive, since they share no files with the driver. Executors unpack
+it into their working folder (`SparkContext.addArchive`), before the first task and so before their
+first Python process; a relative ``PYTHONPATH`` leads there. Unlike a package that stays in its zip,
+this lets Python keep its byte code.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from replicator.pipeline.spark.python_job import run_in_tasks
 
 
 def pack(folder: Path) -> Path:
-    """Write the archive into a folder; its path.
+    """Write the archive into a folder; return its path.
 
-    The name tells the content: nothing that an executor may have kept is taken for it.
+    The name contains a digest, so that an executor never uses an older archive that it has kept.
     """
     package = Path(__file__).parents[2]
     files = {
@@ -54,13 +53,13 @@ def pack(folder: Path) -> Path:
 
 PATIENCE_SETTING = "spark.scheduler.maxRegisteredResourcesWaitingTime"
 AUTHENTICATE = "spark.authenticate"
-"""Whether Spark's processes prove to one another that they know a secret. It draws one itself on
-YARN, Kubernetes and this host; a standalone cluster has its own."""
+"""Whether Spark's processes prove to one another that they know a secret. Spark makes one
+itself on YARN, Kubernetes and this host; a standalone cluster has its own."""
 
 LOOK_SECONDS = 0.05
 
 _ENCRYPTION = {
-    # What goes between driver and executors, and what executors keep on disk.
+    # For the traffic between driver and executors, and the files of executors.
     "spark.network.crypto.enabled": "true",
     "spark.io.encryption.enabled": "true",
 }
@@ -72,7 +71,7 @@ _SHOWN = 1500
 class ClusterError(Exception):
     """The cluster can't run the task as it is. ``remedies`` say what to do.
 
-    ``lasting``: it will not get better by waiting.
+    ``lasting``: waiting will not help.
     """
 
     def __init__(self, message: str, *remedies: str, lasting: bool) -> None:
@@ -82,15 +81,15 @@ class ClusterError(Exception):
 
 
 def is_local(master: str) -> bool:
-    """Whether a Spark master URL stands for this process."""
+    """Return whether a Spark master URL names this process."""
     return re.match(r"local($|\[)", master) is not None
 
 
 def cluster_settings(conf: Mapping[str, str], java_options: str) -> dict[str, str]:
-    """Settings for a cluster, to be put over the common ones and over ``conf``."""
+    """Return settings for a cluster, which replace the common ones and those of ``conf``."""
     wanted = conf.get(_PYTHONPATH, "")
     return {
-        # Relative to the folder that an executor works in.
+        # Relative to the working folder of an executor.
         _PYTHONPATH: os.pathsep.join(filter(None, [UNPACKED, wanted])),
         "spark.executor.extraJavaOptions": " ".join(
             filter(None, [java_options, conf.get("spark.executor.extraJavaOptions", "")])
@@ -102,7 +101,7 @@ def cluster_settings(conf: Mapping[str, str], java_options: str) -> dict[str, st
 
 
 def turned_away(error: BaseException) -> ClusterError | None:
-    """What it means that Spark could not start, where it is the cluster that did not want it."""
+    """Return the cause if Spark could not start because the cluster refused it."""
     if not isinstance(error, Py4JJavaError):
         return None
     if "secret key must be specified" in str(error):
@@ -132,7 +131,7 @@ def _not_wanted() -> ClusterError:
 
 
 def cut_off(error: BaseException) -> ClusterError | None:
-    """What it means that the tasks of a worker pool have not come, where they could not connect."""
+    """Return the cause if the tasks of a worker pool are missing because they could not connect."""
     unreached = re.search(r"DriverUnreachableError: ([^\n]*)", str(error))
     if unreached is None:
         return None
@@ -152,7 +151,7 @@ def ship_package(context: SparkContext, folder: Path) -> None:
 
 
 def examine_executors(spark: SparkContext) -> None:
-    """Wait for executors and have each tell whether it has what the task needs.
+    """Wait for executors, and check that each has everything that the task needs.
 
     Raises ClusterError.
     """
@@ -170,7 +169,7 @@ def examine_executors(spark: SparkContext) -> None:
 
 
 def _survey(spark: SparkContext) -> list[tuple[str, ...]]:
-    """What each executor lacks. Raises ClusterError where no Python function can be run."""
+    """The missing parts of each executor. Raises ClusterError if no Python function can be run."""
     places = max(spark.defaultParallelism, 1)
     try:
         found = run_in_tasks(spark, places, _look, None)
@@ -189,7 +188,7 @@ def _await_executors(context: SparkContext) -> None:
     # Py4J hands no events over.
     while executor_count(context) < 1:
         if context._jsc.sc().isStopped():
-            # It was turned away, a moment after Spark took itself to be started.
+            # It was refused, a moment after Spark believed to be started.
             raise _not_wanted()
         if time.monotonic() > deadline:
             raise ClusterError(
@@ -207,7 +206,7 @@ def _await_executors(context: SparkContext) -> None:
 
 
 def _of_python(context: SparkContext, text: str) -> ClusterError:
-    """What it means that no Python function could be run at all."""
+    """The cause if no Python function could be run at all."""
     here = "{}.{}".format(*sys.version_info[:2])
     name = (
         f"name a Python {here} that the executors have in spark.conf: spark.pyspark.python,"
@@ -246,7 +245,7 @@ OURS = "replicator.pipeline.apply.job"
 
 
 def look_around() -> tuple[str, ...]:
-    """Try the modules; what is not there, each with the host."""
+    """Try to import the modules; return the missing ones, each with the host."""
     host = socket.gethostname()
     return tuple(f"on {host}: {lack}" for lack in _missing_modules())
 
@@ -257,7 +256,7 @@ def _missing_modules() -> Iterator[str]:
         try:
             importlib.import_module(name)
         except ImportError as error:
-            # Ours can't be imported without the others: that says nothing new.
+            # Ours can't be imported without the others: the error adds nothing.
             if name != OURS or not missing:
                 yield str(error)
             missing = True

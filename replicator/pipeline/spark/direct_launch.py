@@ -1,11 +1,11 @@
-"""Starting Java for a Spark of this host at once, without the scripts and the Java before it.
+"""Start Java for a Spark of this host at once, without the scripts and the Java before it.
 
-`spark-submit` is two shell scripts, a Java that works out the command line of the next one, and in
-that a program that looks at its arguments: longer than Spark itself takes to start. What it works
-out is known here, unless the installation or the task file set something that it alone obeys; then
-it is used (`goes_directly`). The command is that of `spark-submit` without the module
-``jdk.incubator.vector``, which only Spark's machine learning uses, and without the setting of the
-database Derby; a test compares the two.
+`spark-submit` is two shell scripts, a Java that computes the command line of the next one, and a
+program that parses its arguments: this takes longer than Spark itself takes to start. This module
+computes the same command, unless the installation or the task file has settings that only
+`spark-submit` obeys; then `spark-submit` is used (`goes_directly`). The command is that of
+`spark-submit` without the module ``jdk.incubator.vector``, which only Spark's machine learning
+uses, and without the setting of the database Derby; a test compares the two.
 Source: Spark's ``AbstractCommandBuilder``, ``SparkSubmitCommandBuilder``, ``JavaModuleOptions``.
 """
 
@@ -61,7 +61,7 @@ MODULE_OPTIONS = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
-"""What Spark needs of a Java since 17, those of later Javas too."""
+"""The modules that Spark needs of a Java since 17, including options of later Javas."""
 
 _READ_BY_SPARK_ITSELF = (
     "spark.authenticate",
@@ -87,18 +87,20 @@ _READ_BY_SPARK_ITSELF = (
     "spark.task.",
     "spark.ui.",
 )
-"""How settings begin that the running Spark reads, and nothing before it."""
+"""Prefixes of the settings that only the running Spark reads."""
 
 _SET_BY_PYSPARK = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
-"""Variables that it leaves in this process, whose Spark may be started anew."""
+"""Variables that PySpark leaves in this process, which may start Spark again."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartedJava:
     """A Java that is starting, and ends with this process.
 
-    ``folder`` is the session's, ``output`` what it says, its Python workers too. Into the file
-    in ``connection_info`` it writes where it listens.
+    Attributes:
+        folder: the folder of the session.
+        output: the output of Java and of its Python workers.
+        connection_info: the file into which Java writes its port.
     """
 
     process: subprocess.Popen[bytes]
@@ -108,7 +110,7 @@ class StartedJava:
 
 
 def goes_directly(master: str, conf: Mapping[str, str], environment: Mapping[str, str]) -> bool:
-    """Whether nothing is set that `spark-submit` alone obeys.
+    """Return whether there is no setting that only `spark-submit` obeys.
 
     ``conf``: the settings of the task file.
     """
@@ -116,20 +118,19 @@ def goes_directly(master: str, conf: Mapping[str, str], environment: Mapping[str
     return (
         re.fullmatch(r"local(\[[^\]]*\])?", master) is not None
         and all(name.startswith(_READ_BY_SPARK_ITSELF) for name in conf)
-        # It refuses these, and says what to write.
+        # `spark-submit` refuses these, and says what to write.
         and "-Xmx" not in options
         and not any(
             name.startswith(("SPARK_", "HADOOP_", "YARN_")) and name not in _SET_BY_PYSPARK
             for name in environment
         )
-        # Here are spark-env.sh, spark-defaults.conf and what else an installation sets.
+        # Here are spark-env.sh, spark-defaults.conf and other settings of an installation.
         and not (SPARK / "conf").exists()
     )
 
 
 def begin_java(master: str, conf: Mapping[str, str]) -> StartedJava | None:
-    """Start Java while all that Spark needs of Python is still to be loaded; None where
-    `spark-submit` is to do it.
+    """Start Java before Spark's Python modules are loaded; None if `spark-submit` has to do it.
 
     Raises JavaMissingError, OSError.
     """
@@ -137,9 +138,9 @@ def begin_java(master: str, conf: Mapping[str, str]) -> StartedJava | None:
 
 
 def java_command(java_home: str, memory: str, options: str) -> list[str]:
-    """The command line of the Java that Spark runs in. ``options`` as a shell reads them."""
+    """Return the command line of the Java that Spark runs in. ``options`` as a shell reads them."""
     first = sorted((SPARK / "jars").glob("slf4j-api-*.jar"))
-    # That of `spark-submit`: an archive of classes is good for this class path alone.
+    # In the order of `spark-submit`: an archive of classes is valid for one class path only.
     class_path = (SPARK / "conf", *first, SPARK / "jars" / "*")
     return [
         str(Path(java_home, "bin", "java")),
@@ -169,7 +170,7 @@ def start_java(conf: Mapping[str, str]) -> StartedJava:
             stdout=write,
             stderr=write,
             env=_environment(connection_info),
-            # Ctrl-C is for this process, which ends Java when it is done.
+            # Ctrl-C reaches this process, which ends Java when it is done.
             preexec_fn=_ignore_interrupts,
         )
     finally:
@@ -188,7 +189,7 @@ def share_modules() -> None:
 
 
 def _environment(connection_info: Path) -> dict[str, str]:
-    """That of `spark-submit`, with what Spark would look up at length."""
+    """The environment of `spark-submit`, with values that Spark would take long to find."""
     return {
         **os.environ,
         "SPARK_HOME": str(SPARK),
@@ -196,7 +197,8 @@ def _environment(connection_info: Path) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_info),
         WORKER_FORK: first_folder(),
-        # Else Spark has Hadoop log in to learn the name, and asks the network for the host's.
+        # Otherwise Spark has Hadoop log in to find the name, and queries the network for the
+        # host's.
         "SPARK_USER": os.environ.get("USER") or str(os.getuid()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_HOSTNAME": "localhost",
@@ -210,16 +212,16 @@ def _ignore_interrupts() -> None:
 
 
 _ENVIRONMENT_FIELD = 47
-"""Where the bounds stand in the file, counted behind the name of the program."""
+"""The index of the bounds in the file, counted after the name of the program."""
 
 
 def hide_variables(names: Collection[str]) -> None:
-    """Show the values of these variables of this process in /proc no more.
+    """Overwrite the values of these variables of this process as shown in /proc.
 
-    Linux shows the memory that the environment was put into at the start, whatever became of it
-    since (proc(5): ``env_start`` and ``env_end`` in ``/proc/[pid]/stat``). So it is that memory
-    that is written to. A child gets the variables only if it is given them. Where the system does
-    not tell where they are, nothing is done.
+    Linux shows the memory that had the environment at the start, even if the variables have changed
+    since (proc(5): ``env_start`` and ``env_end`` in ``/proc/[pid]/stat``). So that memory is
+    overwritten. A child gets the variables only if it is given them. Does nothing if the system
+    does not show the addresses.
     """
     begin, end = _environment_bounds()
     wanted = {name.encode() for name in names}
@@ -232,7 +234,7 @@ def hide_variables(names: Collection[str]) -> None:
 
 
 def _environment_bounds() -> tuple[int, int]:
-    """Where it begins and ends in memory; 0 and 0 where that can't be told."""
+    """The addresses of its begin and end in memory; 0 and 0 if they are unknown."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         return int(fields[_ENVIRONMENT_FIELD]), int(fields[_ENVIRONMENT_FIELD + 1])

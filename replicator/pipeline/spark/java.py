@@ -1,7 +1,4 @@
-"""Which Java a Spark of this host runs in, and where that Spark is.
-
-What the Java of a Spark is told when it starts.
-"""
+"""The Java and the Spark of this host, and the options that Java starts with."""
 
 from __future__ import annotations
 
@@ -26,11 +23,11 @@ _VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
 class JavaMissingError(Exception):
-    """No Java that Spark runs on was found; says what to do."""
+    """No Java that Spark runs on was found; the message says what to do."""
 
 
 def _spark() -> Path:
-    # Where it is, without loading it: Java is to start first.
+    # Found without loading it, since Java is to start first.
     found = importlib.util.find_spec("pyspark")
     assert found is not None
     assert found.origin is not None
@@ -63,7 +60,7 @@ def find_java_home() -> str:
 
 
 def check_java() -> None:
-    """See whether Spark finds its Java. Raises JavaMissingError."""
+    """Check that Spark finds its Java. Raises JavaMissingError."""
     home = find_java_home()
     if not Path(home, "bin", "java").is_file():
         raise JavaMissingError(
@@ -73,7 +70,7 @@ def check_java() -> None:
 
 
 def java_version(java_home: str) -> int:
-    """The major version of the Java in a folder, 0 where its file ``release`` does not tell it.
+    """Return the major version of the Java in a folder; 0 if its file ``release`` does not have it.
 
     Source: JEP 223, and the file that each JDK since 7 has in its folder.
     """
@@ -131,12 +128,13 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{1}
 
 
 def driver_memory(conf: Mapping[str, str]) -> str:
-    """The most that the driver's Java may take for objects, as Java reads it."""
+    """Return the most memory that the driver's Java may use for objects, as Java reads it."""
     return conf.get("spark.driver.memory", f"{default_java_heap() // MIB}m")
 
 
 def driver_options(java_home: str, conf: Mapping[str, str], folder: str) -> str:
-    """The options of the driver's Java, as a shell reads them. ``folder``: that of the session."""
+    """Return the options of the driver's Java, as a shell reads them. ``folder``: that of the
+    session."""
     logging = Path(folder, "log4j2.properties")
     logging.write_text(_LOGGING)
     wanted = conf.get("spark.driver.extraJavaOptions", "")
@@ -151,10 +149,10 @@ def driver_options(java_home: str, conf: Mapping[str, str], folder: str) -> str:
 
 
 def class_archive_options(java_home: str) -> str:
-    """The options by which Java keeps an archive of Spark's classes; empty where it can't.
+    """Return the options by which Java keeps an archive of Spark's classes; empty if it can't.
 
-    An archive is made for one Java and the very files of one Spark, and is named after them: Java
-    leaves one unused that does not fit, and does not replace it.
+    An archive is made for one Java and exactly the files of one Spark, and is named after them:
+    Java does not use an archive that does not fit, and does not replace it.
     """
     if java_version(java_home) < ARCHIVES_CLASSES:
         return ""
@@ -175,7 +173,7 @@ def class_archive_options(java_home: str) -> str:
 
 
 def _spark_and_java(java_home: str) -> str:
-    """What this Java and the files of this Spark are known by."""
+    """An identification of this Java and of the files of this Spark."""
     with os.scandir(SPARK / "jars") as jars:
         found = sorted((jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars)
     # One Java may be known by several names.
@@ -184,8 +182,8 @@ def _spark_and_java(java_home: str) -> str:
 
 
 def _remove_useless_archives(wanted: Path) -> None:
-    """Remove this archive where a Java was killed while it wrote it, and others (65 MiB each) that
-    no Java has been given for a month."""
+    """Remove this archive if a Java was killed while it wrote it, and others (65 MiB each) that
+    no Java has used for a month."""
     now = time.time()
     for archive in wanted.parent.glob(f"{_ARCHIVE_NAME}*.jsa"):
         if archive != wanted and archive.stat().st_mtime < now - _UNUSED_SECONDS:

@@ -1,8 +1,8 @@
-"""What tasks answer, as JSON: read by the types that are expected, so nothing in it can be run.
+"""The answers of tasks as JSON, read by the expected types, so that nothing in them can be run.
 
 A dataclass or a named tuple is the list of its fields, a mapping the list of its pairs, an enum its
-value, and bytes are text in Latin-1. A pickle would be shorter to write, but it can run anything
-where it is read, and executors may be in other hands than the driver.
+value, and bytes are text in Latin-1. A pickle would be shorter to write, but reading it can run any
+code, and executors may be in other hands than the driver.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ _Reader = Callable[[Any], Any]
 
 
 class AnswerError(PySparkException):
-    """A task has answered something else than what it was asked for."""
+    """A task has returned an answer of another type than requested."""
 
 
 def to_json(value: object, *, without: frozenset[str] = frozenset()) -> bytes:
-    """A value of which `from_json` can be told the type; ``without`` some of its fields."""
+    """Return a value as JSON for `from_json`, ``without`` some of its fields."""
     if without:
         value = _values(value, without)
     return json.dumps(value, default=_plain, separators=(",", ":")).encode("ascii")
 
 
 def from_json(kind: type[Value], data: bytes, **known: object) -> Value:
-    """The value of this type that `to_json` has made ``data`` of.
+    """Return the value of this type that `to_json` was called with.
 
-    ``known``: the fields that it was made without. Raises AnswerError where it is something else.
+    ``known``: the fields that it was made without. Raises AnswerError if ``data`` is of another
+    type.
     """
     as_key = cast("Hashable", kind)
     try:
@@ -49,7 +50,7 @@ def from_json(kind: type[Value], data: bytes, **known: object) -> Value:
 
 
 def _plain(value: object) -> object:
-    """What JSON has in place of a value that it does not know."""
+    """The JSON value for one of an unknown type."""
     if isinstance(value, bytes):
         return value.decode("latin-1")
     if is_dataclass(value):
@@ -74,7 +75,7 @@ def _paired(value: object) -> object:
 
 @cache
 def _reader(kind: Any) -> _Reader:
-    """What reads values of a type; it raises ValueError or TypeError for others."""
+    """A function that reads values of a type; it raises ValueError or TypeError for others."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind in (int, str):
         return lambda parsed: _checked(parsed, kind)
@@ -102,7 +103,7 @@ def _reader(kind: Any) -> _Reader:
 
 @cache
 def _fields_of(kind: Any, without: frozenset[str]) -> Callable[[object], dict[str, object]]:
-    """What reads the fields of a dataclass, by their names."""
+    """A function that reads the fields of a dataclass, by their names."""
     hints = get_type_hints(kind)
     names = [field.name for field in fields(kind) if field.name not in without]
     read = _several(tuple(hints[name] for name in names))
@@ -122,7 +123,7 @@ def _mapping(made: Callable[[dict[Any, Any]], Any], arguments: tuple[Any, ...]) 
 
 
 def _several(kinds: tuple[Any, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """What reads values of these types, one of each."""
+    """A function that reads values of these types, one of each."""
     if set(kinds) == {int}:
         return lambda parsed: _integers(parsed, len(kinds))
     readers = [_reader(kind) for kind in kinds]
@@ -135,7 +136,7 @@ def _several(kinds: tuple[Any, ...]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _integers(parsed: Any, count: int) -> tuple[int, ...]:
-    """As many whole numbers: watermarks, of which there are many."""
+    """As many whole numbers, without a reader for each: there are many watermarks."""
     if len(_checked(parsed, list)) != count or any(type(value) is not int for value in parsed):
         raise ValueError(f"{parsed!r} is not {count} whole numbers")
     return tuple(parsed)

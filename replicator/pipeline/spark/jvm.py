@@ -1,7 +1,7 @@
-"""Starting the JVM of a Spark session, so that what it says goes into the log, line by line.
+"""Start the JVM of a Spark session, with its output in the log, line by line.
 
-PySpark lets it write to the standard error output of this process, where a log of JSON lines would
-have text in between.
+PySpark lets it write to the standard error output of this process, so that a log of JSON lines
+would have text in between.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from replicator.pipeline.spark.cluster import AUTHENTICATE
 from replicator.pipeline.spark.direct_launch import StartedJava
 
 LOOK_SECONDS = 0.01
-"""Between two looks whether Java has written down where it listens: it takes a second or so."""
+"""Seconds between two checks for Java's port in its file: the start takes a second or so."""
 
 _OF_NUMPY = (NumpyArrayConverter, NumpyScalarConverter)
 
@@ -35,19 +35,20 @@ _ALWAYS_SAID = (
     "WARNING: Using incubator modules:",
     "WARNING: package sun.security.action not in java.base",
 )
-"""What every JVM says that Spark starts, the latter since Java 24, and means nothing to anybody."""
+"""Messages of every JVM that Spark starts, the latter since Java 24; they are meaningless to
+users."""
 
 
 class _NoUpdates(CPickleSerializer):
-    """In place of what PySpark reads the values by that tasks add up: pickles, which an executor
-    that somebody has taken over could send. Our jobs have none."""
+    """Replaces PySpark's reader of the values that tasks add up: pickles, which an executor
+    under foreign control could send. Our jobs have none."""
 
     def _read_with_length(self, stream: BinaryIO) -> NoReturn:
         raise PySparkRuntimeError("a task has sent values for an accumulator, and there is none")
 
 
 def warn_of_openness(settings: Mapping[str, str]) -> None:
-    """Warn where these settings let anybody in who reaches a port of Spark."""
+    """Warn if these settings admit anybody who reaches a port of Spark."""
     if settings.get(AUTHENTICATE, "").strip().lower() == "false":
         structlog.get_logger().warning(
             "spark.unauthenticated",
@@ -61,7 +62,7 @@ def warn_of_openness(settings: Mapping[str, str]) -> None:
 def start_jvm(settings: Mapping[str, str]) -> None:
     """Have Spark's own scripts start the JVM, with these settings.
 
-    Raises PySparkException where it ends at once.
+    Raises PySparkException if it ends at once.
     """
     conf = SparkConf(loadDefaults=False)
     for name, value in settings.items():
@@ -86,7 +87,7 @@ def adopt_jvm(java: StartedJava) -> None:
         port = read_int(written)  # type: ignore[no-untyped-call]
         secret = UTF8Deserializer().loads(written)  # type: ignore[no-untyped-call]
     java.connection_info.unlink()
-    # PySpark connects to a Java that runs where it finds these variables.
+    # PySpark connects to a running Java if these variables are set.
     given = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
     os.environ.update(given)
     try:
@@ -108,19 +109,19 @@ def _use(gateway: JavaGateway) -> None:
 
 
 def _log_output(output: BinaryIO) -> None:
-    """Have what the JVM says logged, and what Python says of the connections to it."""
+    """Log the JVM's output, and Python's messages about the connections to it."""
     for server in (AccumulatorTCPServer, AccumulatorUnixServer):
         server.handle_error = _log_lost_worker  # type: ignore[method-assign, assignment]
     threading.Thread(target=_log_lines, args=(output,), daemon=True).start()
 
 
 def _log_lost_worker(server: BaseServer, request: object, client: object) -> None:
-    """Log why a connection from the JVM broke off; by itself Python prints it (`socketserver`)."""
+    """Log why a connection from the JVM broke; by default Python prints it (`socketserver`)."""
     structlog.get_logger().info("spark.output", text=traceback.format_exc().rstrip())
 
 
 def _log_lines(output: BinaryIO) -> None:
-    """Log what the JVM and its Python workers say, until the last of them has ended."""
+    """Log the output of the JVM and its Python workers, until the last of them has ended."""
     log = structlog.get_logger()
     with output:
         for line in output:

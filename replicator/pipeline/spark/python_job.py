@@ -30,12 +30,12 @@ SETTINGS = {SEALED: "none"}
 
 @contextlib.contextmanager
 def sealed(spark: SparkContext, argument: object) -> Iterator[None]:
-    """Have the jobs that this thread submits meanwhile give ``argument`` to their tasks.
+    """Pass ``argument`` in confidence to the tasks of the jobs that this thread submits meanwhile.
 
-    It is told in confidence: accounts, keys, secrets. Spark puts the functions of a job into
-    blocks, which its block managers serve and keep. A sealed argument is a local property of the
-    job instead: it travels in the message by which Spark launches a task, over the authenticated
-    channel between driver and executor, and from there to the Python worker. Nothing stores it.
+    For accounts, keys and secrets. Spark puts the functions of a job into blocks, which its block
+    managers serve and keep. A sealed argument is a local property of the job instead: it travels in
+    the message by which Spark launches a task, over the authenticated channel between driver and
+    executor, and from there to the Python worker. Nothing stores it.
     Source: Spark's ``TaskDescription``, ``PythonRunner``.
 
     Raises Py4JError without a JVM.
@@ -48,12 +48,12 @@ def sealed(spark: SparkContext, argument: object) -> Iterator[None]:
 
 
 def unsealed() -> Any:
-    """In a task: the argument that was given to `sealed`."""
+    """Return the argument of `sealed`, inside a task."""
     task = TaskContext.get()
     assert task is not None, "only tasks have sealed arguments"
     sealed_text = task.getLocalProperty(SEALED)
     assert sealed_text is not None, "the job has no sealed argument"
-    return pickle.loads(base64.b64decode(sealed_text))  # nosec B301  (told by the driver, over its channel)
+    return pickle.loads(base64.b64decode(sealed_text))  # nosec B301  (from the driver, over its channel)
 
 
 def run_in_tasks(
@@ -62,17 +62,17 @@ def run_in_tasks(
     function: Callable[[Argument, int], Iterable[bytes]],
     argument: Argument,
 ) -> list[bytes]:
-    """What a function gives, called once in each of so many tasks, with an argument that only the
-    tasks are told and the number of the task.
+    """Call a function once in each of so many tasks, and return the results.
 
-    The function itself goes into blocks of Spark, so it holds no secret. What it gives is bytes,
-    and is not unpickled here: an executor that somebody has taken over can't run anything in this
-    process. Blocks. Raises PythonException where the function did, Py4JJavaError where Spark failed
-    the job, and Py4JError, OSError or EOFError without a JVM.
+    The function gets the argument, which is sealed, and the number of the task. The function itself
+    goes into blocks of Spark, so it must hold no secret. Its results are bytes and are not
+    unpickled here: an executor under foreign control can't run anything in this process. Blocks.
+    Raises PythonException if the function failed, Py4JJavaError if Spark failed the job, and
+    Py4JError, OSError or EOFError without a JVM.
     """
     nothing: Any = spark.parallelize([], tasks)
     job = nothing.mapPartitionsWithIndex(partial(_called, function))
-    # By itself PySpark pickles what tasks give.
+    # By default PySpark pickles the results of tasks.
     job._jrdd_deserializer = NoOpSerializer()
     with sealed(spark, argument):
         found: list[bytes] = job.collect()
@@ -82,7 +82,7 @@ def run_in_tasks(
 def _called(
     function: Callable[[Any, int], Iterable[bytes]], task: int, rows: Iterable[Any]
 ) -> Iterator[bytes]:
-    # Spark uses a Python process again where the task has read its input up to the end.
+    # Spark uses a Python process again if the task has read its input up to the end.
     for _ in rows:
         raise AssertionError("there are no rows")
     yield from function(unsealed(), task)

@@ -1,7 +1,7 @@
-"""The temporary folder of a Spark session: settings, shuffle files, what is shipped to executors.
+"""The temporary folder of a Spark session: settings, shuffle files, files for executors.
 
-It goes at the end of the process. One that was killed leaves it behind, with whatever secret
-settings there were; so each start removes the folders that nobody has locked any more.
+It is removed at the end of the process. A process that was killed does not remove it, with any
+secret settings in it; so each start removes the folders that are not locked any more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _made: list[str] = []
 
 
 def make_folder() -> str:
-    """A folder for this process alone, which is removed at its end."""
+    """Make a folder for this process alone, which is removed at its end."""
     remove_abandoned()
     folder = tempfile.mkdtemp(prefix=_PREFIX)
     # Registered before Spark's own clean-up, and so run after it.
@@ -37,17 +37,17 @@ def make_folder() -> str:
 
 
 def first_folder() -> str:
-    """The folder that this process has made first; there must be one."""
+    """Return the first folder that this process has made; there must be one."""
     return _made[0]
 
 
 def newest_folder() -> str:
-    """The folder that this process has made last; its first one, where it has none."""
+    """Return the newest folder that this process has made; make one if there is none."""
     return _made[-1] if _made else make_folder()
 
 
 def remove_abandoned() -> None:
-    """Remove the folders of this user's processes that are no more."""
+    """Remove the folders of this user's processes that have ended."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         try:
             if folder.stat().st_uid != os.geteuid():

@@ -2,8 +2,8 @@
 
 Task and workers need many of the same modules. Loaded once, before the fork, they take 60 MiB less
 of memory, and a second less of a core at the start. Spark starts a Python for the daemon; that one
-hands its streams and its environment over to the fork, which takes its place. Where there is no
-fork (on a cluster, or when the first daemon has ended) it becomes the daemon itself.
+hands its streams and its environment over to the fork, which replaces it. If there is no fork (on a
+cluster, or when the first daemon has ended) it becomes the daemon itself.
 """
 
 from __future__ import annotations
@@ -33,18 +33,21 @@ _STREAMS = (0, 1, 2)
 _TAKEN = b"\n"
 _WAITING = b"python\0-m\0replicator.pipeline.spark.worker_fork"
 _STARTED = b"python\0-m\0replicator.pipeline.worker_daemon"
-"""What ps shows of it, which would be the task's own command."""
+"""The command that ps shows for the fork, instead of the task's own."""
 _ARGUMENTS_FIELD = 45
-"""Where ``arg_start`` and ``arg_end`` stand in /proc/[pid]/stat, counted behind the name of the
+"""The index of ``arg_start`` and ``arg_end`` in /proc/[pid]/stat, counted after the name of the
 program (proc(5))."""
 
 
 def start_worker_fork(folder: str, load: Callable[[], None], manage: Callable[[], None]) -> None:
     """Fork a process that becomes the daemon when Spark starts it. It ends with this process.
 
-    ``folder`` is one that only this user may enter, ``load`` loads what workers need beyond what is
-    loaded now, and ``manage`` does the daemon's work. This process must have no thread of Python
-    yet. Raises OSError.
+    This process must have no thread of Python yet. Raises OSError.
+
+    Args:
+        folder: one that only this user may enter.
+        load: loads the modules that workers need and that are not loaded yet.
+        manage: does the daemon's work.
     """
     listening = listen_privately(folder, _SOCKET, 1)
     # Nobody writes: the end of the pipe is the end of this process.
@@ -102,7 +105,7 @@ def _close_all_but(*kept: int) -> None:
 
 
 def _take_over(connection: socket.socket) -> None:
-    """Take the place of what Spark has started, by its streams and its environment."""
+    """Replace the process that Spark has started: use its streams and its environment."""
     _, streams, _, _ = socket.recv_fds(connection, len(_TAKEN), len(_STREAMS))
     with connection.makefile("rb") as told:
         environment, sys.path[:], sys.argv[:] = json.loads(told.readline())
@@ -119,7 +122,7 @@ def _take_over(connection: socket.socket) -> None:
 
 
 def join_worker_fork() -> None:
-    """Have the fork be the daemon, and wait for its end; return where there is no fork."""
+    """Have the fork be the daemon, and wait for its end; return if there is no fork."""
     folder = os.environ.get(WORKER_FORK, "")
     if not folder:
         return
@@ -138,13 +141,13 @@ def join_worker_fork() -> None:
     os.dup2(connection.fileno(), 0)
     # Until the daemon closes its end: with less memory than a Python that waits.
     with contextlib.suppress(OSError):
-        os.execvp("cat", ["cat"])  # nosec B606  (its name is all that it takes)
+        os.execvp("cat", ["cat"])  # nosec B606  (a fixed name)
     connection.recv(1)
     sys.exit()
 
 
 def _name_process(command: bytes) -> None:
-    """Show a command as that of this process in /proc, as far as there is room for it."""
+    """Show a command as this process's in /proc, as far as there is room for it."""
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     begin, end = map(int, fields[_ARGUMENTS_FIELD : _ARGUMENTS_FIELD + 2])
     size = end - begin

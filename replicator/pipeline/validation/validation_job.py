@@ -1,4 +1,4 @@
-"""Looks at keys in Spark tasks: the rows that the shards and the target have of them.
+"""Spark tasks that validate keys: they read the rows that the shards and the target have of them.
 
 Rows are compared as `replicator compare` does it (`replicator.pipeline.compare.compare_plan`).
 """
@@ -35,8 +35,13 @@ from replicator.schema.structure.structure import Table
 
 @dataclass(frozen=True, slots=True)
 class KeyRequest:
-    """Keys to look at: ``plan`` is the number of their target's plan, ``shards`` are the numbers of
-    the shards that they are from (empty: any), ``lines`` the key lines."""
+    """Keys to validate.
+
+    Attributes:
+        plan: the number of their target's plan.
+        shards: the numbers of the shards that they are from; empty: any.
+        lines: the key lines.
+    """
 
     plan: int
     shards: tuple[int, ...]
@@ -45,10 +50,11 @@ class KeyRequest:
 
 @dataclass(frozen=True, slots=True)
 class KeyAnswer:
-    """What a look at keys has found.
+    """The result of validating keys.
 
-    ``ends``: by source, where its binlog ended behind the look at its shards, as file and offset.
-    ``failure``: why a server could not be read.
+    Attributes:
+        ends: by source, the end of its binlog after its shards were read, as file and offset.
+        failure: why a server could not be read.
     """
 
     differences: tuple[RowDifference, ...] = ()
@@ -64,14 +70,13 @@ def look_at_keys(
     tasks: int,
     per_query: int,
 ) -> list[KeyAnswer]:
-    """Look at keys in so many tasks at once, ``per_query`` of them with one query; an answer to
-    each request, in their order.
+    """Validate keys in so many tasks at once; return an answer to each request, in their order.
 
-    Blocks. Raises what Spark raises.
+    ``per_query``: number of keys per query. Blocks. Raises Spark's errors.
     """
     tasks = min(tasks, len(requests))
     job: Any = spark.parallelize(requests, tasks).mapPartitions(_look)
-    # By itself PySpark would unpickle what tasks give.
+    # By default PySpark would unpickle the results of tasks.
     job._jrdd_deserializer = NoOpSerializer()
     with sealed(spark, (tuple(plans), servers, per_query)):
         answers: list[bytes] = job.collect()
@@ -88,7 +93,7 @@ def _look(requests: Iterable[KeyRequest]) -> Iterator[bytes]:
 def look_at_request(
     plan: ComparisonPlan, request: KeyRequest, sessions: Sessions, per_query: int
 ) -> KeyAnswer:
-    """Look at some keys. Failures of the servers are told in the answer."""
+    """Validate some keys. The answer has the failures of the servers."""
     every = tuple(range(len(plan.shards)))
     shards = request.shards or every
     try:
@@ -122,11 +127,11 @@ def _differing_keys(
     sessions: Sessions,
     per_query: int,
 ) -> tuple[bytes, ...]:
-    """The keys whose rows the servers do not write alike: those that may differ.
+    """The keys that may differ: the servers do not write their rows alike.
 
-    Nearly all rows are equal to the byte, so only the others are worth a look at their values.
+    Nearly all rows are equal to the byte, so only the values of the others are compared.
     """
-    # The shards first: what the target has is then at least as new, unless it waits.
+    # The shards first: the target's rows are then at least as new, unless they wait.
     every: Counter[bytes] = Counter()
     for number in shards:
         table = comparison.shards[number]
@@ -170,10 +175,12 @@ def plan_validation(
     values: bool,
     alone: RowsOnTargetAlone = EXTRA,
 ) -> ComparisonPlan:
-    """How keys are looked at; ``values``: all columns are compared, not only those of the key.
-    ``alone``: what becomes of rows that only the target has.
+    """Plan how to validate keys. Raises NoKeyError, or PlanError if the target can't hold a shard's
+    values.
 
-    Raises NoKeyError, and PlanError where the target can't hold the values of a shard.
+    Args:
+        values: compare all columns, not only the key's.
+        alone: the treatment of rows that only the target has.
     """
     comparison = plan_comparison(target, shards, alone=alone)
     if not comparison.key:

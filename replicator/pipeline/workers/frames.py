@@ -1,13 +1,13 @@
-"""What goes over a connection of the worker pool: objects to a task, bytes back from it.
+"""Messages over a connection of the worker pool: objects to a task, bytes back from it.
 
 An object travels as a frame: its sizes, a pickle, and beside it the large buffers it holds. A frame
-is ``number of buffers (4 bytes), bytes of the pickle (8), bytes of each buffer (8 each)``,
-all big-endian, then the pickle and the buffers. Buffers (of numpy arrays, for example) travel
-out of band, as pickle protocol 5 (PEP 574) calls it: sent from where they lie, received to where
-they stay. Only a task reads frames, from the driver that it knows: a pickle can run anything.
+is ``number of buffers (4 bytes), bytes of the pickle (8), bytes of each buffer (8 each)``, all
+big-endian, then the pickle and the buffers. Buffers (of numpy arrays, for example) travel out of
+band (pickle protocol 5, PEP 574): they are sent and received without being copied. Only a task
+reads frames, from the driver that it knows: a pickle can run any code.
 
-An answer is ``kind (1 byte), size (8, big-endian), bytes``. It is not a pickle, so a task that
-somebody has taken over can't run anything in the driver.
+An answer is ``kind (1 byte), size (8, big-endian), bytes``. It is not a pickle, so a task under
+foreign control can't run anything in the driver.
 """
 
 from __future__ import annotations
@@ -91,9 +91,8 @@ def receive(connection: socket.socket, limit: int = LIMIT) -> Any:
 
 
 def send_answer(connection: socket.socket, answer: bytes, *, failed: bool = False) -> None:
-    """Send an answer, or, where the work ``failed``, its trace in UTF-8. Raises
-    ConnectionClosedError.
-    """
+    """Send an answer, or, if the work ``failed``, its trace in UTF-8. Raises
+    ConnectionClosedError."""
     send(connection, (_ANSWER_HEAD.pack(_FAILED if failed else _DONE, len(answer)), answer))
 
 
@@ -112,7 +111,7 @@ def receive_answer(connection: socket.socket) -> bytes:
 
 
 def receive_exactly(connection: socket.socket, size: int) -> bytearray:
-    """So many bytes. Raises ConnectionClosedError where they do not come."""
+    """Receive so many bytes. Raises ConnectionClosedError if they do not come."""
     data = bytearray(size)
     view = memoryview(data)
     while view:

@@ -1,8 +1,8 @@
 """A task of Spark that stays: it fetches requests from the driver one after the other.
 
-It connects to the driver, each knows the other, and from then on it answers: whatever `Work` makes
-of a request. It ends when the driver lets it go or is gone. What goes wrong in the work is told to
-the driver and to Spark. Runs in executors, which may be on other machines.
+It connects to the driver, both authenticate, and from then on it answers each request with the
+result of `Work`. It ends when the driver dismisses it or is gone. An error of the work is reported
+to the driver and to Spark. Runs in executors, which may be on other machines.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from replicator.pipeline.workers.frames import (
 )
 
 Work = Callable[[Any], bytes]
-"""What a task does with a request; the answer goes back to the driver."""
+"""The work of a task on a request; the result goes back to the driver."""
 
 SILENCE = (10, 5, 3)
-"""Seconds of silence after which the other machine is asked whether it is still there, seconds
-between two such questions, and how many may stay without an answer."""
+"""Seconds of silence after which the other machine is probed, seconds between two probes, and
+the number of probes that may stay without an answer."""
 
 ATTEMPTS = 5
-"""How often a task tries to get in that the driver turns away unheard: it does so where many
-strangers connect at the same time."""
+"""Attempts of a task to connect while the driver refuses it without reading: the driver does so
+if many strangers connect at the same time."""
 
 PAUSE = 0.2
 """Seconds between two attempts."""
 
 SECONDS = 10.0
-"""How long the driver may take over each of its messages before a task is in. What a task may take
-in all, the driver's worker listener knows (`replicator.pipeline.workers.worker_listener`)."""
+"""Seconds that the driver may take for each of its messages before a task is accepted. The
+driver's worker listener limits the time of a task as a whole
+(`replicator.pipeline.workers.worker_listener`)."""
 
 SLOT = struct.Struct("!I")
 
 ACCEPTED = b"+"
-"""What the driver answers to a task that has proved itself."""
+"""The driver's answer to a task that has authenticated itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalAddress:
-    """Where the tasks of a worker pool find their driver on the same host: a Unix socket in a
-    folder that only their user can look into."""
+    """The address of the driver for tasks on the same host: a Unix socket in a private folder."""
 
     folder: str
     name: str
@@ -61,9 +61,9 @@ class LocalAddress:
 
 @dataclass(frozen=True, slots=True)
 class ClusterAddress:
-    """Where they find it from other hosts, and how they know it.
+    """The address of the driver for tasks on other hosts, and its identity.
 
-    ``certificate`` is the driver's, in PEM, made for this job.
+    ``certificate``: the driver's certificate for this job, in PEM.
     """
 
     host: str
@@ -80,14 +80,14 @@ class DriverUnreachableError(Exception):
 
 
 def serve(work: Work, point: DriverAddress, slot: int) -> Iterator[bytes]:
-    """What Spark runs, as the task of this slot."""
+    """The function that Spark runs, as the task of this slot."""
     with connect(point, slot) as connection:
         answer_requests(connection, work)
     yield from ()
 
 
 def connect(point: DriverAddress, slot: int) -> socket.socket:
-    """A connection to the driver, which is the right one and knows us to be a task of its job.
+    """Return an authenticated connection to the driver.
 
     Raises DriverUnreachableError, ConnectionClosedError.
     """
@@ -123,9 +123,11 @@ def _connect_over_network(point: ClusterAddress, slot: int) -> socket.socket:
 
 
 def connected(point: ClusterAddress) -> ssl.SSLSocket:
-    """An encrypted connection to the driver, known by its certificate, with SECONDS for each call.
+    """Return an encrypted connection to the driver with this certificate, with SECONDS for each
+    call.
 
-    Raises DriverUnreachableError, and ConnectionClosedError where it was turned away unheard.
+    Raises DriverUnreachableError, and ConnectionClosedError if the driver refuses it without
+    reading.
     """
     try:
         connection = socket.create_connection((point.host, point.port), SECONDS)
@@ -133,7 +135,7 @@ def connected(point: ClusterAddress) -> ssl.SSLSocket:
     except OSError as error:
         raise _unreachable(point, error) from error
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # There is one certificate that is right, whatever name the driver is reached by.
+    # Only one certificate is right, whatever name the driver is reached by.
     context.check_hostname = False
     context.load_verify_locations(cadata=point.certificate)
     try:
@@ -147,9 +149,9 @@ def connected(point: ClusterAddress) -> ssl.SSLSocket:
 
 
 def prove_membership(connection: ssl.SSLSocket, secret: bytes, slot: int) -> None:
-    """Send the job's secret to the driver, which has shown its certificate, and be let in.
+    """Send the job's secret to the driver, which has shown its certificate.
 
-    Raises ConnectionClosedError where it turns us away.
+    Raises ConnectionClosedError if the driver refuses it.
     """
     send(connection, (SLOT.pack(slot) + secret,))
     receive_exactly(connection, len(ACCEPTED))
@@ -164,11 +166,11 @@ def _unreachable(point: ClusterAddress, error: OSError) -> DriverUnreachableErro
 
 
 def set_options(connection: socket.socket) -> None:
-    """Send at once what is written, and notice when the other machine is gone."""
+    """Send written bytes at once, and detect that the other machine is gone."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     idle, between, count = SILENCE
-    # Not all systems let a program say so; with theirs it takes hours.
+    # Not all systems let a program set these; their defaults take hours.
     for name, value in (
         ("TCP_KEEPIDLE", idle),
         ("TCP_KEEPINTVL", between),
@@ -181,10 +183,10 @@ def set_options(connection: socket.socket) -> None:
 
 
 def answer_requests(connection: socket.socket, work: Work) -> None:
-    """Answer what the driver asks until it lets go.
+    """Answer the driver's requests until it closes the connection.
 
-    Raises what the work raises, and ConnectionClosedError where the network failed: Spark then
-    runs the task anew, if there still is a driver.
+    Raises the errors of the work, and ConnectionClosedError if the network failed: Spark then runs
+    the task again, if there still is a driver.
     """
     while True:
         try:
@@ -203,6 +205,6 @@ def answer_requests(connection: socket.socket, work: Work) -> None:
 
 
 def _tell(connection: socket.socket, answer: bytes, *, failed: bool = False) -> None:
-    # A driver that has let go while this task worked knows what to do without the answer.
+    # A driver that has closed the connection meanwhile does not need the answer.
     with contextlib.suppress(ConnectionClosedError):
         send_answer(connection, answer, failed=failed)

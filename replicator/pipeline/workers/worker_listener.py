@@ -1,9 +1,9 @@
-"""Who may come in by a listening socket: each must prove itself in time, few at a time.
+"""Accept connections at a listening socket: each client must authenticate itself in time.
 
-One deadline holds for all that a newcomer does before it has proved itself, however it spreads its
-bytes. Where as many are at the door as there is room for, room is made for the next: the one that
-has been there longest goes, of those who come from the address that most of them come from. So
-clients that are slow or silent keep nobody out, and those of one host nobody of another.
+One deadline holds for everything that a client sends before it is authenticated, however it spreads
+its bytes. If as many clients are pending as may be, the next one replaces another: the oldest
+client of the address with the most pending clients. So slow or silent clients keep nobody out, and
+the clients of one host keep out no client of another.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from dataclasses import dataclass
 from replicator.pipeline.workers.frames import ConnectionClosedError
 
 SECONDS = 10.0
-"""How long a newcomer may take to prove itself, from the moment that it is let in on."""
+"""Seconds that a client may take to authenticate itself, from its acceptance on."""
 
 AT_THE_DOOR = 64
-"""How many may be proving themselves at a time, each in a thread of its own."""
+"""Most clients that may be pending at a time, each in a separate thread."""
 
 PAUSE = 0.1
-"""Seconds until the next attempt where none could be let in."""
+"""Seconds until the next attempt if no connection could be accepted."""
 
 BACKLOG = 128
-"""How many connections the system keeps until they are looked at."""
+"""How many connections the system keeps until they are accepted."""
 
 
 class AuthenticationError(Exception):
-    """The other side does not know the secret, or does not speak like ours."""
+    """The other side does not know the secret, or does not speak our protocol."""
 
 
 Authenticate = Callable[[socket.socket], tuple[int, socket.socket]]
-"""Has a newcomer prove itself: its slot, and the connection to go on with. Raises
+"""Authenticates a client; returns its slot, and the connection to continue with. Raises
 AuthenticationError, ConnectionClosedError, OSError. It need not watch the time."""
 
 
 @dataclass(eq=False, slots=True)
 class _PendingWorker:
-    """``handle`` is a second one for its socket, by which it is ended from outside."""
+    """``handle``: a second handle of its socket, to shut it down from another thread."""
 
     handle: socket.socket
     address: str
@@ -50,8 +50,8 @@ class _PendingWorker:
 
 
 class WorkerListener:
-    """Listens until it is closed. ``entered`` is called with a newcomer's slot and its connection,
-    in a thread, when it has proved itself."""
+    """Listens until it is closed. ``entered`` is called with the slot and the connection of
+    each authenticated client, in a thread."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class WorkerListener:
         threading.Thread(target=self._watch, daemon=True, name="door deadlines").start()
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Accept nobody any more."""
         with self._changed:
             self._closed = True
             for newcomer in self._there:
@@ -86,7 +86,7 @@ class WorkerListener:
                 try:
                     connection, address = self._listening.accept()
                 except OSError:
-                    # Whoever wanted to come has left again, or there are too many open files.
+                    # The client has left again, or there are too many open files.
                     time.sleep(PAUSE)
                     continue
                 # The address of a Unix socket is a text.
@@ -106,14 +106,14 @@ class WorkerListener:
                 threading.Thread(target=self._prove, args=arguments, daemon=True).start()
 
     def _has_room(self, newcomer: _PendingWorker) -> bool:
-        """Make room for a newcomer; False where nobody is let in any more."""
+        """Make room for a client; False if the listener is closed."""
         with self._changed:
             if len(self._there) == AT_THE_DOOR:
                 ((most, _),) = Counter(one.address for one in self._there).most_common(1)
                 oldest = next(one for one in self._there if one.address == most)
                 self._there.remove(oldest)
                 _end(oldest)
-            # Whoever was ended is gone in a moment; threads do not grow beyond that.
+            # An ended client is gone in a moment; threads do not grow beyond that.
             self._changed.wait_for(lambda: self._threads < AT_THE_DOOR or self._closed)
             if self._closed:
                 return False
@@ -123,7 +123,7 @@ class WorkerListener:
             return True
 
     def _watch(self) -> None:
-        """End those whose time is up."""
+        """End the clients whose time is up."""
         with self._changed:
             while not self._closed:
                 now = time.monotonic()
@@ -143,7 +143,7 @@ class WorkerListener:
                 self._there.remove(newcomer)
             self._entered(slot, task)
         except (OSError, ConnectionClosedError, AuthenticationError):
-            # Of no concern to the job: a task that is turned away tells Spark why.
+            # Of no concern to the job: a refused task reports the reason to Spark.
             with contextlib.suppress(OSError):
                 newcomer.handle.shutdown(socket.SHUT_RDWR)
             connection.close()
@@ -157,6 +157,6 @@ class WorkerListener:
 
 
 def _end(newcomer: _PendingWorker) -> None:
-    """Have all that its thread waits for end."""
+    """End everything that its thread waits for."""
     with contextlib.suppress(OSError):
         newcomer.handle.shutdown(socket.SHUT_RDWR)

@@ -1,15 +1,14 @@
-"""A Spark job whose tasks stay, one per core of Spark, and are handed request after request.
+"""A Spark job whose tasks stay, one per core of Spark, and get request after request.
 
-A Spark job for each request costs a tenth of a second, and moves what it is given through two JVMs.
-Here Spark places the tasks, watches them, and runs one anew that was lost, but what they work on
-goes straight between this process and theirs (`replicator.pipeline.workers.worker`).
+A Spark job for each request costs a tenth of a second, and moves its data through two JVMs. Here
+Spark places the tasks, watches them, and restarts lost ones, but their data goes directly between
+this process and theirs (`replicator.pipeline.workers.worker`).
 
-A worker pool holds the slots of all cores, so other jobs end it first (`release_slots`); it is
-begun again when it is asked for (`worker_pool`). On this host a pool that nobody has asked for
-IDLE_SECONDS ends as well: Spark then ends its Python processes, which keep the memory of their
-busiest time. Where others go on for long beside it, it is
-begun with fewer slots (`reserve_slots`, `share_slots`). When a task is lost that has a request,
-the whole job ends, and whoever made the requests makes them again.
+A worker pool holds the slots of all cores, so other jobs end it first (`release_slots`); the next
+call of `worker_pool` begins it again. On this host a pool without requests for IDLE_SECONDS ends as
+well: Spark then ends its Python processes, which keep the memory of their busiest time. While long
+jobs run beside it, it has fewer slots (`reserve_slots`, `share_slots`). When a task is lost that
+has a request, the whole job ends, and the callers must repeat their requests.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ Entered = Callable[[int, socket.socket], None]
 
 
 class DriverEndpoint:
-    """Where tasks come in, by its ``point``, until it is closed.
+    """The endpoint to which tasks connect, by its ``point``, until it is closed.
 
     On the driver's own host that is a Unix socket which no other user can reach. On a cluster it is
     a TCP port, encrypted whatever Spark's own settings are, since rows and the target's password go
@@ -82,14 +81,14 @@ class DriverEndpoint:
         self._listener = listener
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Accept nobody any more."""
         self._listener.close()
         if isinstance(self.point, LocalAddress):
             Path(self.point.folder, self.point.name).unlink(missing_ok=True)
 
 
 def local_endpoint(folder: str, entered: Entered) -> DriverEndpoint:
-    """An endpoint for tasks on this host, in a folder that is this user's alone. Raises OSError."""
+    """Return an endpoint for tasks on this host, in a folder of this user alone. Raises OSError."""
     name = f"pool-{secrets.token_hex(8)}"
     listening = listen_privately(folder, name, BACKLOG)
     return DriverEndpoint(
@@ -98,10 +97,10 @@ def local_endpoint(folder: str, entered: Entered) -> DriverEndpoint:
 
 
 def cluster_endpoint(host: str, bind: str, port: int, entered: Entered) -> DriverEndpoint:
-    """An endpoint for tasks on other hosts.
+    """Return an endpoint for tasks on other hosts. Raises OSError if it can't listen.
 
-    ``bind`` and ``port`` (0: any free one) are what it listens at, ``host`` the name by which tasks
-    reach it. Raises OSError where it can't listen there.
+    ``bind`` and ``port`` (0: any free one): the address to listen at; ``host``: the name by which
+    tasks reach it.
     """
     family = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0][0]
     certificate, context = _own_certificate()
@@ -125,7 +124,7 @@ def _accept_remote(
     set_options(connection)
     encrypted = context.wrap_socket(connection, server_side=True)
     try:
-        # Of a fixed size, whoever it is.
+        # Of a fixed size for every client.
         greeting = bytes(receive_exactly(encrypted, SLOT.size + SECRET_SIZE))
         if not hmac.compare_digest(greeting[SLOT.size :], secret):
             raise AuthenticationError(
@@ -140,7 +139,7 @@ def _accept_remote(
 
 
 def _own_certificate() -> tuple[str, ssl.SSLContext]:
-    """A certificate that nobody else has, and what proves it to be ours."""
+    """A certificate that nobody else has, and the context that proves it to be ours."""
     # Here, since executors import modules that lead to this one, and may lack the package.
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -174,23 +173,23 @@ PORT_SETTING = "spark.replicator.port"
 """The setting of Spark that names the port at which the driver waits for tasks; 0: any free one."""
 
 LIVING = "tasks that apply batches"
-"""How such a job is described to Spark."""
+"""The description of such a job for Spark."""
 
 GATHER_SECONDS = 5.0
-"""How long a job that has begun is waited for to be complete, where some of its tasks are there."""
+"""Seconds to wait for all tasks of a new job, if some of them are there."""
 
 IDLE_SECONDS = 60.0
-"""How long a pool of this host stays without requests. The next request takes up to a second
-more then."""
+"""Seconds that a pool of this host stays without requests. The next request then takes up to a
+second more."""
 
 END_SECONDS = 1.0
-"""How long tasks may take to end that were let go; then Spark ends them."""
+"""Seconds that dismissed tasks may take to end; then Spark ends them."""
 
 _LOOPBACK = "127.0.0.1"
 
 
 _SPARK_FAILED = (PySparkException, Py4JJavaError)
-"""What Spark raises for a job that has failed; all else means that the JVM is gone."""
+"""Spark's errors for a job that has failed; any other error means that the JVM is gone."""
 
 
 class WorkerPoolError(PySparkException):
@@ -198,8 +197,10 @@ class WorkerPoolError(PySparkException):
 
 
 class WorkerPool:
-    """One such job, from its beginning to its end; it leaves ``lent`` slots to others. Raises
-    WorkerPoolError where the driver can't listen for its tasks, Py4JError without a JVM."""
+    """One such job, from its beginning to its end; it leaves ``lent`` slots to others.
+
+    Raises WorkerPoolError if the driver can't listen for its tasks, Py4JError without a JVM.
+    """
 
     def __init__(self, spark: SparkContext, work: Work, lent: int = 0) -> None:
         self.lent = lent
@@ -225,9 +226,9 @@ class WorkerPool:
             threading.Thread(target=self._end_idle, daemon=True, name=f"{self._name}-idle").start()
 
     def serves(self) -> bool:
-        """Whether it goes on, and has tasks for all that Spark has to offer now.
+        """Return whether it is running, with tasks for all slots that Spark offers now.
 
-        If so it goes on for IDLE_SECONDS at least, on this host.
+        On this host, it then runs for at least IDLE_SECONDS more.
         """
         self._wanted = time.monotonic()
         return not self._over and (self._local or self._context.defaultParallelism <= self._offered)
@@ -244,13 +245,16 @@ class WorkerPool:
         *,
         sent: Callable[[], None],
     ) -> list[bytes]:
-        """What the tasks answer to requests, in no order.
+        """Return the answers of tasks to requests, in no order.
 
-        ``requests`` is told how many tasks there are, ``most`` or fewer, and gives a request, or
-        None, for each; ``sent`` is called when all have theirs. Blocks until all have answered;
-        with no task there, until one comes or Spark gives the job up. Raises PythonException where
-        the work failed, WorkerPoolError where a task was lost, what Spark raises where the job
-        failed, and Py4JError, OSError or EOFError without a JVM.
+        Blocks until all have answered; without a task, until one comes or Spark gives the job up.
+        Raises PythonException if the work failed, WorkerPoolError if a task was lost, Spark's error
+        if the job failed, and Py4JError, OSError or EOFError without a JVM.
+
+        Args:
+            requests: returns a request, or None, for each task; called with the number of tasks, at
+                most ``most``.
+            sent: called when all tasks have their requests.
         """
         with self._one_at_a_time, self._telling():
             tasks = self._present(min(most, self._slots))[:most]
@@ -263,12 +267,12 @@ class WorkerPool:
             return self._answers(asked)
 
     def end(self) -> None:
-        """Let the tasks go, when they have answered, and wait until they have ended."""
+        """Dismiss the tasks after they have answered, and wait until they have ended."""
         with self._one_at_a_time:
             self._end(cancel=False)
 
     def _end_idle(self) -> None:
-        """End the pool when nobody has wanted it for long; a thread."""
+        """End the pool after a long time without a request; a thread."""
         while True:
             with self._changed:
                 left = self._wanted + IDLE_SECONDS - time.monotonic()
@@ -322,13 +326,13 @@ class WorkerPool:
     def _enter(self, slot: int, task: socket.socket) -> None:
         with self._changed:
             if self._over:
-                # It came late: let go like the others, it ends without an error.
+                # Too late: dismissed like the others, it ends without an error.
                 task.close()
                 return
             former = self._tasks.get(slot)
             self._tasks[slot] = task
             if former is not None:
-                # Spark has given it up and runs it anew. It may be waited at just now.
+                # Spark has given it up and restarts it. Another thread may be waiting for it now.
                 self._former.append(former)
                 with contextlib.suppress(OSError):
                     former.shutdown(socket.SHUT_RDWR)
@@ -372,8 +376,8 @@ class WorkerPool:
 
     @contextlib.contextmanager
     def _telling(self) -> Iterator[None]:
-        """End the job where it can't go on, and tell why: what Spark or the JVM says is nearer to
-        the cause than that a connection broke."""
+        """End the job if it can't continue, and raise the cause: an error of Spark or the JVM
+        is nearer to it than a broken connection."""
         try:
             yield
         except FrameError as error:
@@ -401,7 +405,7 @@ class WorkerPool:
         if not cancel:
             self._spark.join(END_SECONDS)
         if self._spark.is_alive():
-            # Raises Py4JError where the JVM is gone, which is what whoever waits must know.
+            # Raises Py4JError if the JVM is gone, as the waiting callers must know.
             self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._name)
             self._spark.join()
 
@@ -419,7 +423,7 @@ _beginning = threading.Lock()
 
 
 def worker_pool(spark: SparkContext, work: Work) -> WorkerPool:
-    """The worker pool of a Spark application, begun if there is none that goes on.
+    """Return the worker pool of a Spark application; begin one if none is running.
 
     Raises WorkerPoolError, Py4JError without a JVM.
     """
@@ -432,16 +436,17 @@ def worker_pool(spark: SparkContext, work: Work) -> WorkerPool:
 
 
 def release_slots(spark: SparkContext) -> None:
-    """End the worker pool, if there is one: whoever submits another job needs its slots.
+    """End the worker pool, if there is one, since another job needs its slots.
 
-    Waits for what its tasks are at. Raises Py4JError without a JVM.
+    Waits for the present work of its tasks. Raises Py4JError without a JVM.
     """
     with _beginning:
         _end_pools(spark)
 
 
 def free_slots(spark: SparkContext) -> int:
-    """How many slots the worker pool can leave to others: half of them; none where there is one.
+    """Return how many slots the worker pool can leave to others: half of them; 0 if it has only
+    one.
 
     Raises Py4JError without a JVM.
     """
@@ -449,12 +454,12 @@ def free_slots(spark: SparkContext) -> int:
 
 
 def reserve_slots(spark: SparkContext, slots: int) -> None:
-    """From now on a worker pool that is begun leaves so many slots to others; 0: it takes all."""
+    """Have worker pools that begin from now on leave so many slots to others; 0: they take all."""
     _lent[spark] = slots
 
 
 def share_slots(spark: SparkContext) -> None:
-    """As `release_slots`, unless the worker pool leaves the slots that are lent now."""
+    """As `release_slots`, unless the worker pool leaves the reserved slots free."""
     with _beginning:
         job = _living.get(spark)
         if job is None or not job.lent or job.lent != _lent.get(spark, 0):
