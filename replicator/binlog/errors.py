@@ -1,16 +1,17 @@
-"""What can be wrong with a binlog stream. Each says where, what it means and what to do."""
+"""Errors of a binlog stream. Each message has the position, the meaning and the remedy."""
 
 from __future__ import annotations
 
 
 class BinlogError(Exception):
-    """The stream cannot be followed: going on would lose or falsify rows. Fatal for the task."""
+    """The stream can't be followed without losing or falsifying rows. Fatal for the task."""
 
 
 class GtidModeError(BinlogError):
     """The server does not send transactions that its present gtid_mode would not write.
 
-    ``wanted``: the gtid_mode in which it sends them; ON: of MySQL 5.6, which takes a restart.
+    Attributes:
+        wanted: the gtid_mode in which it sends them; ON for MySQL 5.6, which needs a restart.
     """
 
     def __init__(self, message: str, wanted: str) -> None:
@@ -19,33 +20,34 @@ class GtidModeError(BinlogError):
 
 
 class WithoutGtidError(BinlogError):
-    """There are transactions without a GTID where only GTIDs show what was read."""
+    """Some transactions have no GTID, but only GTIDs show which ones were read."""
 
 
 class AccessRefusedError(BinlogError):
-    """The server does not let the account in, or not read the binlog; the binlog is all right."""
+    """The server refuses the account, or its access to the binlog; the binlog is not damaged."""
 
 
 class PurgedError(BinlogError):
-    """The server no longer has the position or the GTIDs that were asked for."""
+    """The server no longer has the requested position or GTIDs."""
 
 
 class OtherServerError(BinlogError):
-    """The server is not the one that wrote what was read: positions of the two do not compare."""
+    """Another server wrote the events read before: positions of the two do not compare."""
 
 
 class OtherNamesError(BinlogError):
-    """The server took other names of tables for the same when it wrote what was read."""
+    """The server compared table names by other rules when it wrote the events read before."""
 
 
 class OtherBinlogError(BinlogError):
-    """The server's binlog is not the one that was read: it was begun anew, or lost its end."""
+    """The server's binlog is not the one read before: it was reset, or lost its end."""
 
 
 class AnchorGoneError(OtherBinlogError):
-    """The event that was read last is no longer in its place.
+    """The event read last is no longer in its place.
 
-    ``read``: it is one of a transaction, not the beginning of a file.
+    Attributes:
+        read: whether the event is part of a transaction, not the beginning of a file.
     """
 
     def __init__(self, message: str, *, read: bool) -> None:
@@ -54,13 +56,13 @@ class AnchorGoneError(OtherBinlogError):
 
 
 class OtherOrderError(BinlogError):
-    """Another server's binlog has other transactions, or another order, where places are sought."""
+    """Another server's binlog has other transactions, or another order, so positions don't map."""
 
 
 class DamagedStreamError(BinlogError):
-    """What was received contradicts itself: it was damaged on its way, or in the binlog file.
+    """The received data contradicts itself: it was damaged in transit, or in the binlog file.
 
-    Reading it again tells which: what was damaged on its way is sound the next time.
+    Reading it again shows which: damage in transit does not occur a second time.
     """
 
 
@@ -68,7 +70,7 @@ DAMAGED = (
     "The file or the network damaged it: check the file with mysqlbinlog --verify-binlog-checksum"
     " on the source. Nothing behind the last sound boundary was taken; reading goes on from there"
 )
-"""Behind what was seen of a damage: what it means, and what to do."""
+"""The end of a message about damage: its meaning and the remedy."""
 
 
 class ChecksumError(DamagedStreamError):
@@ -80,4 +82,4 @@ class UnsupportedEventError(BinlogError):
 
 
 class StreamLostError(Exception):
-    """The connection broke or went silent: reconnecting and reading on is safe. Transient."""
+    """The connection broke or went silent. Transient: reconnecting and reading on is safe."""

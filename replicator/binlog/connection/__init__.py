@@ -1,1 +1,1 @@
-"""The connection to a source: the dump request, packets, what its errors mean."""
+"""The connection to a source: the dump request, packets, the meaning of its errors."""

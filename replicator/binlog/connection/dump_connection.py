@@ -56,7 +56,7 @@ _REPORTED_NAME: Final = b"replicator"
 _PACKET_HEADER: Final = 4
 _ERROR_PACKET: Final = b"\xff"
 _LONGEST_ANSWER: Final = 4096
-"""Bytes: a server's error message has 512 at most."""
+"""Bytes: a server's error message has at most 512."""
 _OK_PACKET: Final = b"\0"
 _UUID_BASE: Final = 0x7265706C_6963_4174_8F72_000000000000
 FARTHEST: Final = 1 << 32
@@ -76,12 +76,14 @@ class BinlogRelay(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BinlogSource:
-    """A source as its binlog is asked for.
+    """A source, and how to request its binlog.
 
-    ``server_id`` is ours, and must be unique among the source and its replicas. ``expected``: the
-    server that wrote what was read before; None: any. ``heartbeat`` is after how many seconds an
-    idle source reports its position, ``read_timeout`` after how many a silent connection counts as
-    lost: the longer one of the two. ``relay``: has a copy of the binlog.
+    Attributes:
+        server_id: the id of this client, unique among the source and its replicas.
+        expected: the server that wrote the events read before; None: any server.
+        heartbeat: seconds after which an idle source reports its position.
+        read_timeout: seconds after which a silent connection is lost; longer than ``heartbeat``.
+        relay: has a copy of the binlog.
     """
 
     address: DatabaseAddress
@@ -105,10 +107,10 @@ class BinlogConnection:
     def __init__(
         self, source: BinlogSource, start: SourcePosition | GtidStart, *, bare: bool = False
     ) -> None:
-        """``start`` is a place in the binlog of the server that is expected.
+        """Prepare a connection from ``start``, a position in the expected server's binlog.
 
-        ``bare``: only events are wanted, neither the GTID set at the start nor what sessions have
-        there. ``proven`` can be set before `open`: a transaction that was read is still in its
+        ``bare``: only events are wanted, neither the GTID set at the start nor the session
+        defaults. ``proven`` can be set before `open`: a transaction read before is still in its
         place in this binlog.
         """
         self._source = source
@@ -126,11 +128,11 @@ class BinlogConnection:
         self._busy = threading.Lock()
 
     def open(self) -> tuple[ServerInfo, str]:
-        """Log in, negotiate and ask for the binlog; read nothing of it.
+        """Log in, negotiate and request the binlog; read nothing of it.
 
-        Returns the server, and the GTID set at the start ("" where it is unknown). Raises
-        StreamLostError when trying again can help, BinlogError (PurgedError) when it cannot:
-        OtherServerError and OtherBinlogError where the start is not one of this server's binlog.
+        Returns the server, and the GTID set at the start ("" if unknown). Raises StreamLostError
+        if a retry can help, BinlogError (PurgedError) if it can't: OtherServerError and
+        OtherBinlogError if the start is not in this server's binlog.
         """
         with self._using():
             try:
@@ -141,12 +143,10 @@ class BinlogConnection:
                 raise StreamLostError(f"{self._source}: {error}") from error
 
     def receive(self, room: memoryview, *, wait: bool) -> int:
-        """Put the next bytes of the stream into ``room``; returns how many.
+        """Put the next bytes of the stream into ``room``; return their number.
 
-        0 when there are none yet and ``wait`` is off.
-
-        Raises StreamLostError when the connection ended, nothing came within the read timeout,
-        or `close` was called.
+        0 if there are none yet and ``wait`` is off. Raises StreamLostError if the connection ended,
+        nothing came within the read timeout, or `close` was called.
         """
         with self._using():
             if self._socket is None:
@@ -166,7 +166,7 @@ class BinlogConnection:
                 return count
 
     def failure(self, code: int, message: str) -> BinlogError | StreamLostError:
-        """The exception for an error packet in the stream."""
+        """Return the exception for an error packet in the stream."""
         return translate(
             code,
             message,
@@ -176,19 +176,19 @@ class BinlogConnection:
         )
 
     def mistrust(self) -> bool:
-        """Have later connections read from elsewhere; False if there is nothing else."""
+        """Make later connections read from another place; False if there is none."""
         return False
 
     def close(self) -> None:
         """Close the connection, from any thread and at any time, without waiting for the server.
 
-        The binlog is not asked for afterwards, even by a call of `open` that is under way: that
-        would end the stream of whoever has taken over under the same server id.
+        No request for the binlog follows, even from a call of `open` in progress: it would end the
+        stream of the next connection with the same server id.
         """
         with self._asking:
             self._closed = True
         with contextlib.suppress(OSError):
-            # Already closed by the other thread, or full of earlier wake-ups: both are fine.
+            # Already closed by the other thread, or full of earlier wake-ups: both are harmless.
             self._wake.send(b"x")
         self._dispose()
 
@@ -251,11 +251,10 @@ class BinlogConnection:
         return info, gtid
 
     def _ask_binlog(self, info: ServerInfo) -> None:
-        """Ask for the binlog."""
         self._negotiate(info)
-        # A MySQL forgets who registered when the dump ends. Where none is asked for, that one stays
-        # for ever, as a replica whose session is gone: 5.6 looks into it for SHOW SLAVE HOSTS, and
-        # crashes. So both are on their way at once.
+        # MySQL forgets a registration when the dump ends. Without a dump, the registration stays
+        # forever, as a replica whose session is gone; SHOW SLAVE HOSTS reads that session in 5.6,
+        # and crashes. So both requests are sent at once.
         requests = _packet(*self._registration()) + _packet(*self._dump_request(info))
         with self._asking:
             self._refuse_closed()
@@ -265,7 +264,7 @@ class BinlogConnection:
         self._socket.setblocking(False)
 
     def _check_identity(self, info: ServerInfo) -> None:
-        """Raise OtherServerError or OtherBinlogError where the start is not one of this server."""
+        """Raise OtherServerError or OtherBinlogError if the start is not in this binlog."""
         expected, start = self._source.expected, self._start
         if expected is not None and not expected.is_same(info.identity):
             raise OtherServerError(
@@ -277,9 +276,9 @@ class BinlogConnection:
                 f"{self._source} has another lower_case_table_names than before: now it compares"
                 f" names of tables {'without' if info.folds_names else 'with'} their case"
             )
-        # A set that the operator names may hold more: the server says what it makes of it.
+        # A set named by the operator may hold more GTIDs; the server decides how to start there.
         named = isinstance(start, GtidStart) and start.anchor is None
-        # After a lower gtid_seq_no, the state of a MariaDB is below what was read.
+        # After a lower gtid_seq_no, MariaDB's state is below the GTIDs read before.
         proven = self.proven and info.flavor is Flavor.MARIADB and not self.asks_by_gtid
         certain = named or proven
         if start.gtid and not certain and not self._has_executed(info, start.gtid):
@@ -292,8 +291,8 @@ class BinlogConnection:
     def _check_place(self, info: ServerInfo) -> None:
         """Raise OtherBinlogError if the start has other GTIDs before it than when it was saved.
 
-        Only needed while no transaction was read that proves the place: nodes of a cluster can have
-        files with the same name that they began in the same second.
+        Only needed while no transaction read before proves the position: nodes of a cluster can
+        have files with the same name, begun in the same second.
         """
         start = self._start
         if isinstance(start, GtidStart) or self._bare or self.asks_by_gtid or not start.gtid:
@@ -315,14 +314,14 @@ class BinlogConnection:
                 return MariaDBGtids(gtid).is_within(str(state or ""))
         if info.gtid_mode != "ON":
             return True
-        # The server knows sets that have tags, too.
+        # The server understands sets with tags, too.
         rows = self._query("SELECT GTID_SUBSET(%s, @@global.gtid_executed)", (gtid,))
         with understood("gtid_executed"):
             ((within,),) = rows
             return bool(int(within))
 
     def _ask_gtid(self, info: ServerInfo) -> str:
-        """MariaDB can tell the GTID set at a file and position, except at a file's beginning."""
+        """Ask MariaDB for the GTID set at a position; "" at a file's beginning, and for MySQL."""
         if info.flavor is not Flavor.MARIADB or isinstance(self._start, GtidStart):
             return ""
         binlog = self._start.binlog
@@ -333,11 +332,11 @@ class BinlogConnection:
         return gtid
 
     def _negotiate(self, info: ServerInfo) -> None:
-        """Session variables that the dump thread reads.
+        """Set the session variables that the dump thread reads.
 
-        The checksum variable has an old and a new name; setting both is harmless. It decides
-        whether the first events, which name the file, have checksums; the server's own setting
-        may have changed since it was asked for.
+        The checksum variable has an old and a new name; setting both is harmless. It decides if the
+        first events, which name the file, have checksums; the server's own setting may have changed
+        since it was read.
         """
         period = int(self._heartbeat * 1_000_000_000)
         self._query("SET @master_binlog_checksum = %s", (info.checksum,))
@@ -357,10 +356,10 @@ class BinlogConnection:
 
     @property
     def asks_by_gtid(self) -> bool:
-        """Whether the server looks for the start by its GTIDs.
+        """Whether the server searches the start by its GTIDs.
 
         Not if the protocol can express the position: transactions may have no GTID, or a lower one
-        than those before.
+        than earlier transactions.
         """
         start = self._start
         if isinstance(start, GtidStart):
@@ -368,9 +367,9 @@ class BinlogConnection:
         return start.binlog.offset >= FARTHEST and bool(start.gtid)
 
     def names_start(self, info: ServerInfo) -> bool:
-        """Whether the server is asked for the file and the offset.
+        """Return whether the request has a file and an offset.
 
-        Beside GTIDs only MySQL from 5.7 on takes these (5.6 does not find the next file).
+        Besides GTIDs only MySQL 5.7+ accepts these (5.6 does not find the next file).
         """
         if isinstance(self._start, GtidStart):
             return False
@@ -378,9 +377,9 @@ class BinlogConnection:
         return by_both or not self.asks_by_gtid
 
     def _registration(self) -> tuple[int, bytes]:
-        """The command with which we show up in SHOW REPLICA HOSTS."""
+        """Return the command that registers this client for SHOW REPLICA HOSTS."""
         body = struct.pack("<IB", self._source.server_id, len(_REPORTED_NAME)) + _REPORTED_NAME
-        # No user, no password, port 0; rank and the id of the source are not used by servers.
+        # No user, no password, port 0; servers do not use rank and the source's id.
         return _COM_REGISTER_SLAVE, body + struct.pack("<BBHII", 0, 0, 0, 0, 0)
 
     def _dump_request(self, info: ServerInfo) -> tuple[int, bytes]:
@@ -392,7 +391,7 @@ class BinlogConnection:
             file, offset = b"", 4
         if self.asks_by_gtid and info.flavor is Flavor.MYSQL:
             gtids = MySQLGtids(self._start.gtid).encode()
-            # No flags: 4, which old manuals name, is what replicas send now that know no tags.
+            # No flags: old manuals name 4, which now means that the replica knows no tags.
             head = struct.pack("<HII", 0, self._source.server_id, len(file)) + file
             return _COM_BINLOG_DUMP_GTID, head + struct.pack("<QI", offset, len(gtids)) + gtids
         if offset >= FARTHEST:
@@ -400,12 +399,12 @@ class BinlogConnection:
                 f"{self._request.start} lies beyond 4 GiB, which the protocol can't ask for. "
                 "Start by GTID (enable-gtid: true)."
             )
-        # Each event is to begin where the one before ended, so none may be left out.
+        # Each event must begin at the end of the previous one, so none may be left out.
         flags = _SEND_ANNOTATE_ROWS if info.flavor is Flavor.MARIADB else 0
         return _COM_BINLOG_DUMP, struct.pack("<IHI", offset, flags, self._source.server_id) + file
 
     def _read_answer(self) -> None:
-        """Read what the server says to the registration, and nothing of the stream behind it."""
+        """Read the answer to the registration, and nothing of the stream after it."""
         stream = self._connection._sock
         stream.settimeout(self._timeout)
         size = int.from_bytes(self._read(stream, _PACKET_HEADER)[:3], "little")
@@ -436,7 +435,7 @@ class BinlogConnection:
             return tuple(cursor.fetchall())
 
     def _translated(self, error: pymysql.MySQLError) -> BinlogError | StreamLostError:
-        """PyMySQL's exception carries (number, text) where the server gave them."""
+        # PyMySQL's exception has (number, text) if the server sent them.
         if isinstance(error, TlsError):
             return AccessRefusedError(
                 f"The binlog can't be read: {error.args[-1]}. {error.way_out}."
@@ -447,7 +446,7 @@ class BinlogConnection:
         return self.failure(int(code), str(message))
 
     def binlogs(self) -> list[tuple[str, int]]:
-        """The binlogs that the server has and their sizes, asked on a connection of its own.
+        """Return the server's binlogs and their sizes in bytes, over a separate connection.
 
         Raises pymysql.MySQLError, OSError.
         """
@@ -457,7 +456,7 @@ class BinlogConnection:
                 return [(str(row[0]), int(row[1])) for row in cursor]
 
     def prepared(self) -> PreparedAtSource:
-        """The XA transactions that the server has prepared, asked on a connection of its own.
+        """Return the server's prepared XA transactions, over a separate connection.
 
         Raises pymysql.MySQLError, OSError.
         """
@@ -465,7 +464,7 @@ class BinlogConnection:
             return prepared_at_source(connection)
 
     def _available(self) -> str:
-        """Which binlogs the server has, for a message."""
+        """Return a sentence about the server's binlogs, for a message."""
         try:
             files = self.binlogs()
         except (pymysql.MySQLError, OSError) as error:
@@ -485,5 +484,5 @@ def binlog_connection(
 
 
 def _packet(command: int, body: bytes) -> bytes:
-    """A command as it is sent: three bytes for its size, the number of the packet, then these."""
+    """Return a command's packet: size in three bytes, number of the packet, command, body."""
     return (len(body) + 1).to_bytes(3, "little") + bytes((0, command)) + body

@@ -1,4 +1,4 @@
-"""Cutting the byte stream of a dump connection into events.
+"""Cut the byte stream of a dump connection into events.
 
 Source of the format: MySQL internals manual, "MySQL Packets" (3 bytes length, 1 byte sequence
 number, which wraps; a payload of 2^24-1 bytes is continued in the next packet) and "Binlog Network
@@ -21,13 +21,13 @@ from replicator.mysql.connection.answers import LONGEST_MESSAGE
 
 PACKET_HEADER = 4
 FULL_PACKET = 0xFFFFFF
-"""A payload of this length goes on in the next packet."""
+"""A payload of this length continues in the next packet."""
 FIRST_PACKET = 1
 """The number of the first packet that answers a command, which is packet 0."""
 _ROOM = 1 << 20
-"""Bytes that are received at once, at most; more where a packet is larger."""
+"""The most bytes received at once; more if a packet is larger."""
 _SIZE = slice(10, 14)
-"""Where an event's size stands, behind the zero byte."""
+"""An event's size, after the zero byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,10 @@ class ServerFailure:
 
 @shared
 class PacketBuffer(Structure):
-    """Takes bytes as they arrive and gives the events that are complete.
+    """Takes bytes as they arrive, and returns complete events.
 
-    What is not consumed yet is ``data[at:end]``; a packet begins at ``at`` and has the number
-    ``sequence``, modulo 256. ``failure`` is set when the server ended the stream; nothing comes
-    after it.
+    ``data[at:end]`` is not consumed yet; a packet begins at ``at`` and has the number ``sequence``,
+    modulo 256. ``failure`` is set when the server ended the stream; nothing follows it.
     """
 
     at: int
@@ -60,11 +59,11 @@ class PacketBuffer(Structure):
 
     @property
     def continued(self) -> bool:
-        """Whether the next packet goes on with the event of the one before."""
+        """Whether the next packet continues an event."""
         return bool(self._pieces)
 
     def room(self) -> memoryview:
-        """Where to receive the next bytes to; tell with `received` how many there are."""
+        """Return the room for the next bytes; call `received` with their number."""
         rest = self.data[self.at : self.end]
         needed = PACKET_HEADER if len(rest) < PACKET_HEADER else PACKET_HEADER + self._length()
         size = max(_ROOM, needed, len(rest) + 1)
@@ -75,15 +74,15 @@ class PacketBuffer(Structure):
         return self.data.data[self.end :]
 
     def received(self, count: int) -> None:
-        """Take in so many bytes that were received."""
+        """Add this many bytes, which were received into `room`."""
         self.end += count
 
     def next_event(self) -> bytes | None:
-        """The next event, from its header on, with its checksum; None where it is not whole yet.
+        """Return the next event, from its header on, with its checksum; None if it is not complete.
 
-        Raises BinlogError when a payload begins with a byte that the protocol does not know, or an
-        event goes on over more packets than its size allows; DamagedStreamError when packets are
-        missing, doubled or out of order.
+        Raises BinlogError if a payload begins with a byte that the protocol does not know, or an
+        event continues over more packets than its size allows; DamagedStreamError if packets are
+        missing, repeated or out of order.
         """
         while not self.failure and self.end - self.at >= PACKET_HEADER:
             length = self._length()
@@ -111,7 +110,7 @@ class PacketBuffer(Structure):
         return None
 
     def _hold(self, piece: bytes) -> None:
-        """Keep a part of an event that spans packets, no more of them than it says it has."""
+        """Keep a part of an event that spans packets, up to the size in the event."""
         self._pieces.append(piece)
         self._held += len(piece)
         first = self._pieces[0]
@@ -126,9 +125,9 @@ class PacketBuffer(Structure):
             )
 
     def _count(self, number: int, payload: memoryview) -> None:
-        """Take the number of the next packet."""
+        """Check the number of the next packet."""
         expected, self.sequence = self.sequence, self.sequence + 1 & 0xFF
-        # Nothing comes behind an error packet, and nothing is taken of it but its text.
+        # Nothing follows an error packet, and only its text is used.
         ends = not self._pieces and len(payload) and payload[0] in (0xFE, 0xFF)
         if number != expected and not ends:
             raise DamagedStreamError(

@@ -1,4 +1,4 @@
-"""What the server's error numbers mean for a binlog stream: try again, or stop and tell."""
+"""The meaning of a server's error numbers for a binlog stream: retry, or stop and report."""
 
 from __future__ import annotations
 
@@ -69,16 +69,16 @@ _WHERE_READ = re.compile(
     r"the first event '(?:\./)?(?P<first>[^']*)' at (?P<at>\d+), "
     r"the last event read from '(?:\./)?(?P<last>[^']*)' at (?P<last_at>\d+)"
 )
-"""Where reading began and ended; the same when not even the first event could be read."""
+"""The places of the first and the last event read; equal if even the first was unreadable."""
 
 
 _GTID_MODE = re.compile(r"(found a gtid_log_event.*)?@@global\.gtid_mode *= *(on|off)")
-"""The mode in which the server refuses transactions that it wrote in another one."""
+"""The mode in which the server refuses transactions written in another mode."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamRequest:
-    """What was asked of which server, for messages: ``host:port``, the start, the server id."""
+    """A request for messages: the server (``host:port``), the start, the server id."""
 
     server: str
     start: str
@@ -88,11 +88,13 @@ class StreamRequest:
 def translate(
     code: int, message: str, request: StreamRequest, *, logged_in: bool, available: str = ""
 ) -> BinlogError | StreamLostError:
-    """The exception to raise for a server's (or client's) error number and text.
+    """Return the exception for a server's (or client's) error number and text.
 
-    ``available`` says which binlogs the server has, for a start that it does not have.
-    ``logged_in``: some servers answer to a missing privilege as they do to a wrong password.
-    StreamLostError when reconnecting can help, BinlogError when it cannot.
+    StreamLostError if reconnecting can help, BinlogError if it can't.
+
+    Args:
+        logged_in: some servers report a missing privilege like a wrong password.
+        available: a sentence about the server's binlogs, for a start that it does not have.
     """
     where = f"{request.server}: {message} (error {code})"
     if code in _TRANSIENT:
@@ -107,7 +109,7 @@ def translate(
 
 
 def _translate_dump_error(message: str, request: StreamRequest, available: str) -> BinlogError:
-    """Tell the many meanings of the dump thread's error by its text."""
+    """Distinguish the many meanings of the dump thread's error by its text."""
     message = message.rstrip(".")
     text = message.lower()
     if "auto_position" in text and "anonymous" in text:

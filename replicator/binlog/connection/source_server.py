@@ -1,4 +1,4 @@
-"""What kind of server a source is, how it writes its binlog, and what it says it has prepared."""
+"""The kind of server that a source is, its binlog settings, and its prepared transactions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VARIABLES_SQL: Final = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'server_id', "
     "'binlog_checksum', 'gtid_mode', 'server_uuid', 'lower_case_table_names')"
 )
-"""Names and values from which `parse_server_info` reads. Unknown names give no row."""
+"""The variables that `parse_server_info` reads. Unknown names give no row."""
 
 
 class Flavor(StrEnum):
@@ -35,12 +35,14 @@ class Flavor(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """A server and its global binlog settings; those it does not know are empty.
+    """A server and its global binlog settings; unknown settings are empty.
 
-    ``version`` is (major, minor, patch). The values are as SHOW VARIABLES gives them, upper case.
-    ``folds_names``: names of tables and databases have no case
-    (`replicator.mysql.server.identity`).
-    ``session``: what its sessions have where they do not say otherwise.
+    Attributes:
+        version: (major, minor, patch).
+        checksum, gtid_mode: as in SHOW VARIABLES, in upper case.
+        folds_names: names of tables and databases have no case
+            (`replicator.mysql.server.identity`).
+        session: defaults of its sessions.
     """
 
     flavor: Flavor
@@ -54,17 +56,17 @@ class ServerInfo:
 
     @property
     def identity(self) -> ServerIdentity:
-        """What the server is told from others by."""
+        """The values that distinguish the server from others."""
         return ServerIdentity(self.server_id, self.server_uuid, self.folds_names)
 
     @property
     def heeds_column_references(self) -> bool:
-        """Whether it makes a foreign key of REFERENCES after a column, which others ignore."""
+        """Whether REFERENCES after a column makes a foreign key; other servers ignore it."""
         return self.version >= ((10, 5) if self.flavor is Flavor.MARIADB else (9, 0))
 
 
 def server_info(connection: Any) -> ServerInfo:
-    """Ask an open PyMySQL connection what server it is connected to, not what its sessions have.
+    """Read the server's properties over an open PyMySQL connection, without session defaults.
 
     Raises pymysql.MySQLError as the connection does, BinlogError for an unreadable version.
     """
@@ -94,9 +96,9 @@ def parse_server_info(variables: Mapping[str, str]) -> ServerInfo:
 
 @dataclass(frozen=True, slots=True)
 class PreparedAtSource:
-    """What a source lists as prepared, and where its binlog ended afterwards.
+    """The transactions that a source lists as prepared, and the end of its binlog after that.
 
-    ``refused``: why it does not tell.
+    ``refused``: why the source did not list them.
     """
 
     names: frozenset[Xid]
@@ -105,12 +107,12 @@ class PreparedAtSource:
 
 
 def prepared_at_source(connection: Any) -> PreparedAtSource:
-    """Ask a PyMySQL connection that serves nothing else.
+    """Read the prepared transactions over a PyMySQL connection that is used for nothing else.
 
-    MySQL 8+ tells only those who have the privilege XA_RECOVER_ADMIN. Raises pymysql.MySQLError,
+    MySQL 8+ lists them only with the privilege XA_RECOVER_ADMIN. Raises pymysql.MySQLError,
     OSError.
     """
-    # Names are any bytes.
+    # Names can be any bytes.
     connection.use_unicode = False
     with connection.cursor() as cursor:
         try:
@@ -126,5 +128,5 @@ def prepared_at_source(connection: Any) -> PreparedAtSource:
 
 
 def _name(kind: int, first: int, second: int, data: bytes) -> Xid:
-    """The name in a row: its format, the sizes of both parts, and these."""
+    """Return the name in a row: its format, the sizes of both parts, and both parts."""
     return Xid(int(kind), data[:first], data[first : first + second])

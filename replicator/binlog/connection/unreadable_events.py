@@ -1,4 +1,4 @@
-"""Why events that may carry data, and can't be read, stop the stream; and what to do."""
+"""Reasons and remedies for events that may carry data, but can't be read, and stop the stream."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Recognising anchor events: events that must still stand where they stood.
+"""Anchor events: events by which a binlog is recognised.
 
-A file and an offset mean nothing by themselves: after RESET MASTER, or on another server, something
-else stands there. So a position is kept together with an event before it, which is looked at again
-before anything is read from the position.
+A file and an offset mean nothing by themselves: after RESET MASTER, or on another server, another
+event is there. So a position is saved together with an event before it, which is checked before
+anything is read from the position.
 
-What stays the same of an event however it is sent (MySQL internals manual, "Binlog Event header"
-and "FORMAT_DESCRIPTION_EVENT"): time, type, server and content. Its end position and its flags do
-not, and a server that strips checksums changes its size; of a format description it clears the
-time of creation in the body, not the time in the header.
+An event keeps its time, type, server and content however it is sent (MySQL internals manual,
+"Binlog Event header" and "FORMAT_DESCRIPTION_EVENT"). Its end position and its flags change, and a
+server that strips checksums changes its size; in a format description it clears the time of
+creation in the body, not the time in the header.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from replicator.binlog.events.structural_events import Checksum, read_checksum
 from replicator.mysql.server.identity import AnchorEvent
 
 FIRST_EVENT = 4
-"""Where the first event of a file stands, its format description."""
+"""Offset of the first event of a file, its format description."""
 
 MAX_OFFSET = 1 << 32
-"""The protocol can't ask for what stands here or behind."""
+"""The protocol can't request an event at this offset or beyond."""
 
 ROTATE_NAME = HEADER_SIZE + 8
-"""Where the name stands in a rotation, behind the offset in the next file."""
+"""Offset of the name in a rotation, after the offset in the next file."""
 _TIME_AND_KIND = slice(0, 9)
 _SIZE_OF_VERSIONS = 52
 _SIZE_OF_GTID = 12
 
 
 def fingerprint(event: bytes, cut: int | None) -> int:
-    """What an event is known by. ``cut``: where to end a slice so that its checksum is left out."""
+    """Return a number that identifies an event. ``cut``: end of a slice without its checksum."""
     body = event[HEADER_SIZE:cut]
     if event[4] == EventType.FORMAT_DESCRIPTION:
         body = body[:_SIZE_OF_VERSIONS]
@@ -61,10 +61,10 @@ def _check_sum(event: bytes, checksum: Checksum) -> None:
 
 
 def first_anchor_of(file: str, event: bytes) -> AnchorEvent | None:
-    """The anchor event of a file, from the events that a stream from its beginning starts with.
+    """Return the anchor event of a file; ``event`` is from a stream that starts at its beginning.
 
-    None for what comes before the format description: a rotation, made up, to this file. Raises
-    DamagedStreamError for anything else, BinlogError where the file's format is not known.
+    None for the artificial rotation to this file that precedes the format description. Raises
+    DamagedStreamError for any other event, BinlogError if the file's format is not known.
     """
     if len(event) < HEADER_SIZE:
         raise DamagedStreamError("An event ends inside its header.")
@@ -72,7 +72,7 @@ def first_anchor_of(file: str, event: bytes) -> AnchorEvent | None:
     if kind == EventType.FORMAT_DESCRIPTION:
         _check_sum(event, read_checksum(event))
         return anchor_of(file, event)
-    # Its name may have a checksum behind it.
+    # A checksum may follow its name.
     if kind == EventType.ROTATE and event[ROTATE_NAME:].startswith(file.encode()):
         return None
     raise DamagedStreamError(
@@ -82,9 +82,9 @@ def first_anchor_of(file: str, event: bytes) -> AnchorEvent | None:
 
 
 def anchor_of(file: str, event: bytes) -> AnchorEvent | None:
-    """The anchor event that a file's format description is; None for another event.
+    """Return a file's format description as its anchor event; None for another event.
 
-    Raises BinlogError where the file's format is not known.
+    Raises BinlogError if the file's format is not known.
     """
     if event[4] != EventType.FORMAT_DESCRIPTION:
         return None
@@ -94,18 +94,18 @@ def anchor_of(file: str, event: bytes) -> AnchorEvent | None:
 
 
 class AnchorSearch:
-    """Looks for an anchor event in a stream that begins at it."""
+    """Searches for an anchor event in a stream that begins at it."""
 
     def __init__(self, anchor: AnchorEvent) -> None:
         self._anchor = anchor
         self._checksum: Checksum | None = None
-        """Of the file; None before it has said so."""
+        """The file's algorithm; None before its format description."""
 
     def found(self, event: bytes) -> bool | None:
-        """Whether the anchor event is there; None as long as only a later event can tell.
+        """Return whether the anchor event is there; None if a later event has to decide.
 
-        Raises BinlogError for an event without a whole header, and where the file's format is not
-        known; DamagedStreamError where something else stands there only by a damage on its way.
+        Raises BinlogError if the event has no whole header or the file's format is not known;
+        DamagedStreamError if only damage in transit explains another event.
         """
         if len(event) < HEADER_SIZE:
             raise BinlogError("An event ends inside its header.")
@@ -118,7 +118,7 @@ class AnchorSearch:
                 return None
             return same and self._is_it(event)
         if kind in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2):
-            # The source waits for more: nothing stands there.
+            # The source waits for more, so the binlog ends here.
             return False
         made_up = FLAGS.unpack_from(event, 17)[0] & FLAG_ARTIFICIAL
         if made_up or kind == EventType.MARIADB_START_ENCRYPTION:

@@ -13,7 +13,7 @@ from replicator.memory import largest_event, too_large
 
 
 def expand_rows(packed: bytes) -> bytes:
-    """The rows of a compressed row event; ``packed`` is what follows the columns' bitmaps.
+    """Return the rows of a compressed row event; ``packed`` follows the columns' bitmaps.
 
     One byte holds 0x80, the algorithm in bits 4 to 6 (0: zlib) and, in bits 0 to 2, the width of
     the expanded length, which follows big-endian; then zlib data. Raises BinlogError.
@@ -27,11 +27,11 @@ def expand_rows(packed: bytes) -> bytes:
 
 
 def expand_value(stored: bytes) -> bytes:
-    """The value of a COMPRESSED column.
+    """Return the value of a COMPRESSED column.
 
-    Empty for an empty value. Else one byte: 0 before a value as it is, or the algorithm (8: zlib)
-    in bits 4 to 7, bit 3 for zlib data without its wrapper, and the width of the expanded length,
-    which follows big-endian. Raises BinlogError.
+    An empty value is stored empty. Others begin with one byte: 0 before a plain value, or the
+    algorithm (8: zlib) in bits 4 to 7, bit 3 for zlib data without its wrapper, and the width of
+    the expanded length, which follows big-endian. Raises BinlogError.
     """
     if not stored:
         return stored

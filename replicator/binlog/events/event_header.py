@@ -16,13 +16,13 @@ HEADER_SIZE = 19
 """Bytes of the common header: timestamp 4, type 1, server id 4, size 4, end position 4, flags 2."""
 
 CHECKSUM_SIZE = 4
-"""Bytes of the CRC32 that ends an event where the source writes checksums."""
+"""Bytes of the CRC32 that ends an event if the source writes checksums."""
 
 CRC_RESIDUE = 0x2144DF1C
 """CRC32 of any bytes followed by their own CRC32 (little endian): a constant of the polynomial."""
 
 FLAG_ARTIFICIAL = 0x20
-"""The server made the event up for this connection; it does not stand in the file."""
+"""The server made the event for this connection; the file does not have it."""
 
 FLAG_IGNORABLE = 0x80
 """A reader that does not know the event's type may skip it."""
@@ -31,7 +31,7 @@ HEAD = Struct("<4xB4xII")
 """Of the common header: type, size of the event, end position (0: not written)."""
 
 TIMESTAMP = Struct("<I")
-"""At offset 0: seconds since the epoch, 0 for events the server made up."""
+"""At offset 0: seconds since the epoch, 0 in artificial events."""
 
 U32 = Struct("<I")
 """A four-byte number: an end position, a checksum."""
@@ -47,7 +47,7 @@ FLAGS = Struct("<H")
 
 
 class EventType(IntEnum):
-    """The number of each event type that is known by name; mysql-replication lacks some."""
+    """The numbers of the known event types; mysql-replication lacks some."""
 
     START_V3 = BINLOG.START_EVENT_V3
     QUERY = BINLOG.QUERY_EVENT
@@ -119,11 +119,11 @@ ROW_EVENTS = (
     EventType.MARIADB_UPDATE_ROWS_COMPRESSED_V2,
     EventType.MARIADB_DELETE_ROWS_COMPRESSED_V2,
 )
-"""Row events that are handed on; all have the table id in the 6 bytes after the header."""
+"""The row events handed on; all have the table id in the 6 bytes after the header."""
 
 
 def describe(kind: int) -> str:
-    """The type as messages name it: ``TABLE_MAP (19)``, ``type 99``."""
+    """Return the type as messages name it: ``TABLE_MAP (19)``, ``type 99``."""
     try:
         return f"{EventType(kind).name} ({kind})"
     except ValueError:
@@ -131,7 +131,7 @@ def describe(kind: int) -> str:
 
 
 def row_event_types(kinds: Set[str]) -> frozenset[int]:
-    """The types of the row events of some kinds: ``insert``, ``update``, ``delete``."""
+    """Return the event types of some kinds: ``insert``, ``update``, ``delete``."""
     return frozenset(kind for name in kinds for kind in ROW_EVENTS if _KINDS[name] in kind.name)
 
 

@@ -1,4 +1,4 @@
-"""QUERY_EVENT: a statement with the session settings that it ran with.
+"""QUERY_EVENT: a statement with the session settings of its execution.
 
 Source of the format: MySQL internals manual, "QUERY_EVENT" (status variables), and the comments
 on Query_event in MySQL's statement_events.h; MariaDB KB, "QUERY_EVENT" and
@@ -34,11 +34,11 @@ _MARIADB_MICROSECONDS = 128
 _MARIADB_GTID_FLAGS = 130
 _MARIADB_CHARSET_COLLATIONS = 131
 _ENDS_ALTER = 4 | 8
-"""Of MariaDB's extra flags of a GTID: it commits, or rolls back, an ALTER written in two halves."""
+"""Of MariaDB's extra GTID flags: commits, or rolls back, an ALTER written in two halves."""
 _NO_EFFECT = 2 | 8
-"""Of these: it only starts such an ALTER, or rolls it back."""
+"""Of these flags: only starts such an ALTER, or rolls it back."""
 _EXPLICIT_TIMESTAMP_DEFAULTS_FLAG = 1 << 24
-"""MariaDB's OPTION_EXPLICIT_DEF_TIMESTAMP; a MySQL sets no such flag."""
+"""MariaDB's OPTION_EXPLICIT_DEF_TIMESTAMP; MySQL sets no such flag."""
 _FIXED = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1} | {
     20: 1,
     128: 3,
@@ -51,14 +51,14 @@ _INVOKER = 11
 _UPDATED_SCHEMAS = 12
 _TOO_MANY_SCHEMAS = 254
 _UNREAD = -1
-"""In place of a code: the value is the first code that is not known."""
+"""Key, instead of a code, of the first unknown code."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryEvent:
-    """The parsed event. ``error``: the code that the statement ended with, 0 for none.
+    """The parsed event. ``error``: the statement's error code, 0 for none.
 
-    ``has_no_effect_yet``: of MariaDB, the first half of an ALTER written in two, or its roll-back.
+    ``has_no_effect_yet``: MariaDB: the first half of an ALTER written in two, or its roll-back.
     """
 
     schema: str
@@ -69,7 +69,7 @@ class QueryEvent:
 
 
 class TransactionControl(Enum):
-    """What a statement that begins, divides or ends a transaction does."""
+    """The effects of statements that begin, divide or end a transaction."""
 
     BEGIN = auto()
     COMMIT = auto()
@@ -79,9 +79,9 @@ class TransactionControl(Enum):
     XA_START = auto()
     """The rows of an XA transaction follow."""
     XA_END = auto()
-    """They end; how goes on with them is not said by that."""
+    """The rows end; a later event decides about them."""
     XA_OUTCOME = auto()
-    """XA PREPARE, XA COMMIT and XA ROLLBACK: the fate of rows that came earlier."""
+    """XA PREPARE, XA COMMIT and XA ROLLBACK: the fate of earlier rows."""
 
 
 _CONTROL = re.compile(
@@ -99,23 +99,23 @@ _CONTROL = re.compile(
 
 
 def transaction_control(sql: str) -> TransactionControl | None:
-    """What ``sql`` does to its transaction; None for every other statement."""
+    """Return the effect of ``sql`` on its transaction; None for every other statement."""
     match = _CONTROL.match(sql)
     return TransactionControl[match.lastgroup] if match and match.lastgroup else None
 
 
 def sql_offset(body: bytes) -> int:
-    """Where the statement begins in the body of a query event."""
+    """Return where the statement begins in the body of a query event."""
     schema, _, variables = _POST_HEADER.unpack_from(body)
     return int(_POST_HEADER.size + variables + schema + 1)
 
 
 def parse_query_event(body: bytes, *, compressed: bool = False) -> QueryEvent:
-    """The statement in ``body``: the event without its 19-byte header and its checksum.
+    """Parse the body of a query event, without its 19-byte header and its checksum.
 
     ``compressed`` for MariaDB's QUERY_COMPRESSED. The text is decoded with the session's client
-    charset, or UTF-8 where that is not known; bytes that do not fit become surrogates
-    (``surrogateescape``), so that none is lost. Raises BinlogError when the event is damaged.
+    charset, or UTF-8 if that is not known; other bytes become surrogates (``surrogateescape``), so
+    that none is lost. Raises BinlogError if the event is damaged.
     """
     try:
         schema_length, error_code, variables_length = _POST_HEADER.unpack_from(body)
@@ -143,7 +143,7 @@ def _context(variables: dict[int, bytes]) -> StatementContext:
 
     explicit = number(_EXPLICIT_TIMESTAMP_DEFAULTS)
     if explicit is None:
-        # Without the flag it is off, or the server knows no such flag: its defaults tell.
+        # Without the flag it is off, or the server has no such flag and its defaults decide.
         explicit = (number(_FLAGS) or 0) & _EXPLICIT_TIMESTAMP_DEFAULTS_FLAG or None
     charset = variables.get(_CHARSET)
     utf8mb4 = number(_UTF8MB4_COLLATION)
@@ -166,9 +166,9 @@ def _context(variables: dict[int, bytes]) -> StatementContext:
 
 
 def _read_variables(data: bytes) -> dict[int, bytes]:
-    """Status variables by code, up to the first unknown code: its length can't be known.
+    """Return status variables by code, up to the first unknown code, whose length is unknown.
 
-    That code is then the value for `_UNREAD`.
+    That code is then the value of `_UNREAD`.
     """
     found: dict[int, bytes] = {}
     at = 0
@@ -188,7 +188,7 @@ def _read_variables(data: bytes) -> dict[int, bytes]:
         elif code == _UPDATED_SCHEMAS:
             length = _updated_schemas_length(data, at)
         elif code == _MARIADB_GTID_FLAGS:
-            # The second half of an ALTER names the first one's GTID.
+            # The second half of an ALTER has the GTID of the first one.
             length = 9 if data[at] & _ENDS_ALTER else 1
         elif code == _MARIADB_CHARSET_COLLATIONS:
             length = 1 + 4 * data[at]
@@ -201,7 +201,7 @@ def _read_variables(data: bytes) -> dict[int, bytes]:
 
 
 def _updated_schemas_length(data: bytes, at: int) -> int:
-    """Bytes of a count and that many names, each ended by a zero byte."""
+    """Return the bytes of a count and that many names, each ended by a zero byte."""
     count = data[at]
     end = at + 1
     if count < _TOO_MANY_SCHEMAS:
@@ -211,7 +211,7 @@ def _updated_schemas_length(data: bytes, at: int) -> int:
 
 
 def _codec(charset: bytes | None) -> str:
-    """The Python codec of the client charset: the first of three collation ids."""
+    """Return the Python codec of the client charset, the first of three collation ids."""
     if charset is None:
         return "utf-8"
     try:

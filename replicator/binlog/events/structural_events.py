@@ -1,6 +1,6 @@
 """The small events that structure a binlog: GTIDs, rotation, format description.
 
-All functions take an event's body: without its 19-byte header and its checksum. Sources: MySQL
+All functions take an event's body, without its 19-byte header and its checksum. Sources: MySQL
 internals manual; MariaDB KB, "GTID_EVENT" and the comments on Gtid_log_event in its sources.
 """
 
@@ -24,13 +24,13 @@ _START_ALTER = 2
 _ROLLBACK_ALTER = 8
 _GROUP_COMMIT_SIZE = 8
 _XID = struct.Struct("<IBB")
-"""Format and the lengths of both parts of its name, which follow."""
+"""Format, and the lengths of both parts of the name, which follow."""
 _MYSQL = struct.Struct("<x16sQ")
 _ROTATE = struct.Struct("<Q")
 
 
 class Checksum(Enum):
-    """The checksum algorithms of a binlog file; the values are those of the format description."""
+    """The checksum algorithms of a binlog file, as numbered in the format description."""
 
     NONE = 0
     CRC32 = 1
@@ -38,23 +38,23 @@ class Checksum(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MariaDBGroup:
-    """A MariaDB GTID event: what kind of group it begins."""
+    """The group that a MariaDB GTID event begins."""
 
     gtid: MariaDBGtid
     standalone: bool
     """One statement follows, with no commit after it."""
     prepares: bool
-    """The first phase of an XA transaction, which is in the binlog apart from its outcome."""
+    """The first phase of an XA transaction, separate from its outcome."""
     completes: bool
-    """That outcome."""
+    """The outcome of an XA transaction."""
     xid: Xid | None
-    """Which XA transaction it prepares or completes."""
+    """The XA transaction that the group prepares or completes."""
     without_effect: bool
     """The first half of an ALTER written in two, or its roll-back."""
 
 
 def read_mariadb_gtid(body: bytes, server_id: int) -> MariaDBGroup:
-    """Parse MariaDB's GTID event; ``server_id`` is in its header. BinlogError when too short."""
+    """Parse MariaDB's GTID event; its header has ``server_id``. BinlogError if too short."""
     try:
         sequence, domain, flags = _MARIADB.unpack_from(body)
         at = _MARIADB.size + (_GROUP_COMMIT_SIZE if flags & _GROUP_COMMIT_ID else 0)
@@ -84,7 +84,7 @@ def _read_xid(body: bytes, at: int) -> tuple[Xid, int]:
 
 
 def read_mysql_gtid(body: bytes) -> MySQLGtid:
-    """Parse MySQL's GTID event (without tag). Raises BinlogError when it is too short."""
+    """Parse MySQL's GTID event (without tag). Raises BinlogError if it is too short."""
     try:
         source, number = _MYSQL.unpack_from(body)
     except struct.error as error:
@@ -93,13 +93,13 @@ def read_mysql_gtid(body: bytes) -> MySQLGtid:
 
 
 def read_tagged_gtid(body: bytes) -> MySQLGtid:
-    """Parse MySQL's GTID event with tag. Raises what `read_tagged` raises."""
+    """Parse MySQL's GTID event with tag. Raises the errors of `read_tagged`."""
     source, number, tag = read_tagged(body)
     return MySQLGtid(source, number, tag)
 
 
 def read_rotate(body: bytes) -> tuple[str, int]:
-    """The next file's name and the offset to go on at."""
+    """Return the next file's name and the offset at which to continue."""
     try:
         return body[_ROTATE.size :].decode(), _ROTATE.unpack_from(body)[0]
     except (struct.error, UnicodeDecodeError) as error:
@@ -107,10 +107,10 @@ def read_rotate(body: bytes) -> tuple[str, int]:
 
 
 def read_checksum(event: bytes) -> Checksum:
-    """The algorithm of the file that a whole format description event begins.
+    """Return the checksum algorithm of a file from its whole format description event.
 
-    It is the last byte before the four of the event's checksum, which are there always (MySQL
-    5.6.1+, MariaDB 5.3+). Raises BinlogError for an unknown one.
+    It is the last byte before the four bytes of the event's checksum, which are always there (MySQL
+    5.6.1+, MariaDB 5.3+). Raises BinlogError for an unknown algorithm.
     """
     try:
         return Checksum(event[-5])

@@ -19,18 +19,18 @@ _T = TypeVar("_T")
 _NUMERIC = frozenset(found.code for found in BINLOG_TYPES.values() if found.numeric)
 _CHARACTER = frozenset(found.code for found in BINLOG_TYPES.values() if found.character)
 _COUNTED_BY_SOME = frozenset({ColumnType.GEOMETRY, ColumnType.VECTOR})
-"""Without text, but counted among the columns of text by some servers."""
+"""Not text, but some servers count them among the text columns."""
 MOST_COLUMNS = 4096
-"""Of a table, in all servers."""
+"""The most columns of a table in any server."""
 _LABELLED = {ColumnType.ENUM, ColumnType.SET}
 
 
 @dataclass(frozen=True, slots=True)
 class OptionalMetadata:
-    """What ``binlog_row_metadata`` adds; each field None where the event does not carry it.
+    """The metadata that ``binlog_row_metadata`` adds; a field is None if the event has none.
 
     All are per column of the table: names; signedness (None for columns that are not numeric);
-    collation ids (None for columns that are not text); ENUM / SET labels (None elsewhere);
+    collation ids (None for columns that are not text); ENUM / SET labels (None for others);
     the indexes of the primary key's columns.
     """
 
@@ -43,13 +43,15 @@ class OptionalMetadata:
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """A parsed table map. ``types`` are binlog type codes after unpacking MYSQL_TYPE_STRING
-    (so ENUM is 247, SET 248, CHAR / BINARY 254); ``metadata`` one integer a column: the byte
-    length of CHAR, BINARY, VARCHAR and VARBINARY, the width of an ENUM's or SET's number, of a
-    BLOB's length prefix, ``precision << 8 | scale`` of DECIMAL, ``bytes << 8 | bits`` of BIT,
-    the fractional digits of temporal types, 0 elsewhere.
+    """A parsed table map, without flags and table id, so that equal structures make equal maps.
 
-    ``flags`` and the table id are left out, so equal structures make equal table maps.
+    Attributes:
+        types: binlog type codes after unpacking MYSQL_TYPE_STRING (so ENUM is 247, SET 248, CHAR /
+            BINARY 254).
+        metadata: one integer per column: the byte length of CHAR, BINARY, VARCHAR and VARBINARY,
+            the width of an ENUM's or SET's number or of a BLOB's length prefix,
+            ``precision << 8 | scale`` of DECIMAL, ``bytes << 8 | bits`` of BIT, the fractional
+            digits of temporal types, 0 for other types.
     """
 
     schema: str
@@ -76,9 +78,9 @@ _BINARY = 63  # the collation id of binary strings
 
 
 def parse_table_map(body: bytes) -> TableMap:
-    """The table map in ``body``: the event without its 19-byte header and its checksum.
+    """Parse a table map event without its 19-byte header and its checksum.
 
-    Raises replicator.binlog.errors.BinlogError for one that cannot be understood.
+    Raises replicator.binlog.errors.BinlogError if the map is not understood.
     """
     name = ""
     try:
@@ -117,7 +119,7 @@ def _take(data: bytes, at: int, length: int) -> bytes:
 
 
 def _identifier(data: bytes, at: int) -> tuple[str, int]:
-    """A name: its length in one byte, its UTF-8 bytes, a NUL."""
+    """Read a name: its length in one byte, its UTF-8 bytes, a NUL."""
     length = _take(data, at, 1)[0]
     return _take(data, at + 1, length).decode(), at + length + 2
 
@@ -158,10 +160,10 @@ def _column_metadata(codes: bytes, block: bytes) -> tuple[tuple[int, ...], tuple
 
 
 def _unpack_string(first: int, second: int) -> tuple[int, int]:
-    """The real type and the byte length.
+    """Return the real type and the byte length.
 
     Lengths above 255 have their high bits inverted in bits 4 and 5 of the type, which are set in
-    every type that can stand here (``Field_string::save_field_metadata`` in MySQL's field.cc).
+    every possible type (``Field_string::save_field_metadata`` in MySQL's field.cc).
     """
     return first | 0x30, (first & 0x30 ^ 0x30) << 4 | second
 
@@ -246,10 +248,10 @@ def _label_list(data: bytes, at: int) -> tuple[tuple[bytes, ...], int]:
 
 
 def _signedness(bits: bytes, types: tuple[int, ...]) -> tuple[bool | None, ...] | None:
-    """One bit for each numeric column, the highest bit of a byte first.
+    """Read one bit for each numeric column, the highest bit of a byte first.
 
-    MariaDB counts YEAR as a numeric type, always unsigned. Whether this server does is told by
-    the bits themselves; where they allow both readings nothing is known, so None.
+    MariaDB counts YEAR as a numeric type, always unsigned. The bits themselves show whether this
+    server does; if they allow both readings, nothing is known: None.
     """
     plain = _flags(bits, _indexes(types, _NUMERIC), len(types))
     if ColumnType.YEAR not in types:
@@ -273,7 +275,7 @@ def _signedness(bits: bytes, types: tuple[int, ...]) -> tuple[bool | None, ...] 
 
 
 def _flags(bits: bytes, indexes: tuple[int, ...], count: int) -> tuple[bool | None, ...] | None:
-    """The bits at the columns' places; None if there are more bits than these columns take."""
+    """Return the bits by column; None if there are more bits than these columns need."""
     if len(bits) != (len(indexes) + 7) // 8:
         return None
     spare = 8 * len(bits) - len(indexes)
@@ -290,10 +292,10 @@ def _text_collations(
     values: tuple[int, ...],
     types: tuple[int, ...],
 ) -> dict[int, int]:
-    """The collations of the text columns, by index.
+    """Return the collations of the text columns, by index.
 
-    MariaDB counts GEOMETRY among them, MySQL VECTOR, always binary. Where the values allow several
-    readings and these differ, the collations are not known: empty.
+    MariaDB counts GEOMETRY among them, MySQL VECTOR, always binary. If the values allow several
+    readings that differ, the collations are not known: empty.
     """
     text = _indexes(types, _CHARACTER)
     odd = _COUNTED_BY_SOME.intersection(types)
@@ -318,7 +320,7 @@ def _column_charset(values: tuple[int, ...], indexes: tuple[int, ...]) -> dict[i
 
 
 def _default_charset(values: tuple[int, ...], indexes: tuple[int, ...]) -> dict[int, int]:
-    """A default collation, then pairs of a column's rank among its kind and its collation."""
+    """Read a default collation, then pairs of a column's rank in its kind and its collation."""
     if len(values) % 2 == 0 or any(rank >= len(indexes) for rank in values[1::2]):
         raise BinlogError(f"the default collations {values} do not fit {len(indexes)} columns")
     collations = dict.fromkeys(indexes, values[0])
@@ -331,9 +333,9 @@ _WIDTHS = {252: 2, 253: 3, 254: 8}
 
 
 def packed_integer(data: bytes, at: int) -> tuple[int, int]:
-    """The length-encoded integer at ``at`` and the offset behind it.
+    """Return the length-encoded integer at ``at`` and the offset after it.
 
-    Raises BinlogError where the bytes end before it does or cannot be one.
+    Raises BinlogError if the bytes end too early or can't be an integer.
     """
     if at >= len(data):
         raise BinlogError(f"a packed integer was expected at byte {at}, where the data ends")

@@ -1,8 +1,8 @@
 """TRANSACTION_PAYLOAD_EVENT: a whole transaction compressed by the source (MySQL 8.0.20+).
 
 Source of the format: MySQL's comments on Transaction_payload_event
-(``binlog_transaction_compression``). The body is a list of fields, each type, length and value as
-length-encoded integers, ended by type 0; the payload follows: events without checksums, one
+(``binlog_transaction_compression``). The body is a list of fields (type, length and value, each a
+length-encoded integer) that ends with type 0. The payload follows: events without checksums, one
 after the other.
 """
 
@@ -27,20 +27,20 @@ _EXPANDED_SIZE_FIELD = 3
 ZSTD = 0
 _NOT_COMPRESSED = 255
 LARGEST_WINDOW = 1 << 27
-"""Bytes that zstd may look back on: what its highest level without `--long` takes."""
+"""Bytes of zstd's window at its highest level without `--long`."""
 STEP = 1 << 20
-"""Bytes expanded at a time, so that a huge transaction is never in memory whole."""
+"""Bytes expanded at a time, so that a huge transaction is never whole in memory."""
 
 
 class Payload:
     """The events inside a payload event, expanded step by step.
 
-    What is expanded and not taken yet is ``data[at:end]``; an event begins at ``at``, from its
-    header on. The events have no checksum.
+    ``data[at:end]`` is expanded and not taken yet; an event begins at ``at``, from its header on.
+    The events have no checksum.
     """
 
     def __init__(self, source: BinaryIO, announced: int | None) -> None:
-        """``announced``: the bytes of all events, where that is known."""
+        """``announced``: the bytes of all events, if known."""
         self._source = source
         self._announced = announced
         self._expanded = 0
@@ -49,7 +49,7 @@ class Payload:
 
     @classmethod
     def of_event(cls, body: bytes) -> Payload:
-        """``body`` is the event without its 19-byte header and its checksum.
+        """Open an event without its 19-byte header and its checksum.
 
         Raises UnsupportedEventError for an unknown compression, BinlogError for a damaged head.
         """
@@ -58,7 +58,7 @@ class Payload:
 
     @classmethod
     def of_rest(cls, events: Bytes, size: int) -> Payload:
-        """What is left of one that was expanded whole, to ``size`` bytes."""
+        """Continue a payload that was expanded whole, to ``size`` bytes, with its last events."""
         payload = cls(io.BytesIO(), size)
         payload._expanded = size
         payload.data, payload.end = events, len(events)
@@ -71,9 +71,9 @@ class Payload:
         return rest >= HEADER_SIZE and self._size() <= rest
 
     def fill(self) -> bool:
-        """Expand until the next event is whole; False where there is none.
+        """Expand until the next event is whole; return False if there is none.
 
-        Raises BinlogError when the content is damaged, or an event larger than is taken.
+        Raises BinlogError if the content is damaged, or if an event is too large.
         """
         while not self.whole:
             if self.end - self.at >= HEADER_SIZE and self._size() > largest_event():
@@ -84,7 +84,7 @@ class Payload:
         return True
 
     def next_event(self) -> bytes:
-        """Take the next event, which is whole. Raises BinlogError when it can't be one."""
+        """Take the next event, which is whole. Raises BinlogError if it can't be an event."""
         size = self._size()
         if size < HEADER_SIZE:
             raise BinlogError(f"A compressed transaction holds an event of {size} bytes.")
@@ -95,10 +95,10 @@ class Payload:
         return int.from_bytes(self.data.data[self.at + 9 : self.at + 13], "little")
 
     def _expand(self) -> bool:
-        """Expand a step further, behind what is not taken yet; False where all was."""
+        """Expand a step further; return False at the end."""
         rest = self.data[self.at : self.end]
         left = STEP if self._announced is None else self._announced - self._expanded
-        # What is larger than announced must show, too.
+        # One byte more, so that content larger than announced shows.
         room = max(min(STEP, left) + 1, 2 * len(rest))
         if len(rest) >= HEADER_SIZE:
             room = min(room, self._size() + STEP)
@@ -124,23 +124,23 @@ class Payload:
 
 
 def as_outside(event: bytes, end: int, *, checksums: bool) -> bytes:
-    """An event of a payload as if it stood outside of one.
+    """Return an event of a payload in the form of an event outside.
 
-    Its end position becomes ``end``, that of the payload: it stands nowhere else in the file.
-    With ``checksums`` it gets one.
+    Its end position becomes ``end``, the payload's, since it has no other place in the file. With
+    ``checksums`` it gets a checksum.
     """
     whole = event[:13] + U32.pack(end & 0xFFFFFFFF) + event[17:]
     return whole + U32.pack(crc32(whole)) if checksums else whole
 
 
 def as_inside(event: bytes, cut: int | None) -> bytes:
-    """An event of the file as if it stood in a payload; ``cut`` ends it before its checksum."""
+    """Return an event of the file in the form of a payload's; ``cut``: before its checksum."""
     whole = event[:cut]
     return whole[:9] + U32.pack(len(whole)) + whole[13:]
 
 
 def _opened(compression: int, data: bytes) -> BinaryIO:
-    """What gives the content, through all zstd frames. Raises UnsupportedEventError."""
+    """Return a reader of the content of all zstd frames. Raises UnsupportedEventError."""
     if compression == ZSTD:
         expander = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
         return expander.stream_reader(data, read_across_frames=True)
@@ -154,7 +154,7 @@ def _opened(compression: int, data: bytes) -> BinaryIO:
 
 @dataclass(frozen=True, slots=True)
 class PayloadHead:
-    """What stands before the content: ``size`` bytes. ``expanded``: bytes of the events."""
+    """The ``size`` bytes before the content. ``expanded``: bytes of the events."""
 
     compression: int
     expanded: int | None
@@ -162,7 +162,7 @@ class PayloadHead:
 
 
 def read_head(body: bytes) -> PayloadHead:
-    """Raises BinlogError where it does not end."""
+    """Read the fields before the content. Raises BinlogError if they do not end."""
     fields: dict[int, int] = {}
     at = 0
     try:
@@ -179,7 +179,7 @@ def read_head(body: bytes) -> PayloadHead:
 
 
 def _read_integer(body: bytes, at: int) -> tuple[int, int]:
-    """A length-encoded integer and the offset after it (MySQL internals manual, "Integer")."""
+    """Return a length-encoded integer and its end (MySQL internals manual, "Integer")."""
     first = body[at]
     if first < 0xFB:
         return first, at + 1

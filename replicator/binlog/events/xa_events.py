@@ -1,11 +1,11 @@
-"""XA transactions in the binlog: what their events say.
+"""The events of XA transactions in the binlog.
 
-Where a server logs the two phases apart (MySQL 5.7+, MariaDB 10.5+), the rows stand in a group that
-an XA_PREPARE event ends, and another group, any time later, is the statement XA COMMIT or XA
+If a server logs the two phases separately (MySQL 5.7+, MariaDB 10.5+), the rows are in a group that
+an XA_PREPARE event ends; another group, at any later time, is the statement XA COMMIT or XA
 ROLLBACK. Sources of the formats: MySQL's comments on XA_prepare_event (``control_events.h``);
 MariaDB's XA_prepare_log_event (``log_event.h``). Servers write the statements in one form only:
-``XA COMMIT X'78',X'',1``. A format beyond 32 bits, which MySQL takes, stands in the statements as
-it is, and cut in the event; so where a statement begins the group (MySQL), that has the name.
+``XA COMMIT X'78',X'',1``. MySQL accepts a format beyond 32 bits: it is whole in the statements, and
+truncated in the event; so if a statement begins the group (MySQL), the statement has the name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.positions.position import BinlogPosition
 
 _PREPARE = struct.Struct("<BIII")
-"""Whether it is a commit in one phase 1, format 4, lengths of both parts 4 and 4; then these."""
+"""Whether it commits in one phase 1, format 4, lengths of both parts 4 and 4; the parts follow."""
 _FORMAT_BITS = (1 << 32) - 1
 _NAMED = re.compile(
     r"\s*XA\s+(START|COMMIT|ROLLBACK)\s+X'([0-9a-f]*)'\s*,\s*X'([0-9a-f]*)'\s*,\s*(-?\d+)\s*\Z",
@@ -27,7 +27,7 @@ _NAMED = re.compile(
 
 
 class Xid(NamedTuple):
-    """What names an XA transaction: format, global part, branch."""
+    """The name of an XA transaction: format, global part, branch."""
 
     format: int
     globally: bytes
@@ -38,16 +38,16 @@ class Xid(NamedTuple):
 
 
 class XaOutcome(NamedTuple):
-    """What became of a transaction that was prepared."""
+    """The outcome of a prepared transaction."""
 
     xid: Xid
     committed: bool
 
 
 class UnknownTransactionError(UnsupportedEventError):
-    """An XA transaction is committed that was prepared before anything was read.
+    """A committed XA transaction was prepared before anything was read.
 
-    ``xid`` names it; the group of the XA COMMIT begins ``at`` a place.
+    ``xid`` names it; ``at`` is where the group of the XA COMMIT begins.
     """
 
     def __init__(self, xid: Xid, at: BinlogPosition) -> None:
@@ -61,9 +61,9 @@ class UnknownTransactionError(UnsupportedEventError):
 
 
 def read_xa_prepare(body: bytes) -> tuple[Xid, bool]:
-    """The transaction that the event ends, and whether it is committed by that (ONE PHASE).
+    """Return the transaction that the event ends, and whether it commits it (ONE PHASE).
 
-    ``body`` is without header and checksum. Raises BinlogError when it is too short.
+    ``body`` has no header and no checksum. Raises BinlogError if it is too short.
     """
     try:
         one_phase, kind, first, second = _PREPARE.unpack_from(body)
@@ -78,25 +78,25 @@ def read_xa_prepare(body: bytes) -> tuple[Xid, bool]:
 
 
 def xa_prepare_body(xid: Xid, *, one_phase: bool) -> bytes:
-    """What `read_xa_prepare` reads."""
+    """Return the body that `read_xa_prepare` reads."""
     kind = xid.format & _FORMAT_BITS
     head = _PREPARE.pack(one_phase, kind, len(xid.globally), len(xid.branch))
     return head + xid.globally + xid.branch
 
 
 def are_alike(named: Xid, cut: Xid) -> bool:
-    """Whether an event can be of a transaction; ``cut`` has 32 bits of the format."""
+    """Return whether an event can belong to a transaction; ``cut`` has 32 bits of the format."""
     return named._replace(format=named.format & _FORMAT_BITS) == cut
 
 
 def read_start(sql: str) -> Xid | None:
-    """The transaction that an XA START begins; None for anything else."""
+    """Return the transaction that an XA START begins; None for anything else."""
     word, xid = _read_named(sql)
     return xid if word == "START" else None
 
 
 def read_outcome(sql: str) -> XaOutcome | None:
-    """What an XA COMMIT or XA ROLLBACK says; None for anything else."""
+    """Return the outcome in an XA COMMIT or XA ROLLBACK; None for anything else."""
     word, xid = _read_named(sql)
     return None if xid is None or word == "START" else XaOutcome(xid, word == "COMMIT")
 

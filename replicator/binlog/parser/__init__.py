@@ -1,1 +1,1 @@
-"""From packets to segments: the fast path, a compiled loop, and the slow path, event by event."""
+"""Packets to segments: a fast path, the compiled loop, and a slow path, one event at a time."""

@@ -1,4 +1,4 @@
-"""From packets to segments: each event by the compiled loop, or by its handler. No I/O."""
+"""Packets to segments: the compiled loop or a handler takes each event. No I/O."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class SegmentAssembler:
         resume_after: Place | None = None,
         prepared: PreparedTransactions | PreparedPlaces | None = None,
     ) -> None:
-        """``packets`` is what the events are taken from, ``files`` where they begin.
+        """Take events from ``packets``, beginning at ``files``.
 
         Row events up to ``resume_after`` are dropped. ``prepared`` are the XA transactions that are
-        at the start.
+        prepared at the start.
         """
         self.packets = packets
         self._state = ReadingState(
@@ -49,7 +49,7 @@ class SegmentAssembler:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the last event stands inside a group."""
+        """Whether the last event is inside a group."""
         return self._state.open
 
     @property
@@ -59,22 +59,21 @@ class SegmentAssembler:
 
     @property
     def anchor(self) -> AnchorEvent | None:
-        """The newest event by which the binlog is known."""
+        """The newest event that identifies the binlog."""
         return self._state.files.boundary.anchor
 
     @property
     def prepared(self) -> dict[BinlogPosition, Xid]:
-        """Where the XA transactions stand that are prepared; none where no rows are wanted."""
+        """The prepared XA transactions by place; empty if no rows are wanted."""
         prepared = self._state.prepared
         if isinstance(prepared, PreparedPlaces):
             return {}
         return {one.at: xid for xid, one in prepared.items()}
 
     def run(self) -> bool:
-        """Consume events until the segment is to end (True) or they are used up (False).
+        """Consume events until the segment should end (True) or there are no more (False).
 
-        Raises BinlogError or one of its kinds, which names the position; the state is of no
-        use after that.
+        Raises BinlogError or a subclass, with the position; the state can't be used after that.
         """
         try:
             return self._consume()
@@ -96,7 +95,7 @@ class SegmentAssembler:
                 return True
 
     def _consume_payloads(self) -> bool:
-        """Consume the events of compressed transactions, as `_consume` does those of packets."""
+        """Consume the events of compressed transactions, as `_consume` does with packets."""
         payloads = self._state.payloads
         while payloads:
             payload = payloads[-1]
@@ -110,10 +109,10 @@ class SegmentAssembler:
         return False
 
     def rescue(self) -> Segment | None:
-        """What is whole of the segment when `run` has raised: up to the last boundary.
+        """Return the complete part of the segment after `run` has raised; None if it has no rows.
 
-        None where there is nothing. What was read of the transaction that the failure lies in is
-        left out: how it goes on is not known.
+        It ends at the last boundary. The events of the failed transaction are left out, since its
+        rest is not known.
         """
         state = self._state
         if state.open:
@@ -123,6 +122,6 @@ class SegmentAssembler:
         return segment if segment.rows else None
 
     def take(self) -> Segment:
-        """The segment read since the last call."""
+        """Return the segment read since the last call."""
         state = self._state
         return state.segment.take(state.boundary, state.tables, complete=not state.open)

@@ -1,9 +1,8 @@
-"""Compressed transactions that are expanded whole, ahead of the loop that goes through them.
+"""Read events with the compiled loop of `replicator.binlog.parser.fast_path_kernel`.
 
-With small transactions a payload is as frequent as a transaction, and the loop should not end for
-each. What is large or odd in any way is left to `replicator.binlog.events.transaction_payload`.
-
-Reading by the compiled loop of `replicator.binlog.parser.fast_path_kernel`.
+Small compressed transactions are expanded whole, ahead of the loop: with small transactions
+a payload is as frequent as a transaction, and the loop should not end for each. Large or unusual
+payloads are left to `replicator.binlog.events.transaction_payload`.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from replicator.kernels.crc32 import TABLES
 
 _MOST = 1 << 10
 _BETWEEN = 2
-"""Packets that stand between two payloads at most: GTIDs, and what is made up."""
+"""The most packets between two payloads: GTIDs, and artificial events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """The events of payloads. ``payloads`` has a row for each: where its packet begins in the
-    buffer, and where its events begin and end in ``data``."""
+    """The events of payloads. ``payloads`` has a row for each: the begin of its packet in the
+    buffer, and the begin and end of its events in ``data``."""
 
     data: Bytes
     payloads: Integers
@@ -41,20 +40,20 @@ NOT_EXPANDED = Expanded(np.empty(0, np.uint8), np.empty((0, 3), np.int64))
 
 
 class SmallPayloads:
-    """Expands as many as the loop has lately gone into at once, and no more than a step in all."""
+    """Expands payloads: about as many as the loop read last time, and at most a step of bytes."""
 
     def __init__(self) -> None:
         self._expander = zstandard.ZstdDecompressor()
         self._most = 1
 
     def entered(self, count: int) -> None:
-        """The loop stopped behind so many; what was expanded beyond is expanded once more."""
+        """Note how many payloads the loop read; the rest will be expanded a second time."""
         self._most = min(max(1, 2 * count), _MOST)
 
     def expand(self, packets: PacketBuffer, cut: int | None) -> Expanded:
-        """Those that come next, from the very next packet on; ``cut`` ends their checksums off.
+        """Expand the payloads from the next packet on; ``cut`` ends them before their checksums.
 
-        Checksums are not looked at.
+        Does not verify the checksums.
         """
         data, at = packets.data.data, packets.at
         pieces: list[bytes] = []
@@ -83,7 +82,7 @@ class SmallPayloads:
         return Expanded(np.frombuffer(b"".join(pieces), np.uint8), np.array(rows, np.int64))
 
     def _content(self, body: bytes, others: int) -> bytes | None:
-        """What a payload comes to beside so many bytes; None where it is not a small, sound one."""
+        """Return a payload's content; None unless it is valid, and small with the ``others``."""
         try:
             head = read_head(body)
             expanded = head.expanded
@@ -96,7 +95,7 @@ class SmallPayloads:
                 frame, max_output_size=expanded, allow_extra_data=False
             )
         except (BinlogError, zstandard.ZstdError):
-            # Its handler says what is wrong.
+            # Its handler reports the error.
             return None
         return content if len(content) == expanded else None
 
@@ -104,18 +103,18 @@ class SmallPayloads:
 _SMALLEST_PACKET = 24
 """Bytes of a packet's header, its first byte, and the header of an event."""
 _SMALLEST_ROWS = 25
-"""Bytes of a row event that says no more than its table."""
+"""Bytes of a row event that has only its table."""
 _MOST_RUNS = 1 << 12
-"""Runs of GTIDs that can end before the loop does."""
+"""The most runs of GTIDs that can end before the loop does."""
 
 
 class FastPath:
-    """Takes ordinary events into the state, without a Python object for each."""
+    """Reads ordinary events into the state, without a Python object for each."""
 
     def __init__(self, state: ReadingState) -> None:
         self._state = state
         self._cursor = LoopCursor()
-        # The loop works on the numbers of these objects themselves.
+        # The loop reads and changes the numbers of these objects directly.
         self._position, self._group = record_of(state.files.position), record_of(state)
         self._segment, self._rows = record_of(state.segment), record_of(state.segment.rows)
         self._place = record_of(self._cursor)
@@ -125,11 +124,11 @@ class FastPath:
         self._payloads = SmallPayloads()
 
     def follow(self, packets: PacketBuffer) -> bool:
-        """Take events as long as they are ordinary; whether the segment is to end.
+        """Read events as long as they are ordinary; return whether the segment should end.
 
-        Where it is not, the next event needs `SlowPath`, or is not there yet. It may be one of
-        a payload that the state has then. Where one of the state's parts can't
-        be told to the loop (`ReadingState.needs_handlers`), handlers take each event.
+        If not, the next event needs `SlowPath`, or has not arrived. It may be an event of a payload
+        that was added to the state. If the loop can't represent a part of the state
+        (`ReadingState.needs_handlers`), handlers take each event.
         """
         if packets.continued or packets.end - packets.at < _SMALLEST_PACKET:
             return False
@@ -151,7 +150,7 @@ class FastPath:
         return full
 
     def follow_inside(self, payload: Payload) -> bool:
-        """The same with what is expanded of a payload."""
+        """Do the same with the expanded part of a payload."""
         if self._state.needs_handlers:
             return False
         expanded = Expanded(payload.data, NOT_EXPANDED.payloads)
@@ -160,7 +159,7 @@ class FastPath:
         return full
 
     def _walk(self, packets: PacketBuffer, expanded: Expanded, at: int = 0, end: int = 0) -> bool:
-        """Begin in ``expanded.data[at:end]``, which is the rest of a payload, if anything."""
+        """Run the loop; it begins in ``expanded.data[at:end]``, the rest of a payload, if any."""
         state, cursor = self._state, self._cursor
         tables, rows = state.tables.known, state.segment.rows
         if packets is not self._packets:

@@ -1,11 +1,9 @@
-"""The fast path of a binlog as a compiled loop: row events of tables that are known, and what
-begins and ends their transactions.
+"""The fast path as a compiled loop: row events of known tables, begins and ends of transactions.
 
-It follows packets (`replicator.binlog.connection.framing`), and what is expanded of compressed
-transactions (`replicator.binlog.events.transaction_payload`), and stops *before* an event that is
-not of the fast path, with everything as it was before that event:
-`replicator.binlog.parser.slow_path` takes it. What is done here is done there for the same events,
-with the reasons.
+It reads packets (`replicator.binlog.connection.framing`), and the expanded events of compressed
+transactions (`replicator.binlog.events.transaction_payload`). It stops *before* an event that is
+not of the fast path, with the state of before that event: `replicator.binlog.parser.slow_path`
+takes it. The slow path does the same for the events of the fast path, and has the reasons.
 
 Source of the formats: MySQL internals manual, "TABLE_MAP_EVENT" and "ROWS_EVENT"; and as in
 `replicator.binlog.connection.framing` and `replicator.binlog.events.transaction_payload`.
@@ -43,7 +41,7 @@ from replicator.kernels.crc32 import crc32
 from replicator.kernels.shared_numbers import shared
 
 STOPPED, FULL = 0, 1
-"""What `walk` gives: an event must be handled otherwise, or has not come; the segment must end."""
+"""Results of `walk`: the next event needs a handler, or is missing; the segment must end."""
 
 
 NO_EVENT = -1
@@ -51,7 +49,7 @@ NO_EVENT = -1
 
 @inlined
 def number_at(data: Bytes, at: int, width: int) -> Number:
-    """The number of ``width`` bytes there."""
+    """Return the little-endian number of ``width`` bytes."""
     value = np.int64(0)
     for byte in range(width):
         value |= np.int64(data[at + byte]) << np.int64(8 * byte)
@@ -62,11 +60,10 @@ def number_at(data: Bytes, at: int, width: int) -> Number:
 def framed(
     data: Bytes, at: int, limit: int, sequence: int, checksum: int, tables: NDArray[np.uint32]
 ) -> Number:
-    """Where the event of the packet at ``at`` begins.
+    """Return where the event of the packet at ``at`` begins.
 
-    NO_EVENT where it is not whole before ``limit``, or needs a handler: parts of events, what is no
-    event, what is not the packet of this ``sequence`` number, and what does not match its checksum,
-    of ``checksum`` bytes.
+    NO_EVENT if the packet is not whole before ``limit`` or needs a handler: a part of an event, no
+    event, another ``sequence`` number, or a wrong checksum (of ``checksum`` bytes).
     """
     room = limit - at
     if room < 5 + _HEADER:
@@ -87,7 +84,7 @@ def framed(
 
 @inlined
 def unframed(data: Bytes, at: int, limit: int) -> Number:
-    """The same of an event at ``at`` in what is expanded of a payload: it begins there."""
+    """Return ``at`` if an expanded event begins there and is whole; otherwise NO_EVENT."""
     room = limit - at
     if room < _HEADER:
         return np.int64(NO_EVENT)
@@ -99,9 +96,9 @@ def unframed(data: Bytes, at: int, limit: int) -> Number:
 
 @inlined
 def joined_offset(before: int, size: int, end: int) -> Number:
-    """Where an event ends in its file: at what it says itself, by 32 bits, if anything.
+    """Return where an event ends in its file; ``end``: its own 32 bits of it, or 0.
 
-    NO_EVENT where it does not begin where the one before ends.
+    NO_EVENT if it does not begin at the end of the previous event.
     """
     if not end:
         return before + size
@@ -113,14 +110,17 @@ def joined_offset(before: int, size: int, end: int) -> Number:
 
 @shared
 class LoopCursor(Structure):
-    """Where the loop is in what it is given; what it found besides what the state has.
+    """The position of the loop in its input, and results that the state does not have.
 
-    ``checksum``: the bytes of an event's checksum, 4, or 0 where there is none. ``newest``: where
-    the first event of the newest group stands in the buffer (-1: not there), of what size, and
-    where in the file. ``inside``: the next events are those of a payload: not in packets, without
-    checksums, and all end where the payload does. ``entered``: how many of the payloads that were
-    expanded ahead have been gone into; ``inner``: where the next event of the last one begins in
-    what is expanded, ``inner_limit``: where they end.
+    Attributes:
+        checksum: bytes of an event's checksum: 4, or 0 if it has none.
+        newest: place of the newest group's first event in the buffer; -1: not there.
+        newest_size, newest_offset: its size, and its place in the file.
+        inside: the next events are of a payload: without packets and checksums, and with the
+            payload's end position.
+        entered: number of payloads expanded ahead that the loop has entered.
+        inner: place of the next event of the last one in the expanded data.
+        inner_limit: end of the events of the last one.
     """
 
     checksum: int
@@ -133,13 +133,13 @@ class LoopCursor(Structure):
     inner_limit: int
 
     def begin(self, checksum: int, at: int, end: int) -> None:
-        """Begin inside of a payload, from ``at`` up to ``end``, where that is more than nothing."""
+        """Begin inside a payload, from ``at`` to ``end``, unless that is empty."""
         self.checksum, self.newest, self.entered = checksum, -1, 0
         self.inside, self.inner, self.inner_limit = at < end, at, end
 
 
 class _LoopState(NamedTuple):
-    """The state of reading, as the loop changes it."""
+    """The state of reading that the loop changes."""
 
     packets: PacketBuffer
     position: ReadPosition
@@ -150,7 +150,7 @@ class _LoopState(NamedTuple):
 
 
 UNUSUAL, DONE, ENDS = 0, 1, 2
-"""What becomes of an event: it needs a handler; it is done with; and the segment ends with it."""
+"""Results for an event: it needs a handler; it is done; it is done and the segment ends."""
 
 
 _ROWS_FLAGS = 6
@@ -159,7 +159,7 @@ _STATEMENT_END = 1
 
 @inlined
 def _find(known: Integers, table_id: int) -> Number:
-    """The place of a table id in the hash table, or -1."""
+    """Return the place of a table id in the hash table, or -1."""
     mask = known.shape[0] - 1
     place = table_id & mask
     while known[place, 0] >= 0:
@@ -173,7 +173,7 @@ def _find(known: Integers, table_id: int) -> Number:
 def take_table_map(
     data: Bytes, state: _LoopState, begin: int, stop: int, known: Integers, bodies: Bytes
 ) -> Number:
-    """Take a table map that is known, into the present statement."""
+    """Read a known table map into the current statement."""
     group = state.group
     body = begin + _HEADER + 6
     if stop < body or not group.open or not group.begun:
@@ -202,7 +202,7 @@ def take_rows(
     starts: Integers,
     heads: Integers,
 ) -> Number:
-    """Take a row event whose table map came in the same statement."""
+    """Read a row event whose table map came in the same statement."""
     _, position, group, segment, rows, cursor = state
     if stop - begin < _HEADER + _ROWS_FLAGS + 2 or not group.open or not group.begun:
         return UNUSUAL
@@ -267,7 +267,7 @@ def _classes() -> Bytes:
 
 
 CLASSES = _classes()
-"""What is done with an event, by its type."""
+"""The handling of an event, by its type."""
 
 
 @inlined
@@ -316,7 +316,7 @@ def _end_group(data: Bytes, state: _LoopState, begin: int, size: int, offset: in
 
 @inlined
 def _end_run(state: _LoopState, runs: Integers) -> None:
-    """Note the GTIDs executed, as others follow."""
+    """Note the executed GTIDs, since GTIDs of another run follow."""
     group = state.group
     if group.executed:
         run = runs[group.ended_runs]
@@ -401,7 +401,7 @@ def _is(data: Bytes, at: int, word: Bytes) -> Number:
 
 @inlined
 def _query(data: Bytes, state: _LoopState, begin: int, stop: int, size: int, offset: int) -> Number:
-    """Only ``BEGIN`` and ``COMMIT``, which need nothing else of their events."""
+    """Handle ``BEGIN`` and ``COMMIT`` only, which need nothing else of their events."""
     group = state.group
     body = begin + _HEADER
     if stop - body < _SQL:
@@ -430,7 +430,6 @@ def _bound(
     size: int,
     offset: int,
 ) -> Number:
-    """Take an event that begins or ends a group."""
     if kind == _XID:
         return _end_group(data, state, begin, size, offset)
     if kind == _MARIADB_GTID:
@@ -444,7 +443,6 @@ def _bound(
 
 @inlined
 def _enter(state: _LoopState, payloads: Integers) -> Number:
-    """Go into a payload that was expanded ahead."""
     packets, cursor = state.packets, state.cursor
     number = cursor.entered
     if cursor.inside or number >= payloads.shape[0] or payloads[number, 0] != packets.at:
@@ -481,11 +479,11 @@ def walk(
     starts: Integers,
     heads: Integers,
 ) -> int:
-    """Follow the events that were ``received`` and those of payloads; STOPPED or FULL.
+    """Read the events in ``received`` and in payloads; return STOPPED or FULL.
 
-    ``payloads``: where the packet of each that was expanded ahead begins, and where its events
-    begin and end in ``expanded``. ``runs``: room for the origin, the server, and what was executed
-    first and last, of runs of GTIDs that have ended.
+    Args:
+        payloads: of those expanded ahead: begin of the packet, begin and end in ``expanded``.
+        runs: room for origin, server, first and last executed GTID of the ended runs of GTIDs.
     """
     packets, position, segment = packet_record[0], position_record[0], segment_record[0]
     cursor = cursor_record[0]

@@ -1,4 +1,4 @@
-"""What the events between transactions say: file, position, checksums, executed GTIDs."""
+"""The state of a binlog file between transactions: file, position, checksums, executed GTIDs."""
 
 from __future__ import annotations
 
@@ -37,19 +37,21 @@ _BETWEEN_GROUPS: Final = frozenset(
         *(EventType.MARIADB_GTID_LIST, EventType.MARIADB_BINLOG_CHECKPOINT),
     }
 )
-"""What may come behind groups that a source leaves out."""
+"""Events that may follow groups that a source leaves out."""
 _BEFORE_FORMAT: Final = (EventType.ROTATE, EventType.FORMAT_DESCRIPTION, *_HEARTBEATS)
-"""What may come before it is known how the events of a file are written."""
+"""Events that may come before the format of a file's events is known."""
 _WRAP: Final = 1 << 32
 
 
 class FileState:
     """The state of the binlog file that is being read.
 
-    ``cut`` is where to end a slice of an event so that its checksum is left out: -4, or None
-    where the file has no checksums. ``in_doubt``: whether it has is not proven yet. ``by_gtid``:
-    the stream begins at a GTID set. ``described``: the file has said how its events are written.
-    ``nameless``: the last transaction before the start may have no GTID.
+    Attributes:
+        cut: end of a slice of an event without its checksum: -4, or None without checksums.
+        in_doubt: it is not proven yet whether the file has checksums.
+        by_gtid: the stream begins at a GTID set.
+        described: the format of the file's events is known.
+        nameless: the last transaction before the start may have no GTID.
     """
 
     __slots__ = (
@@ -79,24 +81,26 @@ class FileState:
         described: bool = True,
         nameless: bool = False,
     ) -> None:
-        """``start`` is None where only the stream tells it; ``gtids`` None where unknown.
+        """Begin at ``start``, None if only the stream shows it.
 
-        ``checksums`` is what the source announced; from the first format description on it is what
-        the file says. ``described``: off where the stream still has to name its file, and
-        to tell its format, and those of the files that follow."""
+        Args:
+            gtids: None if unknown.
+            checksums: as the source announced; valid until the first format description.
+            described: False if the stream still has to name each file and its format.
+        """
         self.position = ReadPosition(start.binlog if start else None)
         self.described = described
         self.nameless = nameless
         self._tells_formats = not described
         self.cut = -CHECKSUM_SIZE if checksums else None
         self.in_doubt = False
-        # By GTID a source begins with the file that has the first one, and leaves out those before.
-        # A MariaDB does so in each domain, up to the one that was asked for.
+        # By GTID a source begins with the file that has the first one, and leaves out earlier ones.
+        # MariaDB does so in each domain, up to the requested GTID.
         self.leaves_out = self.by_gtid = start is None
         self._awaited = gtids.domains if isinstance(gtids, MariaDBGtids) else set()
         self._gtids = gtids
         self._created = 0
-        # Whether the newest event ends its file, and whether the file before has no such end.
+        # Whether the newest event ends its file, and whether the previous file has no such end.
         self._ended = self._broken_off = False
         self._anchor = start.anchor if start else None
         self._newest: tuple[str, int, bytes] | None = None
@@ -110,14 +114,14 @@ class FileState:
 
     @property
     def created(self) -> int:
-        """When the file was begun, in seconds since the epoch by the source's clock."""
+        """When the file was created, in seconds since the epoch by the source's clock."""
         return self._created
 
     def advance(self, event: bytes) -> None:
-        """Go to the end of an event that was received, and check its bytes and its place.
+        """Go to the end of a received event; check its bytes and its position.
 
-        An event begins where the one before ended (MySQL internals manual, "Binlog Event header":
-        end position). Heartbeats and what is made up for the connection stand nowhere. Raises
+        An event begins at the end of the previous one (MySQL internals manual, "Binlog Event
+        header": end position). Heartbeats and artificial events have no place in the file. Raises
         ChecksumError and DamagedStreamError.
         """
         kind, size, end = HEAD.unpack_from(event)
@@ -135,7 +139,7 @@ class FileState:
         if end == position.offset:
             return
         if kind == EventType.MARIADB_START_ENCRYPTION and not end:
-            # Sent once more where a stream begins: it stands at the file's beginning.
+            # It is in the file's beginning, and a stream repeats it at its start.
             position.stay()
             return
         begin = (end - size) % _WRAP
@@ -156,12 +160,12 @@ class FileState:
             return True
         if kind == EventType.FORMAT_DESCRIPTION:
             return begin == FILE_HEADER
-        # Only an event that joins may cross 4 GiB: here less is no more, but out of order.
+        # Only an adjoining event may cross 4 GiB, so a lower position here means a wrong order.
         may_follow = self.leaves_out and kind in _BETWEEN_GROUPS
         return may_follow and begin >= self.position.before % _WRAP
 
     def _prove(self, event: bytes) -> None:
-        """A file that is said to have no checksums has none behind its first event, either."""
+        """Check by its first event that a file without checksums really has none."""
         if is_artificial(event) or event[4] in (*_HEARTBEATS, EventType.FORMAT_DESCRIPTION):
             return
         self.in_doubt = False
@@ -172,25 +176,25 @@ class FileState:
             )
 
     def begins_sending(self, gtid: MariaDBGtid | MySQLGtid | None) -> None:
-        """A group was sent: the source leaves out no more of this domain."""
+        """Note that a group was sent: the source leaves out no more groups of its domain."""
         if isinstance(gtid, MariaDBGtid):
             self._awaited.discard(gtid.domain)
         self.leaves_out = self.leaves_out and bool(self._awaited)
 
     def begins_group(self, offset: int, event: bytes) -> None:
-        """An event group begins at this offset: its first event is the newest anchor event."""
+        """Note the first event of a group at this offset as the newest anchor event."""
         if offset < MAX_OFFSET:
             self._newest = self.position.file, offset, event
 
     def _settle(self) -> None:
-        """Make the anchor event of the newest event; left until it is asked for, for speed."""
+        """Make the anchor event from the newest event; only done on demand, for speed."""
         if self._newest is not None:
             file, offset, event = self._newest
             self._anchor = AnchorEvent(file, offset, self._created, fingerprint(event, self.cut))
             self._newest = None
 
     def executed(self, gtid: MariaDBGtid | MySQLGtid | None) -> None:
-        """Record a finished transaction; ``gtid`` is None where it has none."""
+        """Record a finished transaction; ``gtid`` is None if it has none."""
         if gtid is not None and self._gtids is not None:
             self._gtids.add(gtid)
 
@@ -200,16 +204,16 @@ class FileState:
             self._gtids.add_run(source, first, end)
 
     def executed_before(self, gtids: str) -> None:
-        """Record what a MySQL server has executed before all that this file holds."""
+        """Record the GTIDs that a MySQL server has executed before this file."""
         if isinstance(self._gtids, MySQLGtids):
             self._gtids.add_set(gtids)
 
     def content(self, event: bytes) -> bytes:
-        """The event without its header and its checksum."""
+        """Return the event without its header and its checksum."""
         return event[HEADER_SIZE : self.cut]
 
     def on_format_description(self, event: bytes) -> None:
-        """A file begins. Its checksum algorithm holds from here on."""
+        """Begin a file. Its checksum algorithm is valid from here on."""
         checksum = read_checksum(event)
         if checksum is Checksum.CRC32 and crc32(event) != CRC_RESIDUE:
             self._raise_checksum(event)
@@ -223,13 +227,13 @@ class FileState:
         file = self.position.file
         if file and (self._anchor is None or self._anchor.file != file):
             self._anchor = anchor_of(file, event)
-        # At the start of a stream it stands before the position that was asked for.
+        # At the start of a stream it comes from before the requested position.
         self.position.offset = max(self.position.before, HEAD.unpack_from(event)[2])
 
     def on_rotate(self, event: bytes) -> bool:
-        """Another file follows; True when one was left.
+        """Continue in another file; return True if a file ended.
 
-        Made-up events only name the file that the events come from.
+        Artificial events only name the file of the events that follow.
         """
         position = self.position
         file, offset = read_rotate(self.content(event))
@@ -243,9 +247,9 @@ class FileState:
         return bool(left) and file != left
 
     def on_heartbeat(self, event: bytes) -> bool:
-        """The source is idle, and between transactions it stands at the event's position.
+        """Handle a heartbeat of an idle source, which between transactions has its position.
 
-        True when it stood there before.
+        Return True if that is the known position.
         """
         position = self.position
         position.stay()
@@ -255,21 +259,21 @@ class FileState:
         if self.content(event).decode("utf-8", "replace") != position.file:
             return False
         if end == position.before % _WRAP:
-            # It has left nothing out any more since it said so before.
+            # A repeated position means that the source leaves out no more groups.
             self.leaves_out = False
             position.pass_boundary()
             return True
-        # Less is no file beyond 4 GiB, which only an event that joins can tell.
+        # A lower position is no file beyond 4 GiB, since only an adjoining event can cross it.
         if not self.by_gtid or end < position.before % _WRAP:
             raise self._stands_elsewhere(end)
-        # A MySQL says so before it goes on behind groups that it has left out.
+        # MySQL reports this before it continues after the groups that it left out.
         position.end_event(end)
         return False
 
     def on_heartbeat_inside(self, event: bytes) -> None:
-        """The source waits inside of a group, which is not written to its end yet.
+        """Handle a heartbeat inside a group whose end is not written yet.
 
-        Raises DamagedStreamError where it has sent more than was received.
+        Raises DamagedStreamError if the source has sent more than was received.
         """
         position = self.position
         position.stay()
@@ -285,14 +289,14 @@ class FileState:
         )
 
     def on_previous_gtids(self, event: bytes) -> None:
-        """MySQL: the GTIDs of all earlier files."""
+        """Read the GTIDs of all earlier files (MySQL)."""
         if self._gtids is None:
             self._gtids = MySQLGtids.decode(self.content(event))
         elif self._broken_off and isinstance(self._gtids, MySQLGtids):
             self._refuse_lacking(self._gtids.lacks(MySQLGtids.decode(self.content(event))))
 
     def on_gtid_list(self, event: bytes) -> None:
-        """MariaDB: the GTIDs of all earlier files."""
+        """Read the GTIDs of all earlier files (MariaDB)."""
         if is_artificial(event):
             self.position.stay()
         elif self._gtids is None:
@@ -301,7 +305,7 @@ class FileState:
             self._refuse_lacking(self._gtids.lacks(listed_gtids(self.content(event))))
 
     def _refuse_lacking(self, gtid: MariaDBGtid | MySQLGtid | None) -> None:
-        """A crash may break off a file, and then the next one says what was whole in it."""
+        """Raise if a file without an end lacks a GTID that the next file lists."""
         self._broken_off = False
         if gtid is not None:
             raise DamagedStreamError(
@@ -310,10 +314,7 @@ class FileState:
             )
 
     def check_failed(self, event: bytes) -> None:
-        """The checksum does not match; in a format description that may be meant so.
-
-        Raises ChecksumError in all other cases.
-        """
+        """Raise ChecksumError, except for a format description of a file without checksums."""
         if event[4] != EventType.FORMAT_DESCRIPTION or read_checksum(event) is Checksum.CRC32:
             self._raise_checksum(event)
 
@@ -324,5 +325,5 @@ class FileState:
 
 
 def is_artificial(event: bytes) -> bool:
-    """Whether the server made the event up for this connection."""
+    """Return whether the server made the event for this connection only."""
     return bool(FLAGS.unpack_from(event, 17)[0] & FLAG_ARTIFICIAL)

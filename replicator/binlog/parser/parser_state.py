@@ -1,12 +1,12 @@
-"""What is known of a binlog up to the event that was read last: its groups, files and tables.
+"""The state of reading a binlog, up to the last event: its groups, files and tables.
 
-A *group* is what the source commits at once: a transaction or a single statement. Its boundaries
+A *group* is the unit that the source commits: a transaction or a single statement. Its boundaries
 are the only positions from which a binlog can be read again. How the servers mark groups (MySQL
 internals manual, "Binlog Event"; MariaDB KB, "GTID_EVENT"):
 
 * MySQL: GTID, GTID_TAGGED or ANONYMOUS_GTID (from 5.6 with GTIDs, from 5.7 always), then a
   statement, or QUERY ``BEGIN`` … XID or QUERY ``COMMIT``.
-* MariaDB: GTID; with its *standalone* flag one statement follows, otherwise the flag stands for
+* MariaDB: GTID; with its *standalone* flag one statement follows, otherwise the flag means
   ``BEGIN``, and XID or QUERY ``COMMIT`` ends the group.
 """
 
@@ -36,8 +36,8 @@ _EVERY_ROW = 1 << 62
 
 
 class XaGroup(Enum):
-    """What a group is to an XA transaction: nothing, the one that prepares it, or that of the
-    outcome, where its events are given back."""
+    """The relation of a group to an XA transaction: none, it prepares one, or it is the outcome of
+    one, with its kept events."""
 
     NONE = auto()
     PREPARED = auto()
@@ -45,8 +45,8 @@ class XaGroup(Enum):
 
 
 MARIADB, MYSQL, TAGGED, WIDE = 1, 2, 3, 4
-"""Kinds of GTIDs. Those with tags, and of numbers beyond 63 bits, are objects: the compiled loop
-ends the groups of the former, and handlers take all events of the latter."""
+"""Kinds of GTIDs. Tagged ones, and numbers beyond 63 bits, are objects: the compiled loop can end
+the groups of tagged ones, and handlers take all events of wide ones."""
 
 _UUID = struct.Struct("<qq")
 
@@ -55,24 +55,31 @@ _UUID = struct.Struct("<qq")
 class ReadingState(Structure):
     """The files, the open table maps, the segment that is being filled, and the newest group.
 
-    Of the group: ``open``: its end was not read yet; ``begun``: what ends it is a commit, not its
-    statement; ``without_effect``: its statement does nothing by itself; ``transaction``: the key of
-    the beginning; ``ordinal``: of its newest row event; ``skip``: up to which ordinal row events
-    were handed on already; ``routed``: how many of them go anywhere. ``located``: whether the
-    position is known; ``resuming``: rows up to a place are dropped. ``statement`` is the number of
-    the statement, ``unended``: rows of it came, and not the last ones.
-
-    ``pending``: the group has a GTID, of a ``family`` (0: of none, and of what is executed there is
-    none either): ``origin`` is its domain, or the first half of its UUID, ``server`` its server, or
-    the other half, ``number`` its sequence or number. Those that the compiled loop found
-    ``executed`` since, of that origin: the server and the sequence of the last one, or the first
-    number and the one behind the last; ``ended_runs`` is how many runs of others there are.
-    ``nameless``: the last transaction of a MySQL has no GTID, so the set does not identify the
-    boundary.
-
-    ``payloads``: those whose events come before the next packet, from the last one on.
-    ``prepared``: the XA transactions that are, at the last boundary; ``xa``: what the group is to
-    one of them.
+    Attributes:
+        open: the group's end was not read yet.
+        begun: a commit ends the group, not its statement.
+        without_effect: the group's statement does nothing by itself.
+        located: the position is known.
+        resuming: rows up to a place are dropped.
+        unended: rows of the ``statement`` came, but not the last ones.
+        transaction: key of the group's beginning.
+        ordinal: of the group's newest row event.
+        skip: the ordinal up to which row events were handed on before.
+        routed: number of the group's row events that are handed on.
+        statement: the number of the statement.
+        pending: the group has a GTID that is not executed yet.
+        family: kind of this GTID and of the executed ones; 0: there are none.
+        origin: domain, or first half of the UUID.
+        server: server, or second half of the UUID.
+        number: sequence or number.
+        executed: the compiled loop found executed GTIDs of this origin: ``executed_first`` and
+            ``executed_last`` are server and sequence of the last one, or a half-open range.
+        ended_runs: number of runs of executed GTIDs of other origins.
+        nameless: MySQL: the last transaction has no GTID, so the set does not identify the
+            boundary.
+        payloads: their events come before the next packet, the last payload's first.
+        prepared: the prepared XA transactions at the last boundary.
+        xa: the group's relation to one of them.
     """
 
     open: bool
@@ -122,7 +129,7 @@ class ReadingState(Structure):
 
     @property
     def gtid(self) -> MariaDBGtid | MySQLGtid | None:
-        """The GTID of the group, until it ends; None where it has none."""
+        """The GTID of the group, until it ends; None if it has none."""
         if not self.pending:
             return None
         if self.family == MARIADB:
@@ -145,13 +152,12 @@ class ReadingState(Structure):
             self.number = gtid.number
 
     def record_executed(self, runs: Integers) -> None:
-        """Record what the compiled loop found executed; ``runs`` begins with those that have
-        ended."""
+        """Record the GTIDs that the compiled loop found executed; ended ``runs`` come first."""
         ended = runs[: self.ended_runs].tolist() if self.ended_runs else []
         if self.executed and self.family != TAGGED:
             ended.append([self.origin, self.server, self.executed_first, self.executed_last])
         if self.family == TAGGED:
-            # The one that was there before: no other came behind it.
+            # The GTID from before the loop: no other GTID followed it.
             self.files.executed(self._gtid_object)
         elif self.family == MARIADB:
             for domain, _, server, sequence in ended:
@@ -165,14 +171,14 @@ class ReadingState(Structure):
 
     @property
     def boundary(self) -> SourcePosition:
-        """The last transaction boundary, with all that is to be known to go on from there."""
+        """The last transaction boundary, with everything needed to continue from there."""
         boundary, prepared = self.files.boundary, self.prepared.places
         if self.nameless:
             boundary = replace(boundary, gtid="")
         return replace(boundary, prepared=prepared) if prepared else boundary
 
     def begin_group(self, event: bytes) -> None:
-        """A group begins with this event. Raises DamagedStreamError where one is open."""
+        """Begin a group with this event. Raises DamagedStreamError if a group is open."""
         if self.open:
             raise self.damaged(event, "stands inside of a group, whose end is missing")
         self.located = True
@@ -195,9 +201,9 @@ class ReadingState(Structure):
                 self.skip = resume.ordinal if same else _EVERY_ROW
 
     def end_group(self, event: bytes) -> bool:
-        """The group ends with this event; whether the segment should, too.
+        """End the group with this event; return whether the segment should end.
 
-        Raises DamagedStreamError where rows of its last statement are missing.
+        Raises DamagedStreamError if rows of its last statement are missing.
         """
         if not self.open:
             refuse(refusals.NOT_A_BOUNDARY)
@@ -213,9 +219,9 @@ class ReadingState(Structure):
         return self.segment.is_full()
 
     def end_transaction(self, event: bytes) -> bool:
-        """As `end_group`, by a commit or rollback, which only ends what is `begun`.
+        """End the group by a commit or rollback, which only end a group that is `begun`.
 
-        Raises DamagedStreamError where the group is to end otherwise.
+        Raises DamagedStreamError if the group needs another end.
         """
         if self.open and not self.begun:
             raise self.damaged(event, "ends a transaction that has not begun")
@@ -224,28 +230,28 @@ class ReadingState(Structure):
         return self.end_group(event)
 
     def end_statement(self) -> None:
-        """The rows that come next are those of another statement."""
+        """End the statement: the next rows belong to another one."""
         self.statement += 1
         self.unended = False
 
     def pass_boundary(self) -> None:
-        """Everything up to the end of the newest event is complete."""
+        """Set the boundary to the end of the newest event: everything before is complete."""
         self.files.position.pass_boundary()
         self.segment.moved = True
 
     @property
     def needs_handlers(self) -> bool:
-        """Whether the next events are checked, or kept, for more than the compiled loop knows."""
+        """Whether the next events need checks or storage that the compiled loop does not have."""
         files = self.files
         doubtful = files.in_doubt or not files.described
         return doubtful or self.xa is XaGroup.PREPARED or self.family == WIDE
 
     def damaged(self, event: bytes, what: str) -> DamagedStreamError:
-        """The error of an event that can't stand where it does; ``what`` it does there."""
+        """Return the error for an event in a wrong place; ``what`` completes the sentence."""
         return DamagedStreamError(f"The {describe(event[4])} event {what}. {DAMAGED}.")
 
     def discard_unfinished(self) -> None:
-        """A server that crashed may leave the beginning of a transaction at a file's end."""
+        """Drop the beginning of a transaction that a crashed server left at a file's end."""
         if not self.open:
             return
         self.open = False

@@ -1,8 +1,8 @@
-"""XA transactions that are prepared: their events are kept until their outcome is read.
+"""Prepared XA transactions, whose events are kept until their outcome is read.
 
-A transaction that is prepared holds its locks, so nobody changes its rows or its tables before the
-outcome. Its events are therefore read as if they stood in the group of its XA COMMIT, in the same
-way as those of a compressed transaction: that is where its rows have their places.
+A prepared transaction holds its locks, so nobody changes its rows or its tables before the outcome.
+Its events are therefore read as part of the group of its XA COMMIT, like the events of a compressed
+transaction: its rows have their places there.
 """
 
 from __future__ import annotations
@@ -22,24 +22,21 @@ from replicator.binlog.events.xa_events import UnknownTransactionError, Xid, xa_
 from replicator.binlog.positions.position import BinlogPosition
 
 IN_MEMORY: Final = 4 << 20
-"""Bytes of one transaction's events that are kept in memory; more go to a temporary file."""
+"""Bytes of one transaction's events kept in memory; the rest goes to a temporary file."""
 
 _MOST_IN_ONE_PHASE: Final = 1000
-"""Names of the last transactions that were committed in one phase, which are remembered."""
+"""Number of remembered names of the last transactions that were committed in one phase."""
 
 
 class KeptEvents:
-    """Events of one transaction, in their order, without checksums.
-
-    What they take up is given back when nobody refers to them any more.
-    """
+    """Events of one transaction, in their order, without checksums; freed with the object."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
 
     def add(self, event: bytes) -> None:
-        """Keep one more. Raises BinlogError where there is no room for it."""
+        """Keep one more event. Raises BinlogError if there is no room for it."""
         try:
             self._file.write(event)
         except OSError as error:
@@ -50,28 +47,28 @@ class KeptEvents:
             ) from error
 
     def payload(self, last: bytes) -> Payload:
-        """The events, and a last one behind them."""
+        """Return the events, followed by a last one."""
         self.add(last)
         self._file.seek(0)
         return Payload(cast(BinaryIO, self), None)
 
     def readinto(self, room: memoryview) -> int:
-        """Put the next bytes into ``room``; how many, 0 at the end."""
+        """Put the next bytes into ``room``; return their number, 0 at the end."""
         return int(self._file.readinto(room))  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A transaction that is prepared: where its group begins in the binlog, and its events."""
+    """A prepared transaction: the begin of its group in the binlog, and its events."""
 
     at: BinlogPosition
     events: KeptEvents
 
 
 class PreparedTransactions:
-    """Those of one source that are prepared at the last boundary that was read.
+    """The transactions of one source that are prepared at the last boundary.
 
-    While the group of one is read, its events are collected.
+    Collects the events of a transaction while its group is read.
     """
 
     __slots__ = ("_in_one_phase", "_known", "_open", "_settling")
@@ -84,15 +81,15 @@ class PreparedTransactions:
 
     @property
     def places(self) -> tuple[BinlogPosition, ...]:
-        """Where their groups begin, in order."""
+        """The begins of their groups, in order."""
         return tuple(sorted((one.at for one in self._known.values()), key=lambda at: at.key))
 
     def items(self) -> Iterable[tuple[Xid, Prepared]]:
-        """They, by their names."""
+        """Return the transactions with their names."""
         return self._known.items()
 
     def begin(self) -> None:
-        """The group of an XA transaction begins."""
+        """Begin the group of an XA transaction."""
         self._open = KeptEvents()
 
     def collect(self, event: bytes) -> None:
@@ -101,29 +98,26 @@ class PreparedTransactions:
         self._open.add(event)
 
     def prepare(self, xid: Xid, at: BinlogPosition) -> None:
-        """The group, which begins at this place, ends: the transaction is prepared.
+        """End the group, which begins at this place: the transaction is prepared.
 
-        Raises UnsupportedEventError where none has begun.
+        Raises UnsupportedEventError if no group has begun.
         """
         if self._open is None:
             raise UnsupportedEventError(f"{refusals.XA}.")
-        # Of one name there is one: the outcome of a former one was not logged.
+        # A name is unique: the outcome of an earlier transaction of this name was not logged.
         self._known[xid] = Prepared(at, self._open)
         self.abandon()
 
     def in_one_phase(self, xid: Xid, event: bytes) -> Payload:
-        """The group ends with this event, by which the transaction is committed: all of it.
-
-        `settled` is to follow.
-        """
+        """Return all events of the group, which this event commits; `settled` must follow."""
         assert self._open is not None
         self._in_one_phase.append(xid)
         return self._open.payload(event)
 
     def commit(self, xid: Xid, at: BinlogPosition, event: bytes) -> Payload | None:
-        """What a transaction holds, as the events of the group of its outcome.
+        """Return a transaction's events as the group of its outcome; call `settled` next.
 
-        That begins ``at`` a place, and ``event`` is its statement; `settled` is to follow. Raises
+        The group begins ``at`` a place, and ``event`` is its statement. Raises
         UnknownTransactionError.
         """
         prepared = self._known.get(xid)
@@ -146,22 +140,23 @@ class PreparedTransactions:
             )
 
     def settled(self) -> None:
-        """The group of the events given last has ended."""
+        """Forget the transaction of the events given last, whose group has ended."""
         if self._settling is not None:
             del self._known[self._settling]
         self._settling = None
         self.abandon()
 
     def abandon(self) -> None:
-        """Forget what was kept of a group that has no end."""
+        """Forget the kept events of a group without an end."""
         self._open = None
 
 
 class PreparedPlaces:
-    """In place of these where no rows are wanted: those that are prepared ``until`` a position key.
+    """Replaces `PreparedTransactions` if no rows are wanted.
 
-    ``found`` is where their groups begin; ``met``: whether one of the ``sought`` name was among
-    them, if only until its outcome.
+    Attributes:
+        found: begins of the groups of the transactions prepared before position key ``until``.
+        met: a transaction with the ``sought`` name was prepared, if only until its outcome.
     """
 
     __slots__ = ("_sought", "_until", "found", "met")
@@ -175,25 +170,25 @@ class PreparedPlaces:
         self._sought = sought
 
     def begin(self) -> None:
-        """The group of an XA transaction begins."""
+        """Ignore the begin of a group."""
 
     def abandon(self) -> None:
-        """It has no end."""
+        """Ignore a group without an end."""
 
     def settled(self) -> None:
-        """A transaction was committed in one phase."""
+        """Ignore a transaction committed in one phase."""
 
     def prepare(self, xid: Xid, at: BinlogPosition) -> None:
-        """One was prepared, by the group that begins at this place."""
+        """Note a transaction prepared by the group that begins at this place."""
         if self._counts(xid, at):
             self.found[xid] = at
 
     def commit(self, xid: Xid, at: BinlogPosition, event: bytes) -> None:
-        """As `roll_back`."""
+        """Do the same as `roll_back`."""
         self.roll_back(xid, at)
 
     def roll_back(self, xid: Xid, at: BinlogPosition) -> None:
-        """One has its outcome, by the group that begins at this place."""
+        """Forget a transaction whose outcome is the group that begins at this place."""
         if self._counts(xid, at):
             self.found.pop(xid, None)
 
@@ -204,7 +199,7 @@ class PreparedPlaces:
 
 
 def _end_of(event: bytes, xid: Xid) -> bytes:
-    """The event that ends the group: of the time and the server of the outcome."""
+    """Return the event that ends the group, with the time and the server of the outcome."""
     body = xa_prepare_body(xid, one_phase=True)
     size = U32.pack(HEADER_SIZE + len(body))
     return event[:4] + bytes([EventType.XA_PREPARE]) + event[5:9] + size + event[13:19] + body

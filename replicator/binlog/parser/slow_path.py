@@ -1,4 +1,4 @@
-"""What the events say, one by one: the slow path of reading, which knows each kind.
+"""The slow path of reading a binlog: a handler for each kind of event.
 
 Source of the formats: MySQL internals manual, "Binlog Event"; MariaDB KB, "GTID_EVENT".
 """
@@ -53,7 +53,7 @@ _STATEMENTS: Final = (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED)
 _COLLECTED: Final = frozenset(
     (*ROW_EVENTS, EventType.TABLE_MAP, EventType.PARTIAL_UPDATE_ROWS, *_STATEMENTS)
 )
-"""The events of a group that decide what it does."""
+"""The events of a group that decide its effect."""
 _ENDS: Final = (
     *(TransactionControl.BEGIN, TransactionControl.COMMIT, TransactionControl.ROLLBACK),
     *(TransactionControl.XA_START, TransactionControl.XA_OUTCOME),
@@ -61,7 +61,7 @@ _ENDS: Final = (
 
 
 class XaHandlers:
-    """Keeps the events of XA transactions, and gives them back where they are committed."""
+    """Keeps the events of XA transactions, and returns them when these are committed."""
 
     def __init__(self, state: ReadingState) -> None:
         self._state = state
@@ -69,7 +69,7 @@ class XaHandlers:
         self._completes = False
 
     def begin_group(self, group: MariaDBGroup, event: bytes) -> None:
-        """A group begins, and says what it is to an XA transaction."""
+        """Begin a group, which has its relation to an XA transaction."""
         if group.completes and (group.prepares or not group.standalone):
             raise self._state.damaged(event, "says of an XA transaction what can't be")
         if group.prepares and group.standalone:
@@ -85,7 +85,7 @@ class XaHandlers:
         state.prepared.begin()
 
     def collect(self, event: bytes) -> bool:
-        """Whether an event is done with by keeping it. Those of other kinds have handlers."""
+        """Keep an event; return whether that is all. Events of other kinds have handlers."""
         state, kind = self._state, event[4]
         if kind not in _COLLECTED:
             return False
@@ -102,7 +102,7 @@ class XaHandlers:
         return True
 
     def on_prepare(self, event: bytes) -> bool:
-        """The group ends: prepared, or committed by the same."""
+        """End the group, which the event prepares or commits."""
         state, prepared = self._state, self._state.prepared
         if state.xa is XaGroup.NONE:
             raise state.damaged(event, "ends a group that no XA transaction has begun")
@@ -128,7 +128,7 @@ class XaHandlers:
         return state.end_group(event)
 
     def on_statement(self, control: TransactionControl, sql: str, event: bytes) -> bool:
-        """XA START, or an outcome, which is a group of its own."""
+        """Handle XA START, or an outcome, which is a group of its own."""
         state = self._state
         if state.begun:
             raise state.damaged(event, "stands inside of a transaction")
@@ -154,7 +154,7 @@ class XaHandlers:
         return state.end_group(event)
 
     def refuse_other(self, event: bytes) -> None:
-        """Refuse a statement that is no outcome where one was announced."""
+        """Refuse a statement that is no outcome although an outcome was announced."""
         state = self._state
         announced = isinstance(state.gtid, MariaDBGtid) and self._completes
         if announced and state.xa is XaGroup.NONE:
@@ -167,7 +167,7 @@ class XaHandlers:
 _WHOLE_POST_HEADER = slice(HEADER_SIZE, HEADER_SIZE + 13)
 
 _ROWS_FLAGS = HEADER_SIZE + 6
-"""Where row events have their flags (MySQL internals manual, "ROWS_EVENT")."""
+"""Offset of the flags of row events (MySQL internals manual, "ROWS_EVENT")."""
 _STATEMENT_END = 1
 
 _PARTS_OF_GROUPS = (
@@ -180,7 +180,7 @@ _PARTS_OF_GROUPS = (
     EventType.VIEW_CHANGE,
     EventType.MARIADB_ANNOTATE_ROWS,
 )
-"""They carry nothing that the events which follow in their group do not."""
+"""The later events of their groups have all the facts that these events have."""
 _BETWEEN_GROUPS = (
     EventType.STOP,
     EventType.MARIADB_BINLOG_CHECKPOINT,
@@ -189,15 +189,15 @@ _BETWEEN_GROUPS = (
 
 
 _DAMAGE = (struct.error, IndexError, KeyError, OverflowError, ValueError)
-"""What is raised where bytes are not what they should be."""
+"""The exceptions raised for damaged bytes."""
 _DEEPEST = 2
-"""How many payloads may be in one another: an XA transaction's events, and a compressed one."""
+"""How deep payloads may be nested: an XA transaction's events, and a compressed transaction."""
 
 
 class SlowPath:
-    """Takes events into the state. What each returns: whether the segment is to end.
+    """Reads events into the state. Each method returns whether the segment should end.
 
-    All raise BinlogError or one of its kinds; the state is of no use after that.
+    All raise BinlogError or a subclass; the state can't be used after that.
     """
 
     def __init__(self, state: ReadingState) -> None:
@@ -206,7 +206,7 @@ class SlowPath:
         self._handlers = self._build_handlers()
 
     def handle(self, event: bytes) -> bool:
-        """Take an event, from its header on, with its checksum."""
+        """Handle an event, from its header on, with its checksum."""
         if len(event) < HEADER_SIZE:
             raise BinlogError(f"An event of {len(event)} bytes is too short to be one.")
         size = SIZE.unpack_from(event, 9)[0]
@@ -220,7 +220,7 @@ class SlowPath:
         return self._take(event)
 
     def handle_inside(self, event: bytes) -> bool:
-        """Take an event of a payload, from its header on; it has no checksum."""
+        """Handle an event of a payload, from its header on; it has no checksum."""
         files = self._state.files
         position = files.position
         self._state.segment.bytes += len(event)
@@ -241,7 +241,6 @@ class SlowPath:
             ) from error
 
     def _build_handlers(self) -> list[Callable[[bytes], bool]]:
-        """A method for each event type; its result tells whether the segment is to end."""
         table: list[Callable[[bytes], bool]] = [self._on_unknown] * 256
         table[EventType.TABLE_MAP] = self._on_table_map
         table[EventType.XID] = self._on_xid
@@ -274,7 +273,7 @@ class SlowPath:
         return False
 
     def _in_transaction(self, event: bytes) -> None:
-        """Raise where no transaction has begun, without which there are no rows."""
+        """Raise an error unless a transaction has begun: rows need one."""
         state = self._state
         if not state.open:
             refuse(refusals.NOT_A_BOUNDARY)
@@ -282,7 +281,7 @@ class SlowPath:
             raise state.damaged(event, "stands in a group that is a statement")
 
     def _take_rows(self, event: bytes) -> None:
-        """Check that a row event follows its table map; note where it ends its statement."""
+        """Check that a row event follows its table map; note if it ends its statement."""
         state = self._state
         self._in_transaction(event)
         if not state.tables.is_mapped(event[TABLE_ID], state.statement):
@@ -411,7 +410,6 @@ class SlowPath:
         return False
 
     def _on_payload(self, event: bytes) -> bool:
-        """Put the events inside before the next ones."""
         if len(self._state.payloads) >= _DEEPEST:
             raise BinlogError("A compressed transaction holds compressed transactions.")
         self._state.payloads.append(Payload.of_event(self._state.files.content(event)))
@@ -426,7 +424,8 @@ class SlowPath:
         state = self._state
         if state.open:
             raise state.damaged(event, "stands inside of a group, whose end is missing")
-        # Before the first group of a start by GTID, groups may be left out: the position is behind.
+        # After a start by GTID, groups may be left out before the first one sent: the known
+        # position is too low.
         if state.located:
             state.pass_boundary()
         return False
@@ -454,8 +453,8 @@ class SlowPath:
             state.files.on_heartbeat_inside(event)
             return False
         repeated = state.files.on_heartbeat(event)
-        # While it leaves groups out at the start, a source reports where it is on its way; when it
-        # reports the same position again, it has arrived.
+        # A source that leaves out groups at the start reports its progress; if it reports the same
+        # position again, it has arrived.
         state.located = state.located or repeated
         state.segment.caught_up = state.located
         return state.located

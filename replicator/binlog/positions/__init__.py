@@ -1,1 +1,1 @@
-"""Places in binlogs: positions, GTID sets, anchor events, how far they are from both ends."""
+"""Positions in binlogs: GTID sets, anchor events, distances from both ends."""

@@ -1,4 +1,4 @@
-"""What a server has executed, compared with what was read of another one.
+"""Compare the transactions that a server has executed with those read from another server.
 
 Sources: MySQL manual, "Functions Used with Global Transaction Identifiers", "SHOW REPLICA STATUS
 Statement"; MariaDB KB, "Global Transaction ID" (gtid_binlog_state, gtid_slave_pos), "SHOW REPLICA
@@ -18,18 +18,20 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.server.statement_aliases import fetch_understood
 
 _REPLICA_STATUS: Final = ("SHOW ALL SLAVES STATUS", "SHOW SLAVE STATUS", "SHOW REPLICA STATUS")
-"""What MariaDB knows, and MySQL before and since 8.4."""
+"""For MariaDB, MySQL before 8.4, and MySQL since 8.4."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """What a server lacks of some transactions; empty texts where that is nothing.
+    """The transactions that a server lacks; texts are empty if there are none.
 
-    ``lacking``: GTIDs that its binlog never had. ``purged``: GTIDs behind the saved position that
-    its binlog has no more. ``applied``: it has applied what it lacks, and not logged it.
-    ``replicating``: it is a replica that is applying transactions. ``logged``: of a MariaDB, the
-    last GTID of each server in each domain that its binlog has had. ``unlogged``: of a MySQL, what
-    it has executed and has in no binlog file, in the form of ``gtid_purged``.
+    Attributes:
+        lacking: GTIDs that its binlog never had.
+        purged: GTIDs after the saved position that its binlog no longer has.
+        applied: whether it has applied the lacking GTIDs without logging them.
+        replicating: whether it is a replica that is applying transactions.
+        logged: MariaDB: the last GTID of each server in each domain that its binlog has had.
+        unlogged: MySQL: executed GTIDs that are in no binlog file, in the form of ``gtid_purged``.
     """
 
     lacking: str = ""
@@ -41,7 +43,7 @@ class Shortfall:
 
     @property
     def coming(self) -> bool:
-        """Whether what is lacking is still to be applied, and is waited for."""
+        """Whether the lacking transactions are yet to be applied, so that waiting helps."""
         return bool(self.lacking) and self.replicating and not self.applied
 
 
@@ -90,7 +92,6 @@ async def _mariadb(connection: Connection, executed: str, wanted: list[str]) -> 
 
 
 def _span(gtid: MariaDBGtid, logged: int) -> str:
-    """What of a server's transactions is missing, of which the number ``logged`` is there."""
     if not logged or gtid.sequence == logged + 1:
         return str(gtid)
     first = MariaDBGtid(gtid.domain, gtid.server, logged + 1)
@@ -98,10 +99,10 @@ def _span(gtid: MariaDBGtid, logged: int) -> str:
 
 
 async def _replicates(connection: Connection) -> bool:
-    """Whether the thread runs that applies a primary's transactions; not if that can't be seen."""
+    """Return whether the thread that applies a primary's transactions runs; False if unknown."""
     try:
         rows = await fetch_understood(connection, _REPLICA_STATUS)
     except MySQLError:
         return False
-    # Whether receiving and applying run stand side by side; the list for all has two columns more.
+    # Two adjacent columns: receiving runs, applying runs. SHOW ALL has two more columns before.
     return any("Yes" in (row[11], row[13]) for row in rows)

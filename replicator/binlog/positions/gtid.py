@@ -1,7 +1,7 @@
 """Sets of executed GTIDs: MariaDB's last GTID per domain, MySQL's intervals per UUID and tag.
 
 Sources: MariaDB KB, "Global Transaction ID"; MySQL manual, "GTID Format and Storage"; the binary
-form is that of COM_BINLOG_DUMP_GTID and PREVIOUS_GTIDS_EVENT (MySQL internals manual; with tags:
+form is that of COM_BINLOG_DUMP_GTID and PREVIOUS_GTIDS_EVENT (MySQL internals manual; for tags:
 MySQL's comments on Gtid_set::encode).
 """
 
@@ -29,14 +29,14 @@ _UUID_SIZE = 16
 _LARGEST_SET = 64 << 20
 """Bytes: some four million gaps."""
 _TAGGED = 1
-"""The format of a set that has tags; 0 is that of one without."""
+"""The format of a set with tags; a set without tags has format 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class GtidStart:
-    """Where to start in a source's binlog: after all the GTIDs of this set, in its text form.
+    """A start in a source's binlog: after all the GTIDs of this set.
 
-    ``anchor`` and ``prepared``: as in `SourcePosition`, where the set was read from the binlog.
+    ``anchor`` and ``prepared`` are as in `SourcePosition`, if the set was read from the binlog.
     """
 
     gtid: str
@@ -47,7 +47,7 @@ class GtidStart:
         return self.gtid or "the first GTID"
 
     def normalised(self, *, mariadb: bool) -> str:
-        """The set as it is saved. Raises BinlogError for what is none."""
+        """Return the set as it is saved. Raises BinlogError if it is not a GTID set."""
         return str(MariaDBGtids(self.gtid) if mariadb else MySQLGtids(self.gtid))
 
 
@@ -86,18 +86,18 @@ class MariaDBGtids:
 
     @classmethod
     def from_list_event(cls, body: bytes) -> MariaDBGtids:
-        """The state that a GTID_LIST event names; within a domain the last entry is the newest."""
+        """Return the state in a GTID_LIST event; the last entry of a domain is the newest."""
         gtids = cls()
         for gtid in listed_gtids(body):
             gtids.add(gtid)
         return gtids
 
     def is_within(self, state: str) -> bool:
-        """Whether a server with this ``@@gtid_binlog_state`` has written all of these.
+        """Return whether a server with this ``@@gtid_binlog_state`` has written all these GTIDs.
 
-        The state has the last number of each server in each domain, and so tells it also where
-        the numbers of several servers are out of order. A domain that is gone while others are
-        there was removed by FLUSH BINARY LOGS DELETE_DOMAIN_ID.
+        The state has the last number of each server in each domain, so this works even if the
+        numbers of several servers are out of order. If only some domains are missing, FLUSH BINARY
+        LOGS DELETE_DOMAIN_ID removed them.
         """
         written: dict[tuple[int, int], int] = {}
         for item in _items(state):
@@ -117,13 +117,13 @@ class MariaDBGtids:
 
     @property
     def domains(self) -> set[int]:
-        """Those that have a GTID."""
+        """The domains that have a GTID."""
         return set(self._last)
 
     def lacks(self, listed: Iterable[MariaDBGtid]) -> MariaDBGtid | None:
-        """One of the domains that are known here, written behind what is known; None if none is.
+        """Return a listed GTID that is newer than the known one of its domain, or None.
 
-        ``listed``: of each domain, the last one is the newest.
+        Only known domains count. The last GTID of each domain in ``listed`` is the newest.
         """
         newest = {gtid.domain: gtid for gtid in listed}
         for domain, known in self._last.items():
@@ -133,7 +133,7 @@ class MariaDBGtids:
         return None
 
     def newest(self, domain: int) -> MariaDBGtid | None:
-        """The last GTID of a domain; None where it has none."""
+        """Return the last GTID of a domain, or None."""
         return self._last.get(domain)
 
     def __str__(self) -> str:
@@ -149,7 +149,7 @@ class MySQLGtids:
         self.add_set(text)
 
     def add_set(self, text: str) -> None:
-        """Record a set, in the same form. Raises BinlogError for anything else."""
+        """Record a set of the same form. Raises BinlogError for anything else."""
         for item in _items(text):
             name, *parts = (part.strip() for part in item.split(":"))
             try:
@@ -165,10 +165,9 @@ class MySQLGtids:
 
     @classmethod
     def decode(cls, body: bytes) -> MySQLGtids:
-        """The set in a PREVIOUS_GTIDS event.
+        """Return the set in a PREVIOUS_GTIDS event.
 
-        Raises UnsupportedEventError for a format that is not known, BinlogError where the bytes
-        are damaged.
+        Raises UnsupportedEventError for an unknown format, BinlogError for damaged bytes.
         """
         if len(body) > _LARGEST_SET:
             raise BinlogError(f"A GTID set of {len(body)} bytes is larger than any server has.")
@@ -181,7 +180,7 @@ class MySQLGtids:
                 f"The set of executed GTIDs is in format {kind}, which this program does not know."
             )
         if kind == _TAGGED:
-            # The format stands in the lowest byte as well.
+            # The lowest byte repeats the format.
             count = (count & (1 << 56) - 1) >> 8
         for _ in range(count):
             source = reader.take(_UUID_SIZE)
@@ -197,9 +196,9 @@ class MySQLGtids:
         return gtids
 
     def encode(self) -> bytes:
-        """The binary form of COM_BINLOG_DUMP_GTID: that without tags where there are none.
+        """Return the binary form of COM_BINLOG_DUMP_GTID.
 
-        So servers that know no tags can read it.
+        A set without tags has the old form, for servers that do not know tags.
         """
         tagged = any(tag for _, tag in self._intervals)
         count = len(self._intervals)
@@ -217,15 +216,15 @@ class MySQLGtids:
         self._add_run(gtid.source, gtid.tag, gtid.number, gtid.number + 1)
 
     def add_run(self, source: bytes, first: int, end: int) -> None:
-        """Record a server's transactions without tag, from the first number to before the end."""
+        """Record a server's transactions without tag from number ``first`` to before ``end``."""
         self._add_run(source, "", first, end)
 
     def lacks(self, others: MySQLGtids) -> MySQLGtid | None:
-        """One of the others that is not among these; None if all are."""
+        """Return one of the other GTIDs that is not in this set, or None."""
         for (source, tag), intervals in others._intervals.items():
             own = self._intervals.get((source, tag), [])
             for first, end in intervals:
-                # Those that adjoin are one, so a whole interval is in one of these.
+                # Adjoining intervals are merged, so one interval must contain the other whole.
                 held = max((stop for begin, stop in own if begin <= first < stop), default=first)
                 if held < end:
                     return MySQLGtid(source, held, tag)
@@ -239,7 +238,7 @@ class MySQLGtids:
             self._insert(source, tag, first, end)
 
     def _insert(self, source: bytes, tag: str, first: int, end: int) -> None:
-        """Unite the half-open interval with those that are there."""
+        """Merge a half-open interval into the known ones."""
         if not 0 < first < end:
             raise ValueError(f"interval {first}-{end - 1}")
         intervals = self._intervals.setdefault((source, tag), [])
@@ -253,7 +252,7 @@ class MySQLGtids:
         intervals[low:high] = [(first, end)]
 
     def __str__(self) -> str:
-        """As the server writes it: the tags of a UUID behind its numbers without tag."""
+        """Format as the server does: a UUID's numbers without tag come before its tags."""
         sources = groupby(sorted(self._intervals), key=lambda key: key[0])
         return ",".join(
             ":".join((str(UUID(bytes=source)), *map(self._tag_text, keys)))
@@ -266,11 +265,11 @@ class MySQLGtids:
 
 
 def has_executed(executed: str, wanted: str) -> bool:
-    """Return whether a GTID set that was executed includes the wanted one.
+    """Return whether an executed GTID set includes the wanted one.
 
     MariaDB's numbers of a domain only grow, as for its MASTER_GTID_WAIT: a GTID is included if the
-    executed one of its domain has its number or a higher one. Raises BinlogError if one of the
-    texts is not a GTID set.
+    executed GTID of its domain has at least its number. Raises BinlogError if one of the texts is
+    not a GTID set.
     """
     if is_mariadb_gtid(wanted):
         reached = MariaDBGtids(executed if is_mariadb_gtid(executed) else "")
@@ -286,7 +285,7 @@ def is_mariadb_gtid(text: str) -> bool:
 
 
 def mariadb_gtids(text: str) -> list[MariaDBGtid]:
-    """The GTIDs of a list, also several of a domain. Raises BinlogError where one is none."""
+    """Return the GTIDs of a list; a domain can have several. Raises BinlogError if one is none."""
     found = []
     for item in _items(text):
         parts = item.split("-")
@@ -300,9 +299,9 @@ def mariadb_gtids(text: str) -> list[MariaDBGtid]:
 
 
 def listed_gtids(body: bytes) -> Iterator[MariaDBGtid]:
-    """The entries of a GTID_LIST event: the last GTID of each server in each domain.
+    """Yield the entries of a GTID_LIST event: the last GTID of each server in each domain.
 
-    Raises BinlogError where they don't fit into it.
+    Raises BinlogError if their number does not fit into the event.
     """
     count = int.from_bytes(body[:4], "little") & 0x0FFFFFFF
     if 4 + count * _LIST_ENTRY.size > len(body):
@@ -313,12 +312,12 @@ def listed_gtids(body: bytes) -> Iterator[MariaDBGtid]:
 
 
 def _items(text: str) -> list[str]:
-    """The comma-separated parts of a GTID text; servers break the lines of long ones."""
+    # Servers break the lines of long GTID texts.
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
 def _by_tag(parts: list[str]) -> list[tuple[str, list[str]]]:
-    """The intervals of a UUID under their tags ("": none). Raises ValueError."""
+    """Return the intervals of a UUID by tag ("": no tag). Raises ValueError."""
     found: list[tuple[str, list[str]]] = [("", [])]
     for part in parts:
         if TAG.fullmatch(part.lower()):
@@ -331,7 +330,7 @@ def _by_tag(parts: list[str]) -> list[tuple[str, list[str]]]:
 
 
 def _parsed(name: str, ranges: list[str]) -> tuple[bytes, list[tuple[int, int]]]:
-    """The bytes of a UUID and the half-open intervals behind it. Raises ValueError."""
+    """Return the bytes of a UUID and its half-open intervals. Raises ValueError."""
     _, intervals = Gtid.parse(":".join([str(UUID(name)), *ranges]))
     return UUID(name).bytes, intervals
 

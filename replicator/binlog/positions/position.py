@@ -1,4 +1,4 @@
-"""Where something stands in a binlog file.
+"""Positions in binlog files.
 
 A *binlog position* is a file and a byte offset. Within one server's binlog files the order of
 positions is the order of (sequence number of the file, offset): the server numbers its files
@@ -45,24 +45,24 @@ class BinlogPosition:
 
     @classmethod
     def parse(cls, text: str) -> BinlogPosition:
-        """The position that is shown as this text."""
+        """Return the position with this text."""
         file, _, offset = text.rpartition(":")
         return cls(file, int(offset))
 
     def with_key(self, key: int) -> BinlogPosition:
-        """The position with this key in the same binlog: its files have names like this one's."""
+        """Return the position with this key in the same binlog, whose files are named alike."""
         name, _, number = self.file.rpartition(".")
         sequence, offset = key >> OFFSET_BITS, key & (1 << OFFSET_BITS) - 1
         return BinlogPosition(f"{name}.{sequence:0{len(number)}d}", offset)
 
 
 def begin_of(event: bytes, transaction: int) -> int:
-    """The key of the position at which an event begins, of the transaction that begins at this key.
+    """Return the key of an event's beginning; ``transaction`` is its transaction's key.
 
-    ``event`` is the event without its checksum. 0 where it has no place of its own, as within a
-    compressed transaction: those events come without checksums, and so do all of a source that
-    writes none. The header has the event's size at byte 9 and the lower 32 bits of its end at byte
-    13 (MySQL internals manual, "Binlog Event Header").
+    ``event`` has no checksum. 0 if the event has no position of its own, as in a compressed
+    transaction: those events come without checksums, as do all of a source that writes none. The
+    header has the event's size at byte 9 and the lower 32 bits of its end at byte 13 (MySQL
+    internals manual, "Binlog Event Header").
     """
     size = int.from_bytes(event[9:13], "little")
     end = int.from_bytes(event[13:17], "little")
@@ -74,12 +74,13 @@ def begin_of(event: bytes, transaction: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SourcePosition:
-    """A transaction boundary of a source: file and offset, and the GTID set executed up to it.
+    """A transaction boundary of a source.
 
-    ``gtid`` is the server's own text form: ``0-1-42,1-2-7`` (MariaDB: the last GTID of each
-    domain) or ``uuid:1-5,…`` (MySQL); empty when unknown. ``anchor`` is an event at or before
-    the position, by which the binlog is known; None when unknown. ``prepared``: where the groups
-    begin of the XA transactions that are prepared here, and whose outcome comes later.
+    Attributes:
+        gtid: the GTID set executed up to it, in the server's text form: ``0-1-42,1-2-7`` (MariaDB:
+            the last GTID of each domain) or ``uuid:1-5,…`` (MySQL); empty if unknown.
+        anchor: an event at or before the position that identifies the binlog; None if unknown.
+        prepared: begins of the groups of XA transactions that are prepared here and end later.
     """
 
     binlog: BinlogPosition
@@ -98,10 +99,10 @@ _WRAP = 1 << 32
 
 @shared
 class ReadPosition(Structure):
-    """The file and offset that were read up to, and the last boundary of an event group.
+    """The file and offset read so far, and the last boundary of an event group.
 
-    ``before`` and ``offset`` are the ends of the current event. `advance` is spelled out in the
-    loop over events, for speed: ``before = offset; offset += size``, then `end_event` when the
+    ``before`` and ``offset`` are the two ends of the current event. The loop over events has
+    `advance` inline, for speed: ``before = offset; offset += size``, then `end_event` if the
     event's own end position differs. ``file_key`` is the key of the file's beginning.
     """
 
@@ -111,7 +112,7 @@ class ReadPosition(Structure):
     file_key: int
 
     def __init__(self, start: BinlogPosition | None) -> None:
-        """``start`` is None where only the stream tells it."""
+        """Begin at ``start``; None if only the stream shows the position."""
         super().__init__(FILE_HEADER, FILE_HEADER, FILE_HEADER)
         self.file = ""
         if start is not None:
@@ -123,10 +124,10 @@ class ReadPosition(Structure):
         return BinlogPosition(self.file, self.boundary_offset)
 
     def end_event(self, end: int) -> None:
-        """Take an event's written end position, unless it is missing (0).
+        """Set the offset to an event's written end position, unless it is missing (0).
 
         It has 32 bits, so it wraps in files beyond 4 GiB. MariaDB 11.4+ writes 0 inside
-        transactions, where the sum of the sizes holds.
+        transactions; there the sum of the sizes is right.
         """
         if not end:
             return
@@ -134,11 +135,11 @@ class ReadPosition(Structure):
         self.offset = offset if offset >= self.before else offset + _WRAP
 
     def stay(self) -> None:
-        """The current event stands in no file: undo its advance."""
+        """Undo the advance over the current event, which is in no file."""
         self.offset = self.before
 
     def rotate(self, file: str, offset: int) -> None:
-        """Go to another file. Raises BinlogError where its name has no number, or a huge one."""
+        """Go to another file. Raises BinlogError if its name has no number, or a huge one."""
         self.file = file
         self.before = self.offset = self.boundary_offset = offset
         try:
@@ -157,14 +158,13 @@ class ReadPosition(Structure):
         self.file_key = sequence << OFFSET_BITS
 
     def pass_boundary(self) -> None:
-        """Everything up to the end of the current event is complete."""
+        """Set the boundary to the end of the current event: everything before is complete."""
         self.boundary_offset = self.offset
 
     def begin_group(self, size: int) -> int:
-        """A group begins with the current event, of ``size`` bytes.
+        """Begin a group with the current event, of ``size`` bytes; return the key of its beginning.
 
-        Returns the key (`BinlogPosition.key`) of its beginning. That is not always the end of the
-        event before, which the server may have left out.
+        That is not always the end of the previous event, which the server may have left out.
         """
         begin = self.offset - size
         self.boundary_offset = begin
@@ -176,7 +176,7 @@ class ReadPosition(Structure):
 
 @dataclass(frozen=True, slots=True)
 class BinlogFile:
-    """One line of SHOW BINARY LOGS; ``size`` in bytes, of the last file: up to now."""
+    """One line of SHOW BINARY LOGS; ``size`` in bytes, for the last file its present size."""
 
     name: str
     size: int
@@ -184,9 +184,11 @@ class BinlogFile:
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """``files_behind`` and ``bytes_behind``: from the position to the end of the binlog.
+    """How far a position is from both ends of the binlog.
 
-    ``files_left``: files older than the position's own that the server still has.
+    Attributes:
+        files_behind, bytes_behind: from the position to the end.
+        files_left: files older than the position's own that the server still has.
     """
 
     files_behind: int
@@ -195,7 +197,7 @@ class Distance:
 
 
 def distance(position: BinlogPosition, files: Sequence[BinlogFile]) -> Distance | None:
-    """Where a position stands among the files of its server; None where its file is purged."""
+    """Return a position's distance from the ends of the binlog; None if its file is purged."""
     older = [f for f in files if _sequence(f) < position.sequence]
     newer = [f for f in files if _sequence(f) > position.sequence]
     own = [f for f in files if _sequence(f) == position.sequence]

@@ -1,4 +1,4 @@
-"""Tags of GTIDs (MySQL 8.3 and later), as they stand in events and in GTID sets.
+"""Tags of GTIDs (MySQL 8.3 and later) in events and in GTID sets.
 
 Sources of the formats: MySQL's readme of its library mysql::serialization (messages, integers of
 variable length); its comments on Gtid_event, whose fields are numbered in their order there, and on
@@ -13,21 +13,21 @@ from typing import Final
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
 
 TAG: Final = re.compile("[a-z_][a-z0-9_]{0,31}")
-"""A tag as the server keeps it: names of tags are folded to lower case."""
+"""A tag as the server keeps it: folded to lower case."""
 
 _ONES: Final = bytes((~byte & byte + 1).bit_length() - 1 for byte in range(256))
-"""How many ones stand at the low end of a byte."""
+"""The number of ones at the low end of each byte."""
 _VERSION: Final = 1
 _UUID_SIZE: Final = 16
 _FLAGS, _UUID, _NUMBER, _TAG = range(4)
 _FIELDS: Final = 12
-"""The fields that are known; those behind the tag are of no use here."""
+"""The number of known fields; the fields after the tag are not used here."""
 
 
 class PackedReader:
     """Reads the integers and texts of a message, one after the other.
 
-    All methods raise BinlogError where the bytes end too early.
+    All methods raise BinlogError if the bytes end too early.
     """
 
     def __init__(self, data: bytes, at: int = 0) -> None:
@@ -35,31 +35,31 @@ class PackedReader:
         self.at = at
 
     def number(self) -> int:
-        """An unsigned integer. The ones at the low end of its first byte count the bytes behind."""
+        """Read an unsigned integer. The low ones of its first byte count the further bytes."""
         first = self._byte()
         more = _ONES[first]
         if not more:
             self.at += 1
             return first >> 1
-        # Eight ones are a byte of their own, before the eight of the number.
+        # Eight ones fill a byte of their own, before the eight bytes of the number.
         skipped, shift = (1, 0) if more == 8 else (0, more + 1)
         taken = self.take(more + 1)
         return int.from_bytes(taken[skipped:], "little") >> shift
 
     def signed(self) -> int:
-        """An integer whose lowest bit is its sign."""
+        """Read an integer whose lowest bit is its sign."""
         value = self.number()
         return -(value >> 1) - 1 if value & 1 else value >> 1
 
     def tag(self) -> str:
-        """A tag behind its length; "" is none. Raises BinlogError where it can't be one."""
+        """Read a tag after its length; "" means no tag. Raises BinlogError if it is not a tag."""
         name = self.take(self.number()).decode("latin-1")
         if name and not TAG.fullmatch(name):
             raise BinlogError(f"{name!r} can't be the tag of a GTID: the bytes are damaged.")
         return name
 
     def take(self, size: int) -> bytes:
-        """The next bytes."""
+        """Read ``size`` bytes."""
         taken = self._data[self.at : self.at + size]
         if len(taken) < size:
             raise BinlogError("A GTID event, or a GTID set, is too short.")
@@ -73,15 +73,15 @@ class PackedReader:
 
 
 def packed_tag(tag: str) -> bytes:
-    """A tag behind its length, as `PackedReader.tag` reads it."""
+    """Return a tag after its length, as `PackedReader.tag` reads it."""
     return bytes([len(tag) << 1]) + tag.encode()
 
 
 def read_tagged(body: bytes) -> tuple[bytes, int, str]:
-    """The UUID, number and tag of a GTID_TAGGED event, without its header and checksum.
+    """Return the UUID, number and tag of a GTID_TAGGED event, without its header and checksum.
 
-    Raises UnsupportedEventError where the server wrote a form that has to be known to be read,
-    BinlogError where the bytes are damaged.
+    Raises UnsupportedEventError if the event is in a newer form that this program does not know,
+    BinlogError if the bytes are damaged.
     """
     reader = PackedReader(body)
     version, size, needed = reader.number(), reader.number(), reader.number()

@@ -1,1 +1,1 @@
-"""A copy of a source's binlog files on this host, which a task reads instead of the source."""
+"""A local copy of a source's binlog files, which a task reads instead of the source."""

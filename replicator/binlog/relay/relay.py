@@ -1,4 +1,4 @@
-"""The relay of a source, as a task uses it: started once, read and purged from then on."""
+"""The relay of a source as a task uses it: started once, then read and purged."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from replicator.binlog.relay.relay_writer import RelayWriter
 from replicator.binlog.relay.relayed_connection import RelayedConnection
 
 _LOST_WAIT = (0.5, 15.0)
-"""Seconds before connecting again: at first, and at most."""
+"""Seconds before connecting again: the first and the longest pause."""
 _FAILED_WAIT = 15.0
-"""Seconds before trying again where something has to be done, as with a full disk."""
+"""Seconds before a retry if an operator has to act, as with a full disk."""
 _LONGEST_END = 5.0
-"""Seconds to wait for the end of the thread."""
+"""Seconds to wait for the thread to end."""
 
 
 class Relay(RelayLog):
     """Copies a source's binlog in a thread of its own, once it is started.
 
     Until then each connection reads from the source. It copies from the end of its files on, or
-    from the file of the start position. If the source's binlog does not continue where the files
-    end, they are set aside, and new ones begun.
+    from the file of the start position. If the source's binlog does not continue at the end of the
+    files, they are set aside, and new ones begun.
     """
 
     def __init__(self, settings: RelaySettings, server_id: int) -> None:
-        """``server_id``: of the connection that copies."""
+        """``server_id``: the id of the connection that copies."""
         super().__init__(settings)
         self._server_id = server_id
         self._end: FileEnd | None = None
@@ -44,14 +44,14 @@ class Relay(RelayLog):
 
     @property
     def wanted(self) -> bool:
-        """Whether to copy from the start of a task on: enabled, or used before."""
+        """Whether to copy from a task's start on: the relay is enabled, or was used before."""
         return self.settings.enabled or self.settings.folder.is_dir()
 
     def start(self, source: BinlogSource, position: BinlogPosition) -> None:
-        """Begin to copy, unless it has begun; returns at once.
+        """Begin to copy, unless it has begun; return at once.
 
         Args:
-            source: with the server that is expected.
+            source: with the expected server.
             position: the oldest position that the task needs.
         """
         if self._thread is None:
@@ -68,7 +68,7 @@ class Relay(RelayLog):
             self._connection.close()
 
     def close(self) -> None:
-        """Stop copying, and wait for it, but not for a server that does not answer."""
+        """Stop copying, and wait until it has stopped, but not for a server without an answer."""
         self._stop.set()
         self.unusable = "It has ended."
         self.wake()
@@ -141,6 +141,6 @@ class Relay(RelayLog):
         finally:
             connection.close()
             if writer is not None:
-                # If closing fails, the end is looked for in the files.
+                # If closing fails, the next copy reads the end from the files.
                 self._end = None
                 self._end = writer.close()

@@ -1,7 +1,7 @@
 """The files of a relay: byte-exact copies of a server's binlog files, with its names and offsets.
 
 So a position means the same in both, and the servers' own tools can read the files. Each file
-begins at the beginning of the server's file. Only the last one grows.
+begins at the beginning of the server's file. Only the last file grows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LONGEST_FORMAT = 4096
 
 @dataclass(frozen=True, slots=True)
 class FileEnd:
-    """The end of a file, and where its last whole event begins."""
+    """The end of a file, and the beginning of its last whole event."""
 
     file: str
     end: int
@@ -63,12 +63,12 @@ def read_format(file: int) -> bytes:
 
 
 def has_checksums(description: bytes) -> bool:
-    """Whether the events of a file end with a checksum, by its format description."""
+    """Return whether a file's events end with a checksum, by its format description."""
     return read_checksum(description) is Checksum.CRC32
 
 
 def cut_torn_end(folder: Path) -> FileEnd | None:
-    """Cut off what a crash has left behind the last whole event; None if no file is left.
+    """Cut off an incomplete event that a crash has left at the end; None if no file is left.
 
     A last file without a whole event is removed. Raises OSError.
     """
@@ -99,7 +99,7 @@ class FileWriter:
     """Appends whole events to one file at a time. All methods raise OSError."""
 
     def __init__(self, folder: Path, file: str, offset: int) -> None:
-        """``offset``: the end of the file; 0 if it is to be made."""
+        """``offset``: the end of the file; 0 creates the file."""
         self.file = file
         self.offset = offset
         flags = os.O_WRONLY | os.O_CLOEXEC | (0 if offset else os.O_CREAT | os.O_TRUNC)
@@ -110,7 +110,7 @@ class FileWriter:
             _sync_folder(folder)
 
     def write(self, data: memoryview) -> None:
-        """Append bytes; if they do not all fit, none of them stay."""
+        """Append bytes; if they do not all fit, append none of them."""
         written = 0
         try:
             while written < len(data):
@@ -122,13 +122,13 @@ class FileWriter:
         self.offset += written
 
     def sync(self) -> None:
-        """Have the file survive a power failure up to here."""
+        """Make the content written so far survive a power failure."""
         if self._dirty:
             os.fsync(self._descriptor)
             self._dirty = False
 
     def close(self) -> None:
-        """Close the file; what is not synchronized may be lost in a power failure."""
+        """Close the file; a power failure may lose content that is not synchronized."""
         os.close(self._descriptor)
 
 
@@ -141,7 +141,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def former_files(folder: Path) -> list[Path]:
-    """Return the files of the source's other folders: of former servers, and those set aside."""
+    """Return the files in the source's other folders: of former servers, and set-aside ones."""
     found = folder.parent.glob("*/*")
     return sorted(path for path in found if path.parent != folder and sequence_of(path.name) >= 0)
 
@@ -160,8 +160,8 @@ def files_to_purge(
 
     Args:
         former: files that nothing needs.
-        files: those of the present binlog, oldest first.
-        needed: the oldest position that is still needed. Its file stays, and all after it.
+        files: files of the present binlog, oldest first.
+        needed: the oldest position still needed. Its file and all later ones stay.
         written_before: seconds since the epoch; 0: no file is too old.
     """
     found = []

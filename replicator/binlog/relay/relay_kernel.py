@@ -1,8 +1,8 @@
 """Compiled loops between packets of a dump connection and events in a binlog file.
 
 Source of the formats: `replicator.binlog.connection.framing`; MySQL internals manual, "Binlog Event
-header". What is rare ends a loop and is left to Python: events of several packets, events that are
-not in the file, and all that is wrong.
+header". Rare cases end a loop and are left to Python: events of several packets, events that are
+not in the file, and all errors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from replicator.kernels.crc32 import Checksums, crc32
 from replicator.kernels.shared_numbers import shared
 
 MORE = 0
-"""The rest of the input is no whole event."""
+"""The rest of the input is not a whole event."""
 ODD = 1
 """The next event is left to Python."""
 NO_ROOM = 2
@@ -46,13 +46,13 @@ _HEAD = PACKET_HEADER + 1
 
 @shared
 class RelayCursor(Structure):
-    """Where a loop is.
+    """The position of a loop.
 
     Attributes:
-        at: where the next packet or event begins in the input, which ends at ``end``.
+        at: begin of the next packet or event in the input, which ends at ``end``.
         sequence: the number of the next packet.
-        offset: where the next event begins in the binlog file.
-        last: where the last whole event begins in the binlog file.
+        offset: begin of the next event in the binlog file.
+        last: begin of the last whole event in the binlog file.
         checks: 1 if the events end with a checksum.
         filled: bytes of the output.
     """
@@ -73,8 +73,8 @@ def _u32(data: Bytes, at: int) -> Number:
 
 @inlined
 def _follows(data: Bytes, at: int, size: int, offset: int, checks: int, crcs: Checksums) -> bool:
-    """Whether a whole event is the next one of its file, and undamaged. MariaDB leaves the end
-    position out inside of transactions (0)."""
+    """Return whether a whole event is the next one of its file, and undamaged. MariaDB writes no
+    end position inside transactions (0)."""
     end = _u32(data, at + 13)
     if end != 0 and end != (offset + size) & 0xFFFFFFFF:
         return False
@@ -83,7 +83,7 @@ def _follows(data: Bytes, at: int, size: int, offset: int, checks: int, crcs: Ch
 
 @compiled(INTEGER, INPUT, OUTPUT, record(RelayCursor), CHECKSUMS)
 def unpack(data: Bytes, out: Bytes, cursor: Number, crcs: Checksums) -> int:
-    """Copy the events of packets, one behind the other, as they are in the binlog file."""
+    """Copy the events of packets in sequence, as they are in the binlog file."""
     c = cursor[0]
     while c.end - c.at >= PACKET_HEADER:
         length = data[c.at] | data[c.at + 1] << 8 | data[c.at + 2] << 16
@@ -114,7 +114,7 @@ def unpack(data: Bytes, out: Bytes, cursor: Number, crcs: Checksums) -> int:
 
 @compiled(INTEGER, INPUT, OUTPUT, record(RelayCursor))
 def pack(data: Bytes, out: Bytes, cursor: Number) -> int:
-    """Make packets of the events of a binlog file, as a server sends them."""
+    """Put the events of a binlog file into packets, as a server sends them."""
     c = cursor[0]
     while c.end - c.at >= HEADER_SIZE:
         size = _u32(data, c.at + 9)
@@ -140,7 +140,7 @@ def pack(data: Bytes, out: Bytes, cursor: Number) -> int:
 
 @compiled(INTEGER, INPUT, record(RelayCursor), CHECKSUMS)
 def pass_whole(data: Bytes, cursor: Number, crcs: Checksums) -> int:
-    """Go behind the last event of a file that is whole and undamaged."""
+    """Go to the end of the last whole and undamaged event of a file."""
     c = cursor[0]
     while c.end - c.at >= HEADER_SIZE:
         size = _u32(data, c.at + 9)

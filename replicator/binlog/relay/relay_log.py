@@ -1,8 +1,8 @@
-"""The relay log of a source: what its writer and its readers share.
+"""The relay log of a source: the state that its writer and its readers share.
 
 The writer copies the source's binlog into files, in a thread and on a connection of its own. A
-reader gets the same packets from these files as from the source, as soon as the writer has proven
-that they are of the source's present binlog. It asks the source for all others.
+reader gets the same packets from these files as from the source, after the writer has proven that
+they belong to the source's present binlog. It requests all others from the source.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class RelaySettings:
 
     Attributes:
         source: the name of the source, for the log.
-        folder: where the folders of the servers are.
-        enabled: whether the relay is written from the start on; else from when it is needed.
+        folder: the parent of the servers' folders.
+        enabled: whether the relay is written from the start on; else once it is needed.
         purge_interval: seconds between two purges.
         purge_expires: hours after which a file that is not needed is deleted; 0: never.
         purge_remain_space: GiB; if less is free, files that are not needed are deleted.
@@ -54,7 +54,7 @@ class RelaySettings:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The end of a relay. ``beat`` is the heartbeat that came there, the ``beats``-th of all.
+    """The end of a relay. ``beat`` is the last heartbeat there, the ``beats``-th of all.
 
     ``interruptions``: how often writing was interrupted.
     """
@@ -71,7 +71,7 @@ class RelayLog:
     Attributes:
         error: why nothing is written now.
         writing: whether there is a writer.
-        proven: whether the files are known to be of the source's present binlog.
+        proven: whether the files are known to belong to the source's present binlog.
         unusable: why readers use the source: it has ended, or a file can't be read.
         tail: the present end.
     """
@@ -92,7 +92,7 @@ class RelayLog:
         self._purged_at = 0.0
 
     def open(self, name: str) -> Path:
-        """Take a server's folder into use for this process alone. Raises OSError."""
+        """Open a server's folder for this process alone. Raises OSError."""
         folder = self.settings.folder / name
         folder.mkdir(mode=0o750, parents=True, exist_ok=True)
         self.unlock()
@@ -102,7 +102,7 @@ class RelayLog:
         return folder
 
     def distrust(self, reason: str) -> None:
-        """Have readers use the source from now on; those that wait are interrupted."""
+        """Make readers use the source from now on; waiting readers are interrupted."""
         self._log.warning("relay.failed", error=reason)
         self.unusable = reason
         self.wake()
@@ -122,7 +122,7 @@ class RelayLog:
         self._log.warning("relay.set-aside", folder=str(aside), error=reason)
 
     def advance(self, file: str, offset: int) -> None:
-        """The file is the source's, and has whole events up to this offset."""
+        """Note that the file is the source's, and has whole events up to this offset."""
         assert self.folder is not None
         with self._changed:
             if not self.proven:
@@ -133,15 +133,15 @@ class RelayLog:
             self._move(replace(self.tail, at=BinlogPosition(file, offset), beat=b""))
 
     def heartbeat(self, event: bytes) -> None:
-        """The source has reported that there is no more."""
+        """Note that the source has reported that it has no more events."""
         with self._changed:
             self._move(replace(self.tail, beat=event, beats=self.tail.beats + 1))
 
     def interrupt(self, reason: str, *, failed: bool) -> None:
-        """Nothing is written for now: readers at the end have to connect again.
+        """Note that writing is interrupted: readers at the end have to connect again.
 
         Args:
-            failed: reconnecting does not help; they read from the source meanwhile.
+            failed: reconnecting does not help; meanwhile they read from the source.
         """
         with self._changed:
             self._interruption = reason
@@ -154,12 +154,12 @@ class RelayLog:
         self._changed.notify_all()
 
     def wake(self) -> None:
-        """Have the readers that wait look whether they were closed."""
+        """Make waiting readers check whether they were closed."""
         with self._changed:
             self._changed.notify_all()
 
     def wait(self, seen: Tail, timeout: float) -> None:
-        """Wait until the end is another one than was seen; returns early where `wake` was called.
+        """Wait until the end differs from ``seen``, or `wake` is called.
 
         Raises StreamLostError if writing was interrupted, or the files can't be used.
         """
@@ -171,9 +171,9 @@ class RelayLog:
                 raise StreamLostError(f"The relay was interrupted. {self._interruption}".rstrip())
 
     def has(self, position: BinlogPosition) -> bool:
-        """Whether readers get the events from a position on here.
+        """Return whether readers get the events from a position on here.
 
-        If the relay is not continued, it has only those of earlier files.
+        If writing has failed, only events of earlier files.
         """
         with self._changed:
             if not self.proven or self.unusable or not self._files:
@@ -185,7 +185,7 @@ class RelayLog:
             return not (self.error or (self.tail.beat and position.key > self.tail.at.key))
 
     def reached(self, position: BinlogPosition) -> bool:
-        """Whether the files have come to a position. Raises StreamLostError if they won't."""
+        """Return whether the files have reached a position. StreamLostError if they never will."""
         with self._changed:
             if position.file in self._files and position.key <= self.tail.at.key:
                 return True
@@ -195,11 +195,11 @@ class RelayLog:
 
     @property
     def undecided(self) -> bool:
-        """Whether it was started, and it is not known yet whether its files are the source's."""
+        """Whether it was started, but it is not known yet whether its files are the source's."""
         return self.writing and not (self.proven or self.error or self.unusable)
 
     def decided(self, timeout: float) -> bool:
-        """Wait until it is known whether the files are the source's; False if it is not yet.
+        """Wait until it is known whether the files are the source's; return whether it is known.
 
         Raises StreamLostError if the source can't be reached.
         """
@@ -219,13 +219,12 @@ class RelayLog:
             return self._files[self._files.index(file) + 1]
 
     def purge(self, needed: BinlogPosition, *, every: bool = False) -> list[str]:
-        """Delete what the settings say of the files before the needed one, if it is time to.
+        """Delete files before ``needed``, or of former servers and binlogs, as configured.
 
-        So are files of former servers and binlogs. Returns the names of the deleted files. Raises
-        OSError.
+        Return their names. Does nothing if no purge is due. Raises OSError.
 
         Args:
-            every: delete all of these files now, whatever the settings say.
+            every: delete all of these files now, regardless of the settings.
         """
         settings, now = self.settings, time.time()
         due = every or self.error or now >= self._purged_at + settings.purge_interval
@@ -245,7 +244,7 @@ class RelayLog:
         for path in gone:
             path.unlink()
             with suppress(OSError):
-                # A former folder, if it is empty now.
+                # A former folder, if it is empty.
                 path.parent.rmdir()
             reach(Failpoint.RELAY_PURGED)
         return [path.name for path in gone]

@@ -1,4 +1,4 @@
-"""The writer of a relay: puts the events that a connection receives into files."""
+"""The writer of a relay: puts the events of a connection into files."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _ROOM = 4 << 20
 
 
 class RelayWriter:
-    """The events of one connection on their way into files.
+    """Writes the events of one connection into files.
 
-    It begins with the last event that the files have: it must be the same at the source.
+    It begins with the last event of the files: the source must have the same.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RelayWriter:
         self._synced_at = time.monotonic()
 
     def take(self, packets: PacketBuffer) -> None:
-        """Write the events that were received. Raises BinlogError, OSError."""
+        """Write the received events. Raises BinlogError, OSError."""
         while True:
             if self._writer is not None and not packets.continued:
                 self._take_run(packets)
@@ -73,7 +73,7 @@ class RelayWriter:
             self._sync()
 
     def close(self) -> FileEnd | None:
-        """Close the files, and return their end; what was written survives a power failure."""
+        """Close the files, and return their end; the content survives a power failure."""
         writer = self._writer
         if writer is None:
             return self._end
@@ -91,7 +91,7 @@ class RelayWriter:
         self._synced_at = time.monotonic()
 
     def _take_run(self, packets: PacketBuffer) -> None:
-        """Write events as long as nothing is odd about them."""
+        """Write events as long as they are ordinary."""
         stopped = NO_ROOM
         while stopped == NO_ROOM:
             cursor = RelayCursor(
@@ -137,7 +137,7 @@ class RelayWriter:
             body = event[HEADER_SIZE : -CHECKSUM_SIZE if self._checks else None]
             self._rotate(*read_rotate(body))
         elif artificial or (kind == EventType.FORMAT_DESCRIPTION and self._offset != FILE_HEADER):
-            # It is in no file, or at the beginning of the file.
+            # No file has it, or it was at the beginning of the file.
             return
         elif self._end is not None:
             self._compare(self._end, event)
@@ -146,7 +146,7 @@ class RelayWriter:
             self._write(memoryview(event), self._offset)
 
     def _rotate(self, file: str, offset: int) -> None:
-        """Another file follows; the first event of its kind only names the file."""
+        """Continue in another file; the first event of this kind only names the file."""
         if self._end is not None and file == self._end.file and offset == self._offset:
             return
         if self._end is not None or offset != FILE_HEADER:
@@ -162,7 +162,7 @@ class RelayWriter:
         self._file, self._offset = file, FILE_HEADER
 
     def _compare(self, end: FileEnd, event: bytes) -> None:
-        """The first event is the last one of the files."""
+        """Compare the first event with the last one of the files."""
         if self._offset < end.last:
             # A file beyond 4 GiB is sent from its beginning.
             self._offset += len(event)
@@ -180,8 +180,8 @@ class RelayWriter:
 
 
 def _are_equal(event: bytes, other: bytes) -> bool:
-    """Whether two events are the same. A server changes flags and checksum of a format description
-    when it closes the file."""
+    """Return whether two events are equal, except for flags and checksum of a format description,
+    which a server changes when it closes the file."""
     if event[4] != EventType.FORMAT_DESCRIPTION:
         return event == other
     return event[:17] == other[:17] and event[19:-CHECKSUM_SIZE] == other[19:-CHECKSUM_SIZE]

@@ -1,4 +1,4 @@
-"""A connection that gets the binlog from a relay's files if these have it, else from the source."""
+"""A connection that gets the binlog from a relay's files if possible, else from the source."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from replicator.binlog.relay.relay_log import RelayLog
 from replicator.kernels.compiled import Bytes, record_of
 
 _ROOM = 1 << 20
-"""Bytes of a file that are read at once."""
+"""Bytes of a file read at once."""
 _HEADER = struct.Struct("<IBIIIH")
-"""Of an event: time, type, server id, size, end position, flags."""
+"""Header of an event: time, type, server id, size, end position, flags."""
 
 
 class RelayedConnection(BinlogConnection):
-    """Gives the packets that the source would send.
+    """Receives the packets that the source would send.
 
-    It asks the source who it is, and for GTIDs, as any other connection does.
+    It asks the source for its identity and for GTIDs, like any other connection.
     """
 
     def __init__(
@@ -55,17 +55,17 @@ class RelayedConnection(BinlogConnection):
 
     @property
     def asks_by_gtid(self) -> bool:
-        """Not of the relay, which has each offset."""
+        """False for a relay, which can start at any offset."""
         return not self._relayed and super().asks_by_gtid
 
     def mistrust(self) -> bool:
-        """As `BinlogConnection.mistrust`: all connections read from the source from now on."""
+        """Make all connections read from the source, as `BinlogConnection.mistrust` requires."""
         if self._files is not None:
             self._relay.distrust("A file is damaged: it was changed.")
         return self._files is not None
 
     def close(self) -> None:
-        """As `BinlogConnection.close`."""
+        """Do the same as `BinlogConnection.close`, also for a waiting reader."""
         super().close()
         self._relay.wake()
 
@@ -80,9 +80,9 @@ class RelayedConnection(BinlogConnection):
         return super()._open()
 
     def _has_more(self, file: str) -> bool:
-        """Whether the source has the file too, and the relay can't be continued.
+        """Return whether the source also has the file, and the relay can't be continued.
 
-        Such a relay may end inside a transaction, and none of its readers would come to the end.
+        Such a relay may end inside a transaction, which its readers would never finish.
         """
         return bool(self._relay.error) and file in dict(self.binlogs())
 
@@ -97,7 +97,7 @@ class RelayedConnection(BinlogConnection):
         self._connection = None
 
     def receive(self, room: memoryview, *, wait: bool) -> int:
-        """As `BinlogConnection.receive`."""
+        """Do the same as `BinlogConnection.receive`."""
         if self._files is None:
             return super().receive(room, wait=wait)
         with self._using():
@@ -148,17 +148,17 @@ class RelayPackets:
             self._descriptor = -1
 
     def give(self, room: memoryview) -> int:
-        """Put the next bytes into ``room``, and return how many."""
+        """Put the next bytes into ``room``; return their number."""
         count = min(len(room), len(self._pending))
         room[:count] = self._pending[:count]
         self._pending = self._pending[count:]
         return count
 
     def fill(self) -> bool:
-        """Have bytes to give; False if there are none yet. Raises StreamLostError."""
+        """Prepare bytes for `give`; return False if there are none yet. Raises StreamLostError."""
         while not self._pending:
             self.seen = tail = self._relay.tail
-            # What happens from here on is seen the next time.
+            # Changes after this point are seen the next time.
             grows = tail.at.file == self._file
             if self._descriptor < 0:
                 if not self._open():
@@ -180,7 +180,7 @@ class RelayPackets:
         return os.fstat(self._descriptor).st_size
 
     def _open(self) -> bool:
-        """Open the file, if the relay has come to the offset."""
+        """Open the file if the relay has reached the offset."""
         place = BinlogPosition(self._file, self._offset)
         folder = self._relay.folder
         if folder is None or not self._relay.reached(place):
@@ -235,7 +235,7 @@ class RelayPackets:
         return error
 
     def _frame(self, event: bytes) -> None:
-        """Frame one event, in as many packets as it takes."""
+        """Put one event into as many packets as needed."""
         payload = b"\0" + event
         packets = bytearray()
         while True:
@@ -248,7 +248,7 @@ class RelayPackets:
 
 
 def _rotation(place: BinlogPosition, *, checks: bool) -> bytes:
-    """The event that names the file, as a server makes it up."""
+    """Return the artificial event that names the file, like a server's."""
     body = place.offset.to_bytes(8, "little") + place.file.encode()
     size = HEADER_SIZE + len(body) + (CHECKSUM_SIZE if checks else 0)
     event = _HEADER.pack(0, EventType.ROTATE, 0, size, 0, FLAG_ARTIFICIAL) + body
@@ -256,6 +256,6 @@ def _rotation(place: BinlogPosition, *, checks: bool) -> bytes:
 
 
 def _without_end(description: bytes) -> bytes:
-    """A format description that is sent before a later event: it has no end position."""
+    """Return a format description without end position, as sent before a later event."""
     event = description[:13] + U32.pack(0) + description[17:-CHECKSUM_SIZE]
     return event + U32.pack(crc32(event))

@@ -1,1 +1,1 @@
-"""What a binlog reader hands on: runs of row events in columns, cut at statements."""
+"""Segments, the output of a binlog reader: runs of row events in columns, cut at statements."""

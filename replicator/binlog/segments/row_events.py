@@ -1,8 +1,8 @@
-"""Row events as columns: their bytes in one buffer, with arrays that say where each begins and ends
-and what it is. There is no Python object for each event.
+"""Row events as columns: their bytes in one buffer, with arrays of their bounds and properties.
 
-This one table goes from the reader of a binlog to the task that decodes its rows. To choose some of
-the events copies none of their bytes; only `joined` does, where several tables are sent as one.
+There is no Python object for each event. This one table goes from the reader of a binlog to the
+task that decodes its rows. Choosing some events copies none of their bytes; only `joined` copies,
+to send several tables as one.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ OWN_ROWS = -1
 
 
 class RowKind(NamedTuple):
-    """What row events that are read alike have in common.
+    """The properties that row events share if they are read alike.
 
     Attributes:
         member: the member whose rows the events change.
         table_map: the table map of the events.
-        parent: `OWN_ROWS`, or the member that the events are of, if they may change rows of
+        parent: `OWN_ROWS`, or the member to which the events belong, if they may change rows of
             `member` by foreign keys.
     """
 
@@ -41,13 +41,13 @@ class RowKind(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowEvents:
-    """Row events, those of one source in binlog order.
+    """Row events, the events of one source in binlog order.
 
-    Event i is ``data[begin[i]:end[i]]``: a whole event as the server sent it, from the
-    19-byte header on, without its checksum; a compressed one is left compressed. There may be
-    other bytes between events. ``kind`` is an index into ``kinds``, of which some may have no
-    event; in a batch, which has no ``kinds``, it is the number of the event's plan. ``transaction``
-    and ``ordinal`` are those of `replicator.watermark.Watermark`.
+    Event i is ``data[begin[i]:end[i]]``: a whole event as the server sent it, from the 19-byte
+    header on, without its checksum; a compressed event is left compressed. There may be other bytes
+    between events. ``kind`` is an index into ``kinds``, which may include kinds without events; in
+    a batch, which has no ``kinds``, it is the number of the event's plan. ``transaction`` and
+    ``ordinal`` are as in `replicator.watermark.Watermark`.
     """
 
     data: Bytes
@@ -68,25 +68,25 @@ class RowEvents:
 
     @property
     def first(self) -> Place:
-        """Where the first event stands."""
+        """The place of the first event."""
         return Place(int(self.transaction[0]), int(self.ordinal[0]))
 
     @property
     def last(self) -> Place:
-        """Where the last event stands."""
+        """The place of the last event."""
         return Place(int(self.transaction[-1]), int(self.ordinal[-1]))
 
     @cached_property
     def firsts(self) -> dict[int, int]:
-        """The index of the first event of each kind that has one, by the index of the kind."""
+        """The index of the first event of each kind that has events, by the index of the kind."""
         firsts = np.full(len(self.kinds), -1, np.int64)
-        # Of several values for one place the last is kept.
+        # NumPy keeps the last of several values for one index.
         firsts[self.kind[::-1]] = np.arange(len(self) - 1, -1, -1)
         return {kind: first for kind, first in enumerate(firsts.tolist()) if first >= 0}
 
     @property
     def members(self) -> dict[int, int]:
-        """How many events each member has; none without any."""
+        """The number of events of each member that has any."""
         found: dict[int, int] = {}
         counts = np.bincount(self.kind, minlength=len(self.kinds)).tolist()
         for kind, count in zip(self.kinds, counts, strict=True):
@@ -95,30 +95,30 @@ class RowEvents:
         return found
 
     def up_to(self, place: Place) -> int:
-        """How many events stand at or before a place."""
+        """Return the number of events at or before a place."""
         transaction, ordinal = place
         ends = np.searchsorted(self.transaction, [transaction, transaction + 1])
         begin, end = int(ends[0]), int(ends[1])
         return begin + int(np.searchsorted(self.ordinal[begin:end], ordinal, side="right"))
 
     def begin_key(self, index: int) -> int:
-        """The key of the position at which an event begins; 0 where it has no place of its own."""
+        """Return the key of an event's beginning; 0 if it has no position of its own."""
         event = self.data[self.begin[index] : self.end[index]].tobytes()
         return begin_of(event, int(self.transaction[index]))
 
     def between(self, begin: int, end: int) -> RowEvents:
-        """The events from one index to another."""
+        """Return the events from one index to another."""
         return self if (begin, end) == (0, len(self)) else self._part(slice(begin, end))
 
     def where(self, chosen: Truths) -> RowEvents | None:
-        """The events that are chosen, in their order; None where there is none."""
+        """Return the chosen events, in their order; None if there are none."""
         places = np.flatnonzero(chosen)
         if len(places) == len(self):
             return self
         return self.at(places) if len(places) else None
 
     def at(self, indexes: Integers) -> RowEvents:
-        """The events with these indexes."""
+        """Return the events with these indexes."""
         if len(indexes) == len(self) and np.array_equal(indexes, np.arange(len(self))):
             return self
         return self._part(indexes)
@@ -135,23 +135,23 @@ class RowEvents:
         )
 
     def of_plans(self, plans: Integers) -> RowEvents:
-        """The events as a batch has them; ``plans`` has the number of the plan of each kind."""
+        """Return the events in a batch's form; ``plans`` has the plan's number of each kind."""
         return self.of_kinds(plans[self.kind], ())
 
     def of_kinds(self, kind: Integers, kinds: tuple[RowKind, ...]) -> RowEvents:
-        """The events with their kinds numbered otherwise."""
+        """Return the events with other numbers of kinds."""
         return RowEvents(
             self.data, self.begin, self.end, kind, self.transaction, self.ordinal, kinds
         )
 
     def split(self) -> list[bytes]:
-        """The events one by one."""
+        """Return the events one by one."""
         data = self.data.data
         spans = zip(self.begin.tolist(), self.end.tolist(), strict=True)
         return [bytes(data[begin:end]) for begin, end in spans]
 
     def gathered(self) -> RowEvents:
-        """The same events with nothing between them."""
+        """Return the same events with nothing between them."""
         if len(self.data) == self.size:
             return self
         data, starts = gather_pieces(self.data, self.begin, self.end)
@@ -159,7 +159,7 @@ class RowEvents:
 
 
 def merged(tables: Sequence[RowEvents]) -> RowEvents:
-    """The events of several tables, one table behind the other, between which no structure changes:
+    """Return the events of several tables in sequence; no structure changes between the tables, so
     events of equal kinds are read alike."""
     kinds: dict[RowKind, int] = {}
     numbered = []
@@ -170,8 +170,8 @@ def merged(tables: Sequence[RowEvents]) -> RowEvents:
 
 
 def chained(tables: Sequence[RowEvents]) -> RowEvents:
-    """The events of several tables, one table behind the other. The kinds of the tables stay apart,
-    since the structure of a member may change between two of them."""
+    """Return the events of several tables in sequence. The kinds of the tables stay separate, since
+    the structure of a member may change between two tables."""
     if len(tables) == 1:
         return tables[0]
     kinds: list[RowKind] = []
@@ -183,7 +183,7 @@ def chained(tables: Sequence[RowEvents]) -> RowEvents:
 
 
 def joined(tables: Sequence[RowEvents]) -> RowEvents:
-    """The events of several tables of a batch, one table behind the other, and nothing between."""
+    """Return the events of several tables of a batch in sequence, with nothing between them."""
     if len(tables) == 1:
         return tables[0].gathered()
     sizes = np.concatenate([np.zeros(1, np.int64), *(table.end - table.begin for table in tables)])

@@ -1,4 +1,4 @@
-"""What a binlog reader hands on: runs of row events in binlog order, cut at statements."""
+"""Segments, the output of a binlog reader: runs of row events in binlog order."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from replicator.mysql.context.statement_context import NO_CONTEXT, StatementCont
 
 @dataclass(frozen=True, slots=True)
 class RouteSlot:
-    """Where the row events of one table go: the target's number and the member's number.
+    """The destination of a table's row events: the target's number and the member's number.
 
-    ``left_out`` are the types of its row events that go nowhere.
+    ``left_out`` are the types of row events that are not handed on.
     """
 
     target: int
@@ -23,12 +23,16 @@ class RouteSlot:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A query event that is neither the beginning nor the end of a transaction.
+    """A query event that neither begins nor ends a transaction.
 
-    ``context`` is what it ran with. ``transaction`` is the key of the position at which the
-    statement's event group begins: it identifies the statement in its binlog. ``file`` and
-    ``offset``: where the event itself begins. ``error``: the code of the error that it ended with,
-    0 for none: some are logged all the same. ``gtid``: that of its event group, if it has one.
+    Attributes:
+        transaction: key of the position at which the statement's event group begins; it identifies
+            the statement in its binlog.
+        timestamp: seconds, by the source's clock.
+        context: session settings of its execution.
+        file, offset: the beginning of the event itself.
+        error: code of the error that it ended with, 0 for none: some are logged with an error.
+        gtid: of its event group, if it has one.
     """
 
     schema: str
@@ -43,7 +47,7 @@ class Statement:
 
     @property
     def position(self) -> BinlogPosition:
-        """Where the event begins: what SHOW BINLOG EVENTS has as its Pos."""
+        """The beginning of the event: its Pos in SHOW BINLOG EVENTS."""
         return BinlogPosition(self.file, self.offset)
 
 
@@ -51,12 +55,13 @@ class Statement:
 class Segment:
     """A run of one source's binlog.
 
-    ``rows`` maps the number of a target (`RouteSlot.target`) to its row events. ``end`` is the
-    last transaction boundary reached: the end of the segment when ``complete``, else the beginning
-    of the transaction that the segment was cut in. A ``statement`` ends its segment: it comes after
-    all the rows, and ``end`` is the boundary after it. ``timestamp`` is the source's clock, in
-    seconds, of the newest event (0: none). ``caught_up``: the source has said, by a heartbeat,
-    that it has no more.
+    Attributes:
+        rows: row events by the number of their target (`RouteSlot.target`).
+        end: the last transaction boundary reached: the end of the segment if ``complete``, else
+            the beginning of the transaction in which the segment was cut.
+        statement: ends its segment: it comes after all the rows, and ``end`` is after it.
+        timestamp: of the newest event, in seconds by the source's clock (0: none).
+        caught_up: the source has reported, by a heartbeat, that it has no more events.
     """
 
     rows: dict[int, RowEvents]

@@ -1,4 +1,4 @@
-"""A segment while it is being filled, and when it is full."""
+"""A segment while it is being filled, and the limits of its size."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from replicator.kernels.compiled import Bytes, Integers
 from replicator.kernels.shared_numbers import shared
 
 FEW_TARGETS = 16
-"""What each target's part of a segment costs beside its rows weighs little up to so many."""
+"""Up to this number of targets, the fixed cost of their parts of a segment is low."""
 
 
 _FIRST_BYTES = 1 << 16
 _FIRST_EVENTS = 1 << 9
 _MOST_BYTES = 1 << 24
 _MOST_EVENTS = 1 << 17
-"""Room beyond these is given up when its content was taken."""
+"""Room beyond these is freed when its content was taken."""
 _RECEIVED_BYTES = 1 << 20
-"""Room is made for what is received at once, beside what a segment holds already."""
+"""Room for the data received at once, added to the bytes of a segment."""
 
 TABLE, TRANSACTION, ORDINAL = range(3)
-"""The rows of `RowColumns.heads`. A table is an index into those that are given to `take`."""
+"""The rows of `RowColumns.heads`. A table is an index into the tables passed to `take`."""
 
 
 @shared
@@ -54,10 +54,10 @@ class RowColumns(Structure):
         self.heads: Integers = np.empty((3, _FIRST_EVENTS), np.int64)
 
     def reserve(self, size: int, events: int) -> None:
-        """Make room for so many more bytes and events."""
+        """Make room for this many more bytes and events."""
         needed = self.size + size
         if needed > len(self.data):
-            # What is larger than all that is usual gets what it needs and no more.
+            # An unusually large segment gets exactly the room that it needs.
             room = needed if needed > _MOST_BYTES else max(needed, 2 * len(self.data))
             data = np.empty(room, np.uint8)
             data[: self.size] = self.data[: self.size]
@@ -70,7 +70,7 @@ class RowColumns(Structure):
             self.start, self.heads = start, heads
 
     def add(self, event: bytes | memoryview, table: int, transaction: int, ordinal: int) -> None:
-        """Take in one event."""
+        """Append one event."""
         self.reserve(len(event), 1)
         end = self.size + len(event)
         self.data.data[self.size : end] = event
@@ -82,7 +82,7 @@ class RowColumns(Structure):
         self.start[self.count] = end
 
     def discard(self, transaction: int) -> int:
-        """Take back the events of the last transaction; returns how many there were."""
+        """Remove the events of the last transaction; return their number."""
         before = np.flatnonzero(self.heads[TRANSACTION, : self.count] != transaction)
         kept = int(before[-1]) + 1 if len(before) else 0
         dropped, self.count = self.count - kept, kept
@@ -90,17 +90,14 @@ class RowColumns(Structure):
         return dropped
 
     def take(self, tables: Sequence[RoutedTable]) -> dict[int, RowEvents]:
-        """The events by the number of their target; then there are none.
-
-        Tables of all targets share the bytes.
-        """
+        """Take out all events, by the number of their target; all targets share the bytes."""
         count = self.count
         if not count:
             return {}
         numbers, kind = _numbered(self.heads[TABLE, :count])
         used = [tables[number] for number in numbers.tolist()]
         targets = np.array([table.slot.target for table in used], np.int64)
-        # The bytes of a segment are many, and the rest is few: those are not copied.
+        # The bytes of a segment are many, so they are not copied; the rest is small.
         start = self.start[: count + 1].copy()
         events = RowEvents(
             self._taken_bytes(),
@@ -119,7 +116,7 @@ class RowColumns(Structure):
         return _dealt(events, targets)
 
     def _taken_bytes(self) -> Bytes:
-        """The bytes of the events: the buffer itself, where they fill most of it."""
+        """Return the bytes of the events: the buffer itself if they fill most of it."""
         data, room = self.data[: self.size], len(self.data)
         filled = 2 * self.size >= room
         if room > _MOST_BYTES:
@@ -130,12 +127,12 @@ class RowColumns(Structure):
 
 
 def _dealt(events: RowEvents, targets: Integers) -> dict[int, RowEvents]:
-    """The events, dealt out to their targets; ``targets`` has that of each kind."""
+    """Distribute the events to their targets; ``targets`` has the target of each kind."""
     of_target: dict[int, list[int]] = {}
     for number, target in enumerate(targets.tolist()):
         of_target.setdefault(target, []).append(number)
     kind = events.kind
-    # Numbers of 16 bits are sorted by their digits, in one pass over them for each.
+    # NumPy sorts 16-bit numbers by radix sort, in one pass for each digit.
     number_of_target = np.unique(targets, return_inverse=True)[1].astype(np.uint16)
     order = np.argsort(number_of_target[kind], kind="stable")
     counts = np.bincount(kind, minlength=len(targets))
@@ -154,7 +151,7 @@ def _dealt(events: RowEvents, targets: Integers) -> dict[int, RowEvents]:
 
 
 def _numbered(values: Integers) -> tuple[Integers, Integers]:
-    """The different values, in order, and for each of ``values`` its index among them."""
+    """Return the different values in order, and for each value its index among them."""
     different = np.flatnonzero(np.bincount(values))
     index = np.zeros(int(different[-1]) + 1, np.int64)
     index[different] = np.arange(len(different))
@@ -167,10 +164,10 @@ def _kind(table: RoutedTable) -> RowKind:
 
 @dataclass(frozen=True, slots=True)
 class SegmentLimits:
-    """When a segment ends: bytes are those of all binlog events, events only row events handed on.
+    """The limits of a segment: bytes of all its binlog events, events that are handed on.
 
-    At the first boundary after a target; inside a transaction only after a maximum. ``widest``: how
-    many times larger a segment may be whose rows go to many targets.
+    A segment ends at the first boundary after a ``target_`` limit; inside a transaction only after
+    a ``max_`` limit. ``widest``: the largest factor for a segment whose rows go to many targets.
     """
 
     target_bytes: int = 4 << 20
@@ -180,7 +177,7 @@ class SegmentLimits:
     widest: int = 1
 
     def of_targets(self, targets: int) -> SegmentLimits:
-        """The limits where rows go to so many targets: their parts are then not too small."""
+        """Return the limits for rows of this many targets, so that each part is large enough."""
         times = min(self.widest, targets // FEW_TARGETS)
         if times <= 1:
             return self
@@ -196,10 +193,10 @@ class SegmentLimits:
 
 @shared
 class SegmentBuilder(Structure):
-    """Collects what `Segment` holds. ``bytes`` is counted by its user.
+    """Collects the content of a `Segment`. The caller counts ``bytes``.
 
-    ``moved`` tells whether there is anything to hand on: rows, a statement, or a boundary. The
-    limits follow the number of targets that the last segment had rows for (`SegmentLimits`).
+    ``moved``: there is something to hand on: rows, a statement, or a boundary. The limits follow
+    the number of targets of the last segment's rows (`SegmentLimits`).
     """
 
     bytes: int
@@ -229,24 +226,24 @@ class SegmentBuilder(Structure):
         self.caught_up = False
 
     def add(self, table: int, transaction: int, ordinal: int, event: memoryview) -> bool:
-        """Take a row event; True when the segment must end even inside a transaction.
+        """Add a row event; return True if the segment must end even inside a transaction.
 
-        ``table`` is its number in the tables that are given to `take`.
+        ``table`` is an index into the tables passed to `take`.
         """
         self.rows.add(event, table, transaction, ordinal)
         self.moved = True
         return self.bytes >= self.max_bytes or self.rows.count >= self.max_events
 
     def is_full(self) -> bool:
-        """Whether the segment should end at the boundary that was just reached."""
+        """Return whether the segment should end at the boundary just reached."""
         return self.bytes >= self.target_bytes or self.rows.count >= self.target_events
 
     def discard(self, transaction: int) -> int:
-        """Take back the row events of the last transaction; returns how many there were."""
+        """Remove the row events of the last transaction; return their number."""
         return self.rows.discard(transaction)
 
     def take(self, end: SourcePosition, tables: TableRoutes, *, complete: bool) -> Segment:
-        """The finished segment; the next one begins empty."""
+        """Return the finished segment; the next one begins empty."""
         segment = Segment(
             rows=self.rows.take(tables.tables),
             end=end,

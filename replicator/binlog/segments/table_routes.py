@@ -1,4 +1,4 @@
-"""Which target the row events of a table id belong to."""
+"""The targets of row events, by their table ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from replicator.binlog.segments.segment import RouteSlot
 from replicator.kernels.compiled import Bytes, Integers
 
 TABLE_ID = slice(19, 25)
-"""Where table maps and row events have the table id."""
+"""The table id in table maps and row events."""
 
 
 _FIRST_IDS = 1 << 10
@@ -23,13 +23,13 @@ _EMPTY = -1
 
 
 class KnownTables:
-    """By table id, the number of the table and the body of its table map.
+    """The number of the table and the body of its table map, by table id.
 
-    ``ids`` is a hash table whose size is a power of two: a row of (id, number, where the body
-    begins in ``bodies``, how long it is, the statement that has mapped it last) stands at the first
-    free place from the id's last bits on. -1: no id; no number; no body, so that the next table map
-    is looked at; no statement. ``left_out`` has 256 truths for each number: which types of row
-    events go nowhere.
+    ``ids`` is a hash table whose size is a power of two: a row (id, number, begin of the body in
+    ``bodies``, its length, last statement that has mapped the id) is at the first free place from
+    the id's last bits on. -1 means: no id; no number; no body, so that the next table map is read;
+    no statement. ``left_out`` has 256 booleans for each number: the types of row events that are
+    not handed on.
     """
 
     __slots__ = ("_count", "_used", "bodies", "ids", "left_out")
@@ -45,7 +45,7 @@ class KnownTables:
         self._count = 0
 
     def open(self, table_id: bytes, number: int, body: bytes, statement: int) -> None:
-        """Note the table map of an id, which stands in a statement."""
+        """Note the table map of an id in a statement."""
         place = self._place(int.from_bytes(table_id, "little"), number)
         self.ids[place, 4] = statement
         self._make_room(len(body))
@@ -66,12 +66,12 @@ class KnownTables:
             self.bodies = bodies
 
     def forget_bodies(self) -> None:
-        """The next table map of each id is to be looked at again."""
+        """Drop the bodies, so that the next table map of each id is read again."""
         self.ids[:, 2:4] = _EMPTY
         self._used = 0
 
     def set_ids(self, numbers: Mapping[bytes, int]) -> None:
-        """Know these ids only, with their numbers and without their bodies."""
+        """Keep only these ids, with their numbers and without their bodies."""
         former = self.ids[self.ids[:, 0] != _EMPTY]
         statements = dict(zip(former[:, 0].tolist(), former[:, 4].tolist(), strict=True))
         self._clear(_FIRST_IDS)
@@ -81,11 +81,11 @@ class KnownTables:
             self.ids[self._place(key, number), 4] = statements.get(key, _EMPTY)
 
     def statement_of(self, table_id: bytes) -> int:
-        """The statement that has mapped an id last; -1: none has."""
+        """Return the last statement that has mapped an id; -1 if none has."""
         return int(self.ids[self._free(int.from_bytes(table_id, "little")), 4])
 
     def set_left_out(self, number: int, kinds: Iterable[int]) -> None:
-        """Note which types of row events go nowhere, of the table with this number."""
+        """Note the types of row events that are not handed on, for the table with this number."""
         begin, end = number << 8, number + 1 << 8
         if end > len(self.left_out):
             grown = np.zeros(2 * end, np.uint8)
@@ -96,7 +96,7 @@ class KnownTables:
             self.left_out[begin | kind] = 1
 
     def _place(self, table_id: int, number: int) -> int:
-        """Note the number of an id; gives its place."""
+        """Note the number of an id; return its place."""
         if 2 * self._count >= len(self.ids):
             former = self.ids[self.ids[:, 0] != _EMPTY]
             self._clear(2 * len(self.ids))
@@ -109,7 +109,7 @@ class KnownTables:
         return place
 
     def _free(self, table_id: int) -> int:
-        """The place of an id, or the one that it can have."""
+        """Return the place of an id, or a free place for it."""
         mask = len(self.ids) - 1
         place = table_id & mask
         while self.ids[place, 0] not in (_EMPTY, table_id):
@@ -127,26 +127,26 @@ _MOST_IDS = 10_000
 _MOST_TABLES = 20_000
 
 Route = Callable[[str, str, bytes], RouteSlot | None]
-"""Where the rows of a table go, by its schema, its name and the type codes of its columns as they
-stand in the table map. None where it is not replicated."""
+"""The route of a table by its schema, its name and the type codes of its columns in the table map;
+None if it is not replicated."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoutedTable:
-    """A table that is replicated: its structure in the binlog and where its rows go."""
+    """A replicated table: its structure in the binlog and the destination of its rows."""
 
     table_map: TableMap
     slot: RouteSlot
 
 
 NOT_REPLICATED = -1
-"""In place of the number of a table."""
+"""Instead of the number of a table."""
 
 
 class TableRoutes:
     """The open table maps. ``by_id`` has the numbers of their tables, which are indexes into
-    ``tables``, or NOT_REPLICATED; ``known`` has the same for the compiled loop. A table map holds
-    for the rows of its statement, which has a number."""
+    ``tables``, or NOT_REPLICATED; ``known`` has the same for the compiled loop. A table map is
+    valid for the rows of its statement, which has a number."""
 
     def __init__(self, route: Route) -> None:
         self.by_id: dict[bytes, int] = {NO_TABLE: NOT_REPLICATED}
@@ -158,10 +158,10 @@ class TableRoutes:
         self.known.set_ids(self.by_id)
 
     def open(self, event: bytes, cut: int | None, statement: int) -> None:
-        """Take in a table map event of a statement; ``cut`` ends it before its checksum.
+        """Add a table map event of a statement; ``cut`` ends it before its checksum.
 
-        The route is asked once per distinct table map. Raises BinlogError for a table map that
-        can't be read, if the table is replicated.
+        Calls the route once per distinct table map. Raises BinlogError if the map of a replicated
+        table can't be read.
         """
         body = event[25:cut]
         number = self._by_body.get(body)
@@ -171,15 +171,15 @@ class TableRoutes:
         self.known.open(event[TABLE_ID], number, body, statement)
 
     def is_mapped(self, table_id: bytes, statement: int) -> bool:
-        """Whether the table map of an id came in a statement."""
+        """Return whether a statement has a table map of an id."""
         return table_id == NO_TABLE or self.known.statement_of(table_id) == statement
 
     def takes(self, number: int, kind: int) -> bool:
-        """Whether row events of this type go anywhere, of the table with this number."""
+        """Return whether row events of this type are handed on for the table with this number."""
         return number != NOT_REPLICATED and kind not in self.tables[number].slot.left_out
 
     def forget(self) -> None:
-        """Ask for every route again: after a statement the answers may differ."""
+        """Forget all routes: after a statement they may differ."""
         self._by_body.clear()
         self.known.forget_bodies()
 
@@ -191,10 +191,7 @@ class TableRoutes:
             self.known.set_ids(self.by_id)
 
     def number_anew(self) -> None:
-        """Drop tables that no id and no table map stands for any more, if they have become many.
-
-        Their numbers change.
-        """
+        """Drop tables without an id and a table map if there are many. Numbers change."""
         if len(self.tables) < self._most_tables:
             return
         tables = self.tables

@@ -1,1 +1,1 @@
-"""One source's binlog as a sequence of segments, and looks into it apart from following it."""
+"""One source's binlog as a sequence of segments, and searches in it on separate connections."""

@@ -1,4 +1,4 @@
-"""Looking whether an anchor event still stands, on a connection of its own."""
+"""Check on a separate connection that an anchor event is still in its place."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from replicator.mysql.server.identity import AnchorEvent
 
 
 class AnchorCheck:
-    """Reads the event at an anchor event. ``connection`` starts there, and is used up by this.
+    """Reads the event at an anchor's position. ``connection`` starts there and is used up.
 
-    It ends before the stream itself begins: the server takes one stream for each server id.
+    It ends before the stream itself begins: the server accepts one stream for each server id.
     """
 
     def __init__(self, connection: BinlogConnection, anchor: AnchorEvent) -> None:
@@ -29,11 +29,11 @@ class AnchorCheck:
         self._anchor = anchor
 
     def run(self) -> bool:
-        """Return whether a transaction is still in its place; False if only its file is known,
-        or if the file was purged, so that there is no proof.
+        """Return whether a transaction is still in its place.
 
-        Raises AnchorGoneError where something else stands there, or nothing; besides, what
-        `BinlogConnection.open` and `BinlogConnection.receive` raise.
+        False if only its file is known, or if the file was purged, so that there is no proof.
+        Raises AnchorGoneError if there is another event or none; also the errors of
+        `BinlogConnection.open` and `BinlogConnection.receive`.
         """
         try:
             found = self._look()
@@ -50,7 +50,7 @@ class AnchorCheck:
         return self._anchor.offset != FIRST_EVENT
 
     def close(self) -> None:
-        """End it, from any thread; a `run` under way raises StreamLostError."""
+        """End the check, from any thread; a `run` in progress raises StreamLostError."""
         self._connection.close()
 
     def _look(self) -> bool:
@@ -76,22 +76,22 @@ class AnchorCheck:
 
 
 def first_anchor(connection: BinlogConnection, file: str) -> AnchorEvent:
-    """The anchor event that the beginning of a file is; ``connection`` starts there.
+    """Return the beginning of a file as an anchor event; ``connection`` starts there.
 
-    It knows a place of the file before anything was read. Raises what the connection raises.
+    It identifies the binlog before anything was read. Raises the connection's errors.
     """
     try:
         events = _events(connection)
         return next(mark for event in events if (mark := first_anchor_of(file, event)))
     except DamagedStreamError as error:
-        # Read once more, it is sound, unless the file itself is damaged, which the reader tells.
+        # A second reading succeeds unless the file itself is damaged, which the reader reports.
         raise StreamLostError(str(error)) from error
     finally:
         connection.close()
 
 
 def _events(connection: BinlogConnection) -> Iterator[bytes]:
-    """The events from where a connection starts; waits for those to come."""
+    """Yield the events from the connection's start on; wait for new ones."""
     connection.open()
     packets = PacketBuffer()
     while True:

@@ -1,6 +1,6 @@
-"""Reading XA transactions that were prepared before the position to go on from.
+"""One source's binlog as a sequence of segments. Blocking: it needs a thread of its own.
 
-One source's binlog as a sequence of segments. Blocking: give it a thread of its own.
+Before it starts, it reads the XA transactions that were prepared before the start position.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class _Connect(Protocol):
 class PreparedReading:
     """Reads the groups that begin at some places, each on a connection of its own.
 
-    It ends before the stream itself begins: the server takes one stream for each server id.
-    ``purged`` are the places whose files the server no longer has. Those transactions are not known
-    then: if one is committed, that is an error where its outcome stands.
+    It ends before the stream itself begins: the server accepts one stream for each server id.
+    ``purged`` are the places whose files the server no longer has. Their transactions stay unknown:
+    if one is committed, the stream fails at its outcome.
     """
 
     def __init__(self, connect: _Connect, places: Sequence[BinlogPosition]) -> None:
@@ -64,12 +64,12 @@ class PreparedReading:
         self._closed = False
 
     def run(self) -> list[tuple[Xid, Prepared]]:
-        """Those that were found. Raises BinlogError, StreamLostError."""
+        """Return the transactions found. Raises BinlogError, StreamLostError."""
         self.purged = []
         return [one for at in self._places for one in self._read(at)]
 
     def close(self) -> None:
-        """End it, from any thread; a `run` under way raises StreamLostError."""
+        """End the reading, from any thread; a `run` in progress raises StreamLostError."""
         self._closed = True
         if self._connection is not None:
             self._connection.close()
@@ -113,12 +113,12 @@ def _group(
 
 
 class BinlogStream:
-    """Reads from ``start`` on, over one connection; `close` it in any case.
+    """Reads from ``start`` on, over one connection; always `close` it.
 
-    After StreamLostError make a new one that starts at the ``end`` of the last segment; when that
-    segment was not complete, with ``resume_after`` at the last row event that was handed on (of any
-    target), so that none comes twice. A statement inside an unfinished transaction may come
-    again: its `Statement.transaction` tells.
+    After StreamLostError, make a new one that starts at the ``end`` of the last segment. If that
+    segment was not complete, pass the last row event that was handed on (of any target) as
+    ``resume_after``, so that no row event comes twice. A statement in an unfinished transaction may
+    come again: its `Statement.transaction` shows it.
     """
 
     def __init__(
@@ -131,9 +131,12 @@ class BinlogStream:
         resume_after: Place | None = None,
         places: PreparedPlaces | None = None,
     ) -> None:
-        """``route`` is called in the reading thread, once per distinct table map between two
-        statements; None means that the table is not replicated. ``places``: no rows are wanted,
-        and of XA transactions only what is noted in this.
+        """Prepare the connection; `open` makes it.
+
+        Args:
+            route: called in the reading thread, once per distinct table map between two statements;
+                None means that the table is not replicated.
+            places: only notes the places of XA transactions; no rows are read.
         """
         self._start = start
         self._route = route
@@ -149,9 +152,9 @@ class BinlogStream:
         self._look_back = self._anchor_check(start.anchor)
 
     def open(self) -> ServerInfo:
-        """Connect, make sure that it is the binlog that was read before, and ask for it.
+        """Connect, check that this is the binlog read before, and request it.
 
-        Raises StreamLostError when trying again can help, BinlogError when it cannot.
+        Raises StreamLostError if a retry can help, BinlogError if it can't.
         """
         if self._look_back is not None:
             self._connection.proven = self._look_back.run()
@@ -174,14 +177,14 @@ class BinlogStream:
         return info
 
     def read_segment(self) -> Segment:
-        """The next segment; waits until there is one.
+        """Return the next segment; wait until there is one.
 
         A segment ends at a statement, at its limits, or as soon as the source has no more data at
         a boundary. An idle source gives an empty segment per heartbeat.
 
-        Raises StreamLostError when the connection was lost, was silent for the read timeout, or
-        `close` was called; BinlogError (PurgedError, ChecksumError, UnsupportedEventError) when
-        the binlog can't be followed.
+        Raises StreamLostError if the connection was lost or silent for the read timeout, or `close`
+        was called; BinlogError (PurgedError, ChecksumError, UnsupportedEventError) if the binlog
+        can't be followed.
         """
         assembler = self._assembler
         if self._failure is not None:
@@ -191,7 +194,7 @@ class BinlogStream:
         try:
             return self._read(assembler)
         except StreamLostError:
-            # Read again behind the last segment: nothing of this one is needed.
+            # The next stream reads this segment again, so nothing of it is needed.
             raise
         except BinlogError as error:
             if isinstance(error, DamagedStreamError) and self._connection.mistrust():
@@ -199,7 +202,7 @@ class BinlogStream:
             whole = assembler.rescue()
             if whole is None:
                 raise
-            # What comes before the failure is handed on first; then there is nothing behind it.
+            # The events before the failure are handed on first; the next call raises it.
             self._failure = error
             return whole
 
@@ -220,7 +223,7 @@ class BinlogStream:
 
     @property
     def purged(self) -> Sequence[BinlogPosition]:
-        """Where XA transactions stood that are prepared at the start, in files that are gone."""
+        """Purged places of XA transactions that are prepared at the start."""
         return self._prepared.purged
 
     def binlogs(self) -> list[tuple[str, int]]:
@@ -229,15 +232,15 @@ class BinlogStream:
 
     @property
     def prepared(self) -> dict[BinlogPosition, Xid]:
-        """Where the XA transactions stand that are prepared behind the last segment."""
+        """The XA transactions that are prepared at the end of the last segment, by place."""
         return {} if self._assembler is None else self._assembler.prepared
 
     def prepared_at_source(self) -> PreparedAtSource | None:
-        """Those that the source has; None where it does not answer."""
+        """Return the source's prepared XA transactions; None if it does not answer."""
         try:
             return self._connection.prepared()
         except (pymysql.MySQLError, OSError):
-            # It is asked again; who reads on is told, too, where the source has gone.
+            # The caller asks again, and the next read raises an error if the source is gone.
             return None
 
     def _anchor_check(self, mark: AnchorEvent | None) -> AnchorCheck | None:
@@ -247,26 +250,26 @@ class BinlogStream:
         return AnchorCheck(self._connect(at, bare=True), mark)
 
     def _prove(self, assembler: SegmentAssembler) -> None:
-        """Look back: a binlog that is begun anew under a stream is a file that can't be read."""
+        """Check the anchor: a binlog reset under a running stream shows as an unreadable file."""
         self._look_back = self._anchor_check(assembler.anchor)
         if self._look_back is not None:
             self._look_back.run()
 
     def close(self) -> None:
-        """End the stream, from any thread; a `read_segment` under way raises StreamLostError."""
+        """End the stream, from any thread; a `read_segment` in progress raises StreamLostError."""
         if self._look_back is not None:
             self._look_back.close()
         self._prepared.close()
         self._connection.close()
 
     def _named_position(self, info: ServerInfo) -> SourcePosition | None:
-        """The position that the stream must begin at; None if only the stream shows it."""
+        """Return the position at which the stream must begin; None if only the stream shows it."""
         start = self._start
         named = isinstance(start, SourcePosition) and self._connection.names_start(info)
         return start if named and isinstance(start, SourcePosition) else None
 
     def _known_gtids(self, info: ServerInfo, gtid: str) -> MariaDBGtids | MySQLGtids | None:
-        """The set at the start, or None: then the binlog tells it where a file begins."""
+        """Return the set at the start; None if the beginning of a binlog file will show it."""
         if not gtid and isinstance(self._start, SourcePosition):
             return None
         return MariaDBGtids(gtid) if info.flavor is Flavor.MARIADB else MySQLGtids(gtid)

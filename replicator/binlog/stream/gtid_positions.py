@@ -1,12 +1,8 @@
-"""The heads of transactions in a binlog: where each begins, and its GTID; nothing inside is read.
+"""Find positions of transactions in a binlog that was not followed before, by their heads only.
 
-For finding places in a binlog that was not followed before. Which events begin a transaction:
-`replicator.binlog.parser.parser_state`.
-
-Finding in a server's binlog the places that another server's binlog had, by their GTIDs.
-
-The binlogs of a primary and of its replicas hold the same transactions at other places. What was
-read of one is continued in the other where exactly the same transactions stand before.
+The binlogs of a primary and its replicas hold the same transactions at different positions. Reading
+continues in another server's binlog at the position before which it has exactly the same
+transactions. Events that begin a transaction: `replicator.binlog.parser.parser_state`.
 """
 
 from __future__ import annotations
@@ -38,21 +34,24 @@ from replicator.mysql.server.identity import AnchorEvent
 
 
 class TransactionHeads:
-    """Takes the events of a stream, one after the other.
+    """Follows the events of a stream, and has the newest transaction's head.
 
-    Of the newest transaction that begins: ``key`` of its beginning, ``gtid`` (None: it has none);
-    of MariaDB ``before``: the last GTID of its domain before it, if there was one, and ``written``:
-    the last numbers before it by domain and server.
-    ``timestamp``: when that was written, in seconds by the source's clock.
-    ``waiting``: the source has said that there is no more. ``headless``: there are statements of no
-    transaction that has a head, as MySQL 5.6 writes them without GTIDs.
+    Attributes:
+        key: of the transaction's beginning.
+        gtid: None if the transaction has none.
+        before: MariaDB: the last GTID of its domain before it, if any.
+        written: MariaDB: the last numbers before it by domain and server.
+        timestamp: when it was written, in seconds by the source's clock.
+        waiting: the source has reported that it has no more events.
+        headless: some statements belong to no transaction with a head, as MySQL 5.6 writes them
+            without GTIDs.
     """
 
     def __init__(
         self, start: BinlogPosition | None, *, checksums: bool, unlogged: str = ""
     ) -> None:
-        """``start`` is the beginning of a file, which tells the GTIDs before it; None where only
-        the stream tells where it begins. ``unlogged``: of a MySQL, what was executed besides."""
+        """Begin at ``start``, the beginning of a file, which has the GTIDs before it; None if only
+        the stream shows its start. ``unlogged``: MySQL: GTIDs executed that are in no file."""
         self.key = 0
         self.gtid: MariaDBGtid | MySQLGtid | None = None
         self.before: MariaDBGtid | None = None
@@ -69,13 +68,13 @@ class TransactionHeads:
     @property
     def boundary(self) -> SourcePosition:
         """The boundary before the newest transaction, with the GTIDs executed before it; the end
-        of the binlog where the source waits."""
+        of the binlog if the source waits."""
         return self._files.boundary
 
     def is_event(self, anchor: AnchorEvent) -> bool:
-        """Whether the newest transaction begins with this event, in a file that was begun before.
+        """Return whether the newest transaction begins with this event, in an older file.
 
-        If the file was begun in the same second, the event may have been written again after a
+        If the file was created in the same second, the event may have been written again after a
         reset of the binlog.
         """
         if self._head is None or self.timestamp <= self._files.created:
@@ -83,7 +82,7 @@ class TransactionHeads:
         return fingerprint(self._head, self._files.cut) == anchor.fingerprint
 
     def take(self, event: bytes) -> bool:
-        """Whether a transaction begins with this event. Raises BinlogError for a damaged one."""
+        """Return whether this event begins a transaction. Raises BinlogError if it is damaged."""
         files, position = self._files, self._files.position
         if self._head is not None:
             files.begins_group(position.boundary.offset, self._head)
@@ -95,7 +94,7 @@ class TransactionHeads:
             self._finish()
             files.on_heartbeat(event)
         elif kind == EventType.ROTATE:
-            # The last transaction of a file that a crash has broken off is whole, too.
+            # If a crash ended a file, its last transaction is still complete.
             self._finish()
             files.on_rotate(event)
         elif kind == EventType.FORMAT_DESCRIPTION:
@@ -137,7 +136,6 @@ class TransactionHeads:
         return True
 
     def _finish(self) -> None:
-        """The newest transaction has come to its end."""
         if self._open:
             self._files.executed(self.gtid)
             if isinstance(self.gtid, MariaDBGtid):
@@ -150,17 +148,20 @@ class TransactionHeads:
 
 
 Connect = Callable[[SourcePosition | GtidStart], BinlogConnection]
-"""Makes a connection that starts there; it is used up by one reading."""
+"""Makes a connection that starts at a position; it can be read once."""
 
 
 @dataclass(frozen=True, slots=True)
 class GtidSearch:
-    """Places of another binlog. ``executed``: the GTID set at the saved position.
+    """The transactions to find in another server's binlog.
 
-    ``boundaries``: GTID sets of later boundaries; ``transactions``: GTIDs of later transactions.
-    ``left``: of MariaDB, at each earlier failover, what the server that took over had of each.
-    ``unlogged``: of MySQL, what this server has executed and does not have in its binlog, as after
-    it was made from a backup: none of its files need tell of that.
+    Attributes:
+        executed: the GTID set at the saved position.
+        boundaries: GTID sets of later boundaries.
+        transactions: GTIDs of later transactions.
+        left: MariaDB: for each earlier failover, the GTIDs that the new server then had.
+        unlogged: MySQL: GTIDs that this server has executed and no file of its binlog names, as
+            after it was made from a backup.
     """
 
     executed: str
@@ -181,7 +182,7 @@ class GtidPlaces:
 
 @dataclass(slots=True)
 class _Search:
-    """What was found so far, from the saved position on."""
+    """The places found so far, from the saved position on."""
 
     sought: GtidSearch
     boundaries: dict[str, int] = field(default_factory=dict)
@@ -189,14 +190,14 @@ class _Search:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to be found."""
+        """Whether everything is found."""
         return (
             self.boundaries.keys() >= self.sought.boundaries
             and self.transactions.keys() >= self.sought.transactions
         )
 
     def look_at(self, boundary: SourcePosition, heads: TransactionHeads) -> None:
-        """Note what stands at a boundary, and behind it."""
+        """Note a boundary, and the transaction after it, if they are sought."""
         if boundary.gtid in self.sought.boundaries:
             self.boundaries[boundary.gtid] = boundary.binlog.key
         gtid = str(heads.gtid)
@@ -205,10 +206,10 @@ class _Search:
 
 
 def find_places(connect: Connect, end: BinlogPosition, sought: GtidSearch) -> GtidPlaces:
-    """Look for places in the binlog up to ``end``, its end of a moment ago. Blocks.
+    """Find places in the binlog up to ``end``, its recent end. Blocks.
 
-    Raises OtherOrderError where the same transactions do not stand before one of them; PurgedError,
-    StreamLostError and what else a connection raises.
+    Raises OtherOrderError if other transactions precede one of them; PurgedError, StreamLostError
+    and the other errors of a connection.
     """
     first = first_new(connect, end, sought.executed)
     file = BinlogPosition(first.file, FIRST_EVENT)
@@ -246,10 +247,10 @@ def find_places(connect: Connect, end: BinlogPosition, sought: GtidSearch) -> Gt
 
 
 def _refuse_back_step(heads: TransactionHeads) -> None:
-    """Raise OtherOrderError where a number of a MariaDB domain comes again, or is passed, after the
-    same server had written before: another one has written in between.
+    """Raise OtherOrderError if a number of a MariaDB domain is repeated or lower than the last,
+    and its server has written before: another server has written in between.
 
-    What a replica had written itself before it became one is not that.
+    This excludes transactions that a replica wrote itself before it became one.
     """
     gtid, before = heads.gtid, heads.before
     if not isinstance(gtid, MariaDBGtid) or (gtid.domain, gtid.server) not in heads.written:
@@ -263,8 +264,8 @@ def _refuse_back_step(heads: TransactionHeads) -> None:
 
 
 def _refuse_unread(sought: GtidSearch, heads: TransactionHeads) -> None:
-    """Raise OtherOrderError where a MariaDB has transactions before the place to go on from that a
-    server wrote after it was left. MySQL's sets tell them themselves."""
+    """Raise OtherOrderError if a MariaDB has earlier transactions that a server wrote after the
+    failover away from it. With MySQL, the GTID sets show this."""
     known: dict[tuple[int, int], int] = {}
     for text in (*sought.left, sought.executed) if heads.written else ():
         for gtid in mariadb_gtids(text):
@@ -280,15 +281,15 @@ def _refuse_unread(sought: GtidSearch, heads: TransactionHeads) -> None:
 
 
 class _Sequence:
-    """Whether the numbers of MariaDB's transactions go up by one: the last GTID of a domain tells
-    what was executed before only then. MySQL's sets tell it themselves."""
+    """Checks that MariaDB's numbers grow by one: only then does the last GTID of a domain identify
+    the transactions before it. With MySQL, the GTID sets do."""
 
     def __init__(self, executed: str) -> None:
         self._executed = executed
         self._last: MariaDBGtids | None = None
 
     def follow(self, gtid: MariaDBGtid | MySQLGtid | None, where: SourcePosition) -> None:
-        """Take the next transaction. Raises OtherOrderError."""
+        """Check the next transaction. Raises OtherOrderError."""
         if not isinstance(gtid, MariaDBGtid):
             return
         if self._last is None:
@@ -313,9 +314,9 @@ def _misplaced(executed: str, heads: TransactionHeads) -> OtherOrderError:
 
 
 def first_new(connect: Connect, end: BinlogPosition, executed: str) -> BinlogPosition:
-    """Where the first transaction begins that a GTID set lacks; ``end`` where it lacks none.
+    """Return where the first transaction begins that a GTID set lacks; ``end`` if there is none.
 
-    Blocks, and raises what a connection raises.
+    Blocks, and raises the errors of a connection.
     """
     for heads in walk_heads(connect(GtidStart(executed)), None):
         boundary = heads.boundary.binlog
@@ -327,9 +328,11 @@ def first_new(connect: Connect, end: BinlogPosition, executed: str) -> BinlogPos
 
 
 def gtids_at(connect: Connect, end: BinlogPosition, position: BinlogPosition) -> str:
-    """The GTID set executed at a position; empty where no transaction begins there, nor the binlog
-    ends, or if the transaction before it in its file has no GTID. Blocks, and raises what a
-    connection raises."""
+    """Return the GTID set executed at a position.
+
+    Empty if the position is neither the beginning of a transaction nor the end of the binlog, or if
+    the previous transaction in its file has no GTID. Blocks, and raises a connection's errors.
+    """
     file = BinlogPosition(position.file, FIRST_EVENT)
     nameless = False
     for heads in walk_heads(connect(SourcePosition(file)), file):
@@ -345,11 +348,11 @@ def gtids_at(connect: Connect, end: BinlogPosition, position: BinlogPosition) ->
 def first_since(
     connect: Connect, end: BinlogPosition, file: str, moment: int
 ) -> BinlogPosition | None:
-    """Where the first transaction begins that was written at ``moment`` or later, from a file on;
-    ``end`` where there is none. None where it can't be told (`headless`).
+    """Return where the first transaction begins that was written at ``moment`` or later, from a
+    file on; ``end`` if there is none, None if that can't be known (`headless`).
 
-    ``moment``: seconds since the epoch, by the source's clock. Blocks, and raises what a connection
-    raises.
+    ``moment``: seconds since the epoch, by the source's clock. Blocks, and raises the errors of a
+    connection.
     """
     start = BinlogPosition(file, FIRST_EVENT)
     for heads in walk_heads(connect(SourcePosition(start)), start):
@@ -366,7 +369,7 @@ def first_since(
 def walk_heads(
     connection: BinlogConnection, start: BinlogPosition | None, unlogged: str = ""
 ) -> Iterator[TransactionHeads]:
-    """Yield the heads of the transactions, at each of them, and where the source waits for more."""
+    """Yield the state at each transaction's head, and whenever the source waits for more."""
     try:
         info, _ = connection.open()
         heads = TransactionHeads(start, checksums=info.checksum == "CRC32", unlogged=unlogged)

@@ -1,7 +1,7 @@
-"""Transactions without a GTID in a MySQL binlog, right before a place that was found by GTIDs.
+"""Transactions without a GTID in a MySQL binlog, right before a position found by GTIDs.
 
-A GTID set does not say whether these transactions were read. So a place that is found by a GTID
-set is certain only if the transaction before it has a GTID.
+A GTID set does not show whether these transactions were read. So a position found by a GTID set is
+certain only if the transaction before it has a GTID.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def refuse_nameless(connect: Connect, end: BinlogPosition, *, at: BinlogPosition
     """Raise WithoutGtidError if the last transaction before ``at`` has no GTID.
 
     Reads the file of ``at``, and earlier ones as long as they have no transactions. Blocks, and
-    raises what a connection raises.
+    raises the errors of a connection.
     """
     nameless = nameless_before(connect, _files(connect, end), at)
     if nameless is not None:
@@ -54,7 +54,7 @@ def _last_of(connect: Connect, file: str, at: BinlogPosition) -> tuple[BinlogPos
                 break
             last = boundary, heads.gtid is not None
     except GtidModeError:
-        # The server refuses to send the first one that has no GTID.
+        # The server refuses to send the first transaction without a GTID.
         return start, False
     return last
 

@@ -1,8 +1,8 @@
-"""Finding out whether a server with the expected identity is another node of the same cluster.
+"""Detect that a server with the expected identity is another node of the same cluster.
 
 The nodes of a Galera cluster can have the same `server_id`, and MariaDB has no `server_uuid`. Each
 node has its own binlog with the same transactions. After a reset, a binlog can have the same GTIDs
-again, but not at the same time: so the last transaction that was read proves that it is the same.
+again, but not at the same time: so the last transaction that was read identifies the cluster.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def is_other_node(
     Args:
         executed: the GTID set at the saved position.
 
-    Raises AnchorGoneError if the transaction is nowhere; besides, what a connection raises. Blocks.
+    Raises AnchorGoneError if the transaction is nowhere; also the errors of a connection. Blocks.
     """
     at = SourcePosition(BinlogPosition(anchor.file, anchor.offset))
     gone: AnchorGoneError | None = None
