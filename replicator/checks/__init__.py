@@ -1,1 +1,1 @@
-"""What is looked at before a task starts: each finding with its remedies."""
+"""The checks before a task starts: each finding with its remedies."""

@@ -1,7 +1,7 @@
 """The names of the checks, as ``ignore-checking-items`` uses them.
 
-The names of DM (TiDB Data Migration, "Migration Task Precheck") stand for the same here; further
-names are ours.
+The names of DM (TiDB Data Migration, "Migration Task Precheck") mean the same here; further names
+are ours.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ CHECKS: dict[str, str] = {
     SPARK_MASTER: "the master of a standalone Spark cluster answers",
     "ignore-checking-items": "the names in the task file are names of this list",
 }
-"""Name of each check and what it makes sure of."""
+"""The name of each check, and the condition that it checks."""
 
 WITHOUT_EFFECT = frozenset(
     {
@@ -81,11 +81,11 @@ WITHOUT_EFFECT = frozenset(
         "downstream_mutex_features",
     }
 )
-"""Items of DM that have nothing to look at here; naming them is no mistake."""
+"""Items of DM without a counterpart here; naming them is no mistake."""
 
 
 def unknown_items(ignore: Iterable[str]) -> list[CheckResult]:
-    """A warning for each name that is no check's."""
+    """Return a warning for each name that no check has."""
     known = [*CHECKS, *WITHOUT_EFFECT]
     results = []
     for name in sorted(set(ignore) - set(known)):

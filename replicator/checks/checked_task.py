@@ -1,4 +1,4 @@
-"""What is checked, as plain data."""
+"""The objects to check, as plain data."""
 
 from __future__ import annotations
 
@@ -15,24 +15,27 @@ from replicator.routing.routes import Routes, TargetName
 
 
 class RoutesTables(Protocol):
-    """What the checks need of `replicator.routing.Router`."""
+    """The part of `replicator.routing.Router` that the checks use."""
 
     def route(self, schema: str, table: str) -> TargetName | None:
-        """The target of a table; None when it is not replicated."""
+        """Return the target of a table; None if it is not replicated."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceToCheck:
     """One upstream server.
 
-    ``server_id`` is the one that we register with there. ``start`` is the position that reading
-    starts from, from the task file or a checkpoint, None for the current one; its ``gtid`` decides
-    where it is not empty, its file may then be empty. ``reads_binlog`` is false when only a full
-    copy is made; ``copies_rows`` is true when one is. ``registered_as`` is the host name that our
-    own reader registers with there: an entry under that name is a reader of ours that the server
-    has not noticed to be gone. ``columns``: the rules about columns. ``allowed``: patterns of
-    schema and table in the lists of what is to be replicated. ``followed``: ``start`` is that of a
-    checkpoint, which has these ``members``. ``read_here``: this process reads it by its id already.
+    Attributes:
+        server_id: the id that our reader registers with.
+        start: the position to read from, of the task file or a checkpoint; None for the current
+            one. Its ``gtid`` is used unless it is empty; its file may then be empty.
+        reads_binlog: false if only a full copy is made; ``copies_rows`` is true if one is.
+        registered_as: the host name that our reader registers with: a replica of that name is a
+            reader of ours that has gone unnoticed by the server.
+        columns: the rules for columns.
+        allowed: patterns of schema and table in the lists of tables to replicate.
+        followed: ``start`` is from a checkpoint, which has these ``members``.
+        read_here: this process already reads the source with its id.
     """
 
     source_id: str
@@ -57,7 +60,7 @@ class SourceToCheck:
 class TargetToCheck:
     """The downstream server, the schema of the meta tables and the prefix of their names.
 
-    ``writes_nothing``: what would have to be written to be tried is left out, with a warning.
+    ``writes_nothing``: checks that would have to write are left out, with a warning.
     """
 
     address: DatabaseAddress
@@ -70,12 +73,13 @@ class TargetToCheck:
 class TaskToCheck:
     """A whole task.
 
-    ``resuming``: the task has a checkpoint, so the members of its ``followed`` sources may rightly
-    be in the middle of a schema change; only the structures of other sources are compared.
-    ``equal_structures``: all shards of a target must have the same structure; ``joins_structures``:
-    the target has the least one that takes the rows of all.
-    ``retired``: shards that the task does not follow any more, whose rows the target keeps.
-    ``keeps_duplicates``: the full copy takes rows of two shards with one key for one row.
+    Attributes:
+        resuming: the task has a checkpoint, so the members of its ``followed`` sources may rightly
+            be in the middle of a schema change; only the structures of other sources are compared.
+        equal_structures: all shards of a target must have the same structure.
+        joins_structures: the target has the least structure that takes the rows of all shards.
+        retired: shards that the task does not follow any more, whose rows the target keeps.
+        keeps_duplicates: the full copy takes rows of two shards with one key for one row.
     """
 
     sources: tuple[SourceToCheck, ...]

@@ -64,7 +64,7 @@ async def check_login(place: CheckedPart, connection: Connection) -> CheckResult
 
 
 def ended_early(place: CheckedPart, error: BaseException) -> CheckResult:
-    """The finding of a server whose error has ended the checks that were under way."""
+    """Return the finding for a server whose error has ended its checks."""
     return place.failed(
         "connection",
         f"checking ended early, on an error of the server: {error}",
@@ -73,7 +73,7 @@ def ended_early(place: CheckedPart, error: BaseException) -> CheckResult:
 
 
 def explain(address: DatabaseAddress, error: BaseException) -> tuple[str, str]:
-    """What a failure to log in means, and the remedy of it."""
+    """Return the meaning of a failure to log in, and the remedy."""
     causes = list(_causes(error))
     return (
         _of_tls(address, causes) or _of_server(address, causes) or _of_network(address, causes)
@@ -111,7 +111,7 @@ def _of_server(address: DatabaseAddress, causes: list[BaseException]) -> tuple[s
 
 
 def _of_account(address: DatabaseAddress, code: int, said: str) -> tuple[str, str] | None:
-    """What is to be put right at the account."""
+    """The remedies at the account."""
     account = f"'{address.user}'@'%'"
     shows_certificate = address.tls is not None and bool(address.tls.cert)
     if code in ACCESS_DENIED and not address.password and not shows_certificate:
@@ -169,7 +169,7 @@ def _of_account(address: DatabaseAddress, code: int, said: str) -> tuple[str, st
 
 
 def _of_state(address: DatabaseAddress, code: int, said: str) -> tuple[str, str] | None:
-    """What is to be put right at the server, or in the task file."""
+    """The remedies at the server, or in the task file."""
     if code == ER.CON_COUNT_ERROR:
         return (
             f"{address} has no connection left: {said}",
@@ -211,7 +211,7 @@ def _client(address: DatabaseAddress) -> str:
 
 
 _LITERAL_NAMES = "SHOW GLOBAL VARIABLES LIKE 'partial_revokes'"
-"""With it a name of a schema stands for itself alone (MySQL manual, "Privilege Restriction Using
+"""With it a name of a schema means that schema only (MySQL manual, "Privilege Restriction Using
 Partial Revokes"); everywhere else it is a pattern in GRANT ("GRANT Statement")."""
 
 
@@ -223,30 +223,30 @@ class Account:
     patterns: bool
 
     def grant(self, rights: str, schema: str) -> str:
-        """The statement that gives rights in one schema.
+        """Return the statement that gives rights in one schema.
 
-        An account's rights at a schema are those of the pattern that fits best, and no others:
-        whatever is needed there must stand in one statement.
+        An account's rights in a schema are the rights of the pattern that fits best, and no others:
+        one statement must have all necessary rights.
         """
-        # What looks like a pattern must not stand for other schemas, too.
+        # A name that looks like a pattern must not match other schemas, too.
         return self._grant(rights, _literal(schema) if self.patterns else schema)
 
     def grant_pattern(self, pattern: str) -> str:
-        """The statement that lets an account read all schemas that a pattern of a route fits."""
+        """Return the statement that lets an account read all schemas that match a route's
+        pattern."""
         return self._grant("SELECT", _literal(pattern).replace("*", "%").replace("?", "_"))
 
     def _grant(self, rights: str, schema: str) -> str:
         return f"GRANT {rights} ON {quote(schema)}.* TO {self.name};"
 
     def grant_everywhere(self, rights: str) -> str:
-        """The statement that gives rights that concern the whole server."""
+        """Return the statement that gives rights for the whole server."""
         return f"GRANT {rights} ON *.* TO {self.name};"
 
 
 async def account_of(connection: Connection) -> Account:
-    """The account of a connection. Raises DatabaseUnavailableError or the server's error."""
-    # Who logs in as app may be 'app'@'10.%': a GRANT to another name would make a new account, or
-    # none.
+    """Return the account of a connection. Raises DatabaseUnavailableError or the server's error."""
+    # A login as app may be 'app'@'10.%': a GRANT to another name would make a new account, or none.
     user, _, host = str((await connection.fetch("SELECT CURRENT_USER()"))[0][0]).rpartition("@")
     literal = [str(value).upper() for _, value in await connection.fetch(_LITERAL_NAMES)] == ["ON"]
     return Account(f"{_quoted(user)}@{_quoted(host)}", not literal)

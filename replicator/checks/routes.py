@@ -1,4 +1,4 @@
-"""Whether the routes of a source take any table anywhere, and tell names apart as servers do."""
+"""Check that the routes of a source match tables, and compare names as the servers do."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from replicator.routing.wildcards import is_plain
 from replicator.schema.registry.registry import TargetNames
 
 SHOWN = 10
-"""Names listed in a message before it says how many more there are."""
+"""Names listed in a message; it only counts the others."""
 
 
 def routed_tables(
     source: SourceToCheck, tables: Sequence[TableName]
 ) -> list[tuple[TableName, TableName]]:
-    """Pairs of a replicated table and its target. Raises RouteError when two routes claim one."""
+    """Return pairs of a replicated table and its target. Raises RouteError if two routes claim
+    one."""
     pairs = []
     for name in tables:
         target = source.router.route(name.schema, name.table)
@@ -31,11 +32,10 @@ def routed_tables(
 def check_routes(
     source: SourceToCheck, tables: Sequence[TableName], account: Account
 ) -> list[CheckResult]:
-    """No table is claimed twice, each name suits the rules; no route is idle.
+    """Check that no table is claimed twice, each name suits the rules, and no route is idle.
 
-    A source without a table to replicate may get one later.
-
-    ``tables`` are those that ``account`` sees.
+    A source without a table to replicate may get one later. ``tables``: those that ``account``
+    sees.
     """
     place = CheckedPart(source.source_id)
     try:
@@ -87,7 +87,7 @@ def check_routes(
 
 
 def _grants(source: SourceToCheck, account: Account) -> str:
-    """What lets the account see the schemas that the routes name."""
+    """The statements by which the account sees the schemas that the routes name."""
     patterns = dict.fromkeys(rule.schema_pattern for rule in source.routes.rules)
     return " ".join(
         account.grant("SELECT", pattern) if is_plain(pattern) else account.grant_pattern(pattern)
@@ -96,7 +96,7 @@ def _grants(source: SourceToCheck, account: Account) -> str:
 
 
 def listed(names: Sequence[TableName]) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names, and how many more there are."""
     if not names:
         return "no table at all"
     text = ", ".join(str(name) for name in names[:SHOWN])
@@ -108,7 +108,8 @@ _ITEM = "lower_case_table_names"
 
 
 def check_source_names(source: SourceToCheck, *, folds: bool) -> list[CheckResult]:
-    """Whether the task file counts the case of names that the source knows in lower case only."""
+    """Check whether the task file counts the case of names that the source has in lower case
+    only."""
     if not (folds and source.routes.case_sensitive):
         return []
     return [
@@ -123,7 +124,7 @@ def check_source_names(source: SourceToCheck, *, folds: bool) -> list[CheckResul
 
 
 def check_target_names(targets: Iterable[TableName], *, folds: bool) -> list[CheckResult]:
-    """Whether two targets are one table to their server."""
+    """Check whether two targets are one table to their server."""
     names = TargetNames(folds=folds)
     return [
         CheckedPart("target").failed(

@@ -1,14 +1,13 @@
-"""The column types: what is known of each, once.
+"""The column types: the properties of each, in one place.
 
-`BINLOG_TYPES` has the types that a table map names by a number: how their metadata and their
-values stand in a binlog, and what decodes them (MySQL's ``field_types.h``; MariaDB adds 140 and
-141; MySQL internals manual, "TABLE_MAP_EVENT" and "ROWS_EVENT"). `SQL_TYPES` has the types that
-servers name in ``information_schema.COLUMNS``: the binlog types that hold them, how their values
-are written and compared, which rules convert them, and what stands for them on servers that lack
-them.
+`BINLOG_TYPES` has the types that a table map names by a number: the form of their metadata and
+values in a binlog, and their decoder (MySQL's ``field_types.h``; MariaDB adds 140 and 141; MySQL
+internals manual, "TABLE_MAP_EVENT" and "ROWS_EVENT"). `SQL_TYPES` has the types that servers name
+in ``information_schema.COLUMNS``: the binlog types that hold them, how their values are written and
+compared, which rules convert them, and their substitutes on servers that lack them.
 
 A new type is a record here, its decoder (`replicator.rows.values.value_readers`, and
-`replicator.rows.decoder.row_format` where compiled loops write it), and a test. A unit test holds
+`replicator.rows.decoder.row_format` if compiled loops write it), and a test. A unit test holds
 every module that decides by type to these tables.
 """
 
@@ -22,10 +21,10 @@ from pymysqlreplication.constants import FIELD_TYPE
 
 
 class ColumnType(IntEnum):
-    """The type codes that a TABLE_MAP_EVENT can hold; mysql-replication lacks some.
+    """The type codes that a TABLE_MAP_EVENT can have; mysql-replication lacks some.
 
-    The ``…_2`` codes are the temporal formats since MySQL 5.6 / MariaDB 10.1. ENUM and SET stand
-    in a table map as STRING with the real type in the metadata; `parse_table_map` unpacks them.
+    The ``…_2`` codes are the temporal formats since MySQL 5.6 / MariaDB 10.1. A table map has ENUM
+    and SET as STRING, with the real type in the metadata; `parse_table_map` unpacks them.
     """
 
     DECIMAL_OLD = FIELD_TYPE.DECIMAL
@@ -66,7 +65,7 @@ class ColumnType(IntEnum):
 
 
 class Metadata(Enum):
-    """How the metadata of a type stands in a table map."""
+    """The form of a type's metadata in a table map."""
 
     NONE = auto()
     BYTE = auto()
@@ -84,9 +83,9 @@ class Width(Enum):
     FRACTION = auto()
     """By the digits of the fraction of a second: the metadata."""
     PREFIX = auto()
-    """The value tells it in front, in as many bytes as the metadata says."""
+    """The value begins with it, in as many bytes as the metadata says."""
     LENGTH = auto()
-    """The value tells it in front, in one byte, or two if the metadata (the most) needs two."""
+    """The value begins with it, in one byte, or two if the metadata (the most) needs two."""
     DIGITS = auto()
     """By the digits of a DECIMAL: ``precision << 8 | scale``."""
     BITS = auto()
@@ -96,7 +95,7 @@ class Width(Enum):
 
 
 class Decoder(Enum):
-    """What makes text of a value: `replicator.rows.values.value_readers` has each of them."""
+    """The function that decodes a value to text, in `replicator.rows.values.value_readers`."""
 
     INTEGER = auto()
     REAL = auto()
@@ -119,7 +118,7 @@ class Decoder(Enum):
     """A STRING that MariaDB has compressed."""
     JSON = auto()
     NONE = auto()
-    """Nothing: a table map may name the type, and no row holds a value of it."""
+    """None: a table map may name the type, and no row has a value of it."""
 
 
 _MOST_FRACTION = 6
@@ -131,8 +130,10 @@ _MOST_BITS = 64
 class BinlogType:
     """A type as binlogs have it.
 
-    ``sizes``: the bytes of a value of FIXED width; of FRACTION by the digits; those that a NUMBER
-    can have. ``character``: servers list its collation in the optional metadata.
+    Attributes:
+        sizes: the bytes of a value of FIXED width; for FRACTION by the digits; for NUMBER the
+            possible ones.
+        character: whether servers list its collation in the optional metadata.
     """
 
     code: ColumnType
@@ -149,11 +150,11 @@ class BinlogType:
 
     @property
     def unlogged_fraction(self) -> bool:
-        """Whether only the column, not its table map, tells the digits of a fraction."""
+        """Whether only the column, not its table map, has the digits of a fraction."""
         return self.width is Width.FRACTION and self.metadata is Metadata.NONE
 
     def length_bytes(self, metadata: int) -> int:
-        """The bytes in front of a value that tell its length; 0 where nothing does."""
+        """Return the bytes before a value that have its length; 0 for a value without them."""
         if self.width is Width.PREFIX:
             return metadata
         if self.width is Width.LENGTH:
@@ -161,9 +162,9 @@ class BinlogType:
         return 0
 
     def is_possible(self, metadata: int) -> bool:
-        """Whether a column can have this metadata, as `parse_table_map` gives it.
+        """Whether a column can have this metadata, as `parse_table_map` returns it.
 
-        What finds values in row images relies on it: it looks at nothing else.
+        The search for values in row images relies on it and checks nothing else.
         """
         high, low = metadata >> 8, metadata & 255
         match self.width:
@@ -218,7 +219,7 @@ BINLOG_TYPES: dict[int, BinlogType] = {
         _moment(_T.TIME_2, _D.TIME, Metadata.BYTE, 3, 4, 4, 5, 5, 6, 6),
         _moment(_T.DATETIME_2, _D.DATETIME, Metadata.BYTE, 5, 6, 6, 7, 7, 8, 8),
         _moment(_T.TIMESTAMP_2, _D.TIMESTAMP, Metadata.BYTE, 4, 5, 5, 6, 6, 7, 7),
-        # The digits of the fraction are not told: they are those of the column.
+        # The table map does not have the digits of the fraction: they are those of the column.
         _moment(_T.TIME, _D.OLD_TIME, Metadata.NONE, 3, 4, 4, 5, 5, 5, 6),
         _moment(_T.DATETIME, _D.OLD_DATETIME, Metadata.NONE, 8, 6, 6, 7, 7, 7, 8),
         _moment(_T.TIMESTAMP, _D.OLD_TIMESTAMP, Metadata.NONE, 4, 5, 5, 6, 6, 7, 7),
@@ -241,7 +242,7 @@ BINLOG_TYPES: dict[int, BinlogType] = {
 
 
 class Literal(StrEnum):
-    """What kind of value a column holds: how it is loaded, and how a predicate matches it."""
+    """The kind of a column's values: how it is loaded, and how a predicate matches it."""
 
     NUMBER = "number"
     """Integers and DECIMAL: as they are."""
@@ -250,14 +251,14 @@ class Literal(StrEnum):
     DOUBLE = "double"
     """DOUBLE: compared as a double, not as the decimal of the same digits."""
     BIT = "bit"
-    """BIT: rows carry its raw bytes, predicates the integer."""
+    """BIT: rows have its raw bytes, predicates the integer."""
     QUOTED = "quoted"
     """Temporal types and YEAR: compared as quoted text."""
     PARSED = "parsed"
-    """UUID, INET4, INET6: text that the server parses, but takes for raw bytes when it comes in
-    the charset ``binary`` (a 16-character IPv6 address is then stored as another address)."""
+    """UUID, INET4, INET6: text that the server parses, but takes for raw bytes if it is in the
+    charset ``binary`` (a 16-character IPv6 address is then stored as another address)."""
     JSON = "json"
-    """JSON as a type of its own (MySQL, TiDB): refused in the charset ``binary``."""
+    """JSON as a separate type (MySQL, TiDB): refused in the charset ``binary``."""
     TEXT = "text"
     """Character types and SET: the column's charset as introducer before a hex string."""
     ENUM = "enum"
@@ -275,21 +276,26 @@ FRACTIONAL = frozenset({"time", "datetime", "timestamp"})
 EXACT_LITERALS = frozenset(
     {Literal.NUMBER, Literal.BIT, Literal.QUOTED, Literal.PARSED, Literal.BINARY}
 )
-"""Values of these are equal exactly when their bytes are: no collation, no negative zero."""
+"""Values of these types are equal exactly if their bytes are: no collation, no negative zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
     """A type as servers name it.
 
-    ``family``: the types that `replicator.schema.structure.conversions` has one rule for; a type
-    that is alone has its own name. ``stored``: the binlog types that hold it. ``implicit``: the
-    SQL literal of the default that servers give a column that has none and may not be NULL; empty
-    where they give none. ``filler``: the literal that fills a column of the target which the shard
-    has dropped; empty where there is none. ``size``: the bytes of an integer; the most bytes of a
-    TEXT or BLOB; the characters of the text that types of MariaDB are shown as. ``aliases``: other
-    words that statements have for it. ``stand_in``: the length of the VARBINARY that stands for it
-    on servers that lack it; no statement is likely to use such a length.
+    Attributes:
+        family: the types that `replicator.schema.structure.conversions` has one rule for; a type
+            without others has its own name.
+        stored: the binlog types that hold it.
+        implicit: the SQL literal of the default that servers give a NOT NULL column without one;
+            empty if there is none.
+        filler: the literal that fills a target's column which the shard has dropped; empty if there
+            is none.
+        size: the bytes of an integer; the most bytes of a TEXT or BLOB; the characters of the text
+            that MariaDB shows a value as.
+        aliases: other words for it in statements.
+        stand_in: the length of the VARBINARY that replaces it on servers that lack it; no statement
+            is likely to use such a length.
     """
 
     name: str
@@ -374,7 +380,7 @@ SQL_TYPES: dict[str, SqlType] = {
         _bytes("blob", _ANY_BLOB, 2**16 - 1),
         _bytes("mediumblob", _ANY_BLOB, 2**24 - 1),
         _bytes("longblob", _ANY_BLOB, 2**32 - 1),
-        # The first label is what servers give where there is no default, even in strict mode.
+        # If there is no default, servers use the first label, even in strict mode.
         SqlType("enum", "enum", frozenset({_T.ENUM}), Literal.ENUM, "", ""),
         SqlType("set", "set", frozenset({_T.SET}), Literal.TEXT, "''", "''"),
         SqlType(
@@ -407,12 +413,13 @@ SQL_TYPES: dict[str, SqlType] = {
 
 
 def sql_type(name: str) -> SqlType:
-    """The type of that name; one that is not known has no family, and no binlog type holds it."""
+    """Return the type of that name; an unknown one has no family, and no binlog type holds it."""
     return SQL_TYPES.get(name) or SqlType(name, "", frozenset(), Literal.BINARY, "", "")
 
 
 def sizes(family: str) -> dict[str, int]:
-    """The sizes of the types of a family, by name; without those whose columns name their own."""
+    """Return the sizes of the types of a family, by name; without types whose columns set a
+    length."""
     return {
         found.name: found.size
         for found in SQL_TYPES.values()

@@ -1,4 +1,4 @@
-"""What the errors of servers and of the client library mean to us.
+"""The meaning of the errors of servers and of the client library.
 
 Needs no more than PyMySQL: executors have no asyncio driver.
 """
@@ -71,7 +71,7 @@ class ErrorCode(IntEnum):
     ER_USER_IS_BLOCKED = 4150
     """MariaDB only: after too many wrong passwords (max_password_errors)."""
     ER_ACCOUNT_HAS_BEEN_LOCKED_MARIADB = 4151
-    """MariaDB's number of what MySQL numbers 3118."""
+    """MariaDB's number for MySQL's 3118."""
     ER_SLAVE_SAME_ID = 4052
     """MariaDB only."""
 
@@ -146,7 +146,7 @@ LOST = frozenset(
         CR.CR_SERVER_LOST_EXTENDED,
     }
 )
-"""Codes by which a server is away, full or shutting down, or by which this connection has ended."""
+"""Codes of a server that is away, full or shutting down, or of a connection that has ended."""
 
 UNAVAILABLE = LOST | {
     ER.FORCING_CLOSE,
@@ -168,11 +168,10 @@ UNAVAILABLE = LOST | {
     ErrorCode.TIDB_WRITE_CONFLICT,
     ErrorCode.TIDB_TIKV_STALE_COMMAND,
 }
-"""Codes that say nothing about the statement: the server is away, full or shutting down, somebody
-has killed the connection, the account has used up what it may, or the answer is too large to be
-taken. Those of TiDB: its store is away
-or busy, or the transaction ended for the sake of another one or of a schema change, and is to be
-tried again."""
+"""Codes that do not concern the statement: the server is away, full or shutting down, the
+connection was killed, the account has used up its limits, or the answer is too large. For TiDB:
+its store is away or busy, or the transaction ended because of another one or of a schema
+change, and must be retried."""
 
 CONTENTION = frozenset(
     {
@@ -184,7 +183,7 @@ CONTENTION = frozenset(
         ErrorCode.ER_TRANSACTION_ROLLBACK_DURING_COMMIT,
     }
 )
-"""The transaction was broken off for another one's sake, or by somebody."""
+"""The transaction was ended because of another one, or by somebody."""
 
 REFUSED_BY_TIDB = frozenset(
     {ErrorCode.TIDB_UNSUPPORTED_DDL, ErrorCode.ER_UNSUPPORTED_ACTION_ON_GENERATED_COLUMN}
@@ -205,7 +204,7 @@ NOT_UNDERSTOOD = frozenset(
         ErrorCode.TIDB_UNSUPPORTED_DDL,
     }
 )
-"""A schema change that the server would refuse at any moment, for a table of this structure."""
+"""A schema change that the server would refuse at any time, for a table of this structure."""
 
 KEY_IS_SO = frozenset(
     {
@@ -220,7 +219,7 @@ KEY_IS_SO = frozenset(
         ErrorCode.ER_FK_DUP_NAME,
     }
 )
-"""A key, constraint or partition is there already, or one that is to go is not."""
+"""A key, constraint or partition exists already, or one to drop does not exist."""
 
 ACCESS_DENIED = frozenset({ER.ACCESS_DENIED_ERROR, ErrorCode.ER_ACCESS_DENIED_NO_PASSWORD_ERROR})
 """The login is refused."""
@@ -228,7 +227,7 @@ ACCESS_DENIED = frozenset({ER.ACCESS_DENIED_ERROR, ErrorCode.ER_ACCESS_DENIED_NO
 PASSWORD_EXPIRED = frozenset(
     {ErrorCode.ER_MUST_CHANGE_PASSWORD, ErrorCode.ER_MUST_CHANGE_PASSWORD_LOGIN}
 )
-"""The password is right, and too old."""
+"""The password is right, but expired."""
 
 ACCOUNT_LOCKED = frozenset(
     {
@@ -238,10 +237,10 @@ ACCOUNT_LOCKED = frozenset(
         ErrorCode.ER_USER_IS_BLOCKED,
     }
 )
-"""Nobody gets in under this account, by whoever's will."""
+"""Nobody can log in with this account, for whatever reason."""
 
 HOST_REFUSED = frozenset({ER.HOST_IS_BLOCKED, ER.HOST_NOT_PRIVILEGED})
-"""The server does not let this host in."""
+"""The server does not accept connections of this host."""
 
 LOGIN_REFUSED = (
     ACCESS_DENIED
@@ -254,7 +253,7 @@ LOGIN_REFUSED = (
         CR.CR_AUTH_PLUGIN_ERR,
     }
 )
-"""There is no way to log in, whatever is then asked for."""
+"""There is no way to log in, whatever the later requests."""
 
 MISSING_PRIVILEGE = frozenset(
     {
@@ -283,7 +282,7 @@ OF_ONE_TABLE = frozenset(
         ErrorCode.ER_TABLE_CORRUPT,
     }
 )
-"""What is wrong with the table that a statement names, not with others: a right, or its files."""
+"""Errors that concern only the table that a statement names: a right, or its files."""
 
 READ_ONLY = frozenset(
     {
@@ -292,7 +291,7 @@ READ_ONLY = frozenset(
         ErrorCode.ER_READ_ONLY_MODE,
     }
 )
-"""The server takes no writes."""
+"""The server accepts no writes."""
 
 RESOURCES = frozenset(
     {
@@ -308,7 +307,7 @@ RESOURCES = frozenset(
         ER.LOCK_TABLE_FULL,
     }
 )
-"""The server has no disk, memory or locks left just now."""
+"""The server has no disk, memory or locks left now."""
 
 _OF_THE_SYSTEM = frozenset(
     {
@@ -332,8 +331,8 @@ _NOTHING_LEFT = re.compile(
     r"|no space left|disk full|out of memory",
     re.IGNORECASE,
 )
-"""No more processes, memory, open files, space or quota; the last two are the storage engines' for
-memory and for a file that can't grow."""
+"""No more processes, memory, open files, space or quota; the last two are the storage engines'
+for memory and for a file that can't grow."""
 
 _READ_ONLY = re.compile(r"read[-_ ]only", re.IGNORECASE)
 
@@ -341,18 +340,18 @@ _TEXTS: Mapping[int, re.Pattern[str]] = {
     **dict.fromkeys(_OF_THE_SYSTEM, _NOTHING_LEFT),
     # Other options, such as secure_file_priv, prevent a statement for as long as they are set.
     ER.OPTION_PREVENTS_STATEMENT: _READ_ONLY,
-    # A node of a Galera cluster that has lost the others, or is given their data.
+    # A node of a Galera cluster that has lost the others, or is receiving their data.
     ER.UNKNOWN_COM_ERROR: re.compile("WSREP"),
     # Before a commit it means that the transaction is too large (`replicator.mysql.size_limits`).
     ErrorCode.ER_RUN_HOOK_ERROR: re.compile(r"^(?!.*before_commit)", re.DOTALL),
 }
-"""Codes that stand for several errors, with the texts of those that pass by themselves."""
+"""Codes of several errors, with the texts of the errors that pass by themselves."""
 
 NO_SUCH_TABLE = frozenset({ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR, ER.UNKNOWN_TABLE})
 """There is no such table or database."""
 
 DUPLICATE_KEY = frozenset({ER.DUP_ENTRY, ErrorCode.ER_DUP_ENTRY_WITH_KEY_NAME})
-"""A row has a key that is there already."""
+"""A row has a key that exists already."""
 
 
 DOES_NOT_FIT = frozenset(
@@ -370,9 +369,9 @@ DOES_NOT_FIT = frozenset(
 
 
 class DatabaseUnavailableError(Exception):
-    """The server cannot be reached just now, or gives odd answers; trying again later is safe.
+    """The server cannot be reached now, or returns odd answers; a later retry is safe.
 
-    ``server`` is its address where that is known, in the form that errors show.
+    ``server``: its address if it is known, in the form that errors show.
     """
 
     def __init__(self, message: str, *, server: str = "") -> None:
@@ -381,19 +380,19 @@ class DatabaseUnavailableError(Exception):
 
 
 class OddAnswerError(pymysql.err.OperationalError):
-    """What came as the answer of a server can't be understood.
+    """The answer of a server can't be parsed.
 
-    The connection is of no use any more. Trying again later is safe: a proxy may have damaged it.
+    The connection can't be used any more. A later retry is safe: a proxy may have damaged it.
     """
 
     @classmethod
     def of(cls, finding: str) -> OddAnswerError:
-        """The error with the code that the servers' own clients give it."""
+        """Return the error with the code of the servers' own clients."""
         return cls(CR.CR_MALFORMED_PACKET, finding)
 
 
 def error_code(error: BaseException) -> int:
-    """The server's error number, also of a server that is unavailable; 0 where there is none."""
+    """Return the server's error number, also of an unavailable server; 0 if there is none."""
     if isinstance(error, DatabaseUnavailableError) and error.__cause__ is not None:
         error = error.__cause__
     args = error.args if isinstance(error, pymysql.err.MySQLError) else ()
@@ -401,15 +400,15 @@ def error_code(error: BaseException) -> int:
 
 
 def error_text(error: BaseException) -> str:
-    """The server's words."""
+    """Return the server's message."""
     return str(error.args[1]) if len(error.args) > 1 else str(error) or type(error).__name__
 
 
 def is_unavailable(error: BaseException) -> bool:
     """Whether a driver's error means that the server is away rather than that it refuses.
 
-    So is one that takes no writes just now, or has no disk or memory left. The connection is then
-    gone or to be given up, so that the end of a transaction is unknown.
+    A server that accepts no writes now, or has no disk or memory left, counts as away. The
+    connection is then gone or to be given up, so that the end of a transaction is unknown.
     """
     if _passes(error):
         return True
@@ -423,7 +422,7 @@ def is_unavailable(error: BaseException) -> bool:
 
 
 def _passes(error: BaseException) -> bool:
-    """Whether the server refuses what it would take at another moment."""
+    """Whether the server refuses what it would accept at another moment."""
     code = error_code(error)
     if code in _TEXTS:
         return _TEXTS[code].search(error_text(error)) is not None
@@ -431,12 +430,12 @@ def _passes(error: BaseException) -> bool:
 
 
 def is_contention(error: BaseException) -> bool:
-    """Whether the transaction was broken off for another one's sake: just try again."""
+    """Whether the transaction was ended because of another one: just retry."""
     return error_code(error) in CONTENTION
 
 
 def is_about_statement(error: BaseException) -> bool:
-    """Whether an error would come again with the same statement, by any session that may log in."""
+    """Whether the same statement would fail again, in any session that may log in."""
     return not is_contention(error) and error_code(error) not in LOGIN_REFUSED
 
 

@@ -1,4 +1,4 @@
-"""Names of tables and shards, and how names stand in SQL."""
+"""Names of tables and shards, and their form in SQL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from replicator.printable_text import shown_line
 
 
 def quote(name: str) -> str:
-    """A name in backticks, with those in it doubled: safe to place in a statement.
+    """Return a name in backticks, with those in it doubled: safe to insert into a statement.
 
     Backticks are understood under every ``sql_mode`` (MySQL manual, "Schema Object Names"). Raises
     ValueError for a name that no server accepts: empty, or with a NUL character.
@@ -23,15 +23,15 @@ def quote(name: str) -> str:
 
 
 def folded(name: str) -> str:
-    """A name as servers compare it where its case does not count: letter by letter in lower case.
+    """Return a name as servers compare it if its case does not count: each letter in lower case.
 
-    So are names of columns, indexes and partitions compared by every server, those of tables and
-    databases where `replicator.mysql.server.identity` says so. Accents count: ``e`` is not ``é``.
-    Seen on MySQL 5.6 and 9.7, MariaDB 10.11 and 11.8, and TiDB 7.5, which agree on all letters but
-    some odd ones: MariaDB 11.8 also takes the two small sigmas, the i with and without a dot, the
-    long and the short s for one, and the MySQLs and MariaDB 10.11 know no case of letters that are
-    newer than Unicode 3. (`str.lower` alone looks at the letters beside a sigma to choose which
-    one.)
+    Every server compares names of columns, indexes and partitions like that, and those of tables
+    and databases depending on `replicator.mysql.server.identity`. Accents count: ``e`` is not
+    ``é``. Seen on MySQL 5.6 and 9.7, MariaDB 10.11 and 11.8, and TiDB 7.5, which agree on all
+    letters except odd ones: MariaDB 11.8 also takes the two small sigmas, the i with and without a
+    dot, the long and the short s for one, and the MySQLs and MariaDB 10.11 know no case of letters
+    that are newer than Unicode 3. (`str.lower` chooses between the sigmas by the letters beside
+    them.)
     """
     if name.isascii():
         return name.lower()
@@ -46,21 +46,21 @@ class TableName:
     table: str
 
     def __iter__(self) -> Iterator[str]:
-        """Both parts, for the values of a statement: ``(*name, version)``."""
+        """Yield both parts, for the values of a statement: ``(*name, version)``."""
         yield from (self.schema, self.table)
 
     @property
     def folded(self) -> TableName:
-        """The same with both parts `folded`."""
+        """Return the name with both parts `folded`."""
         return TableName(folded(self.schema), folded(self.table))
 
     @property
     def quoted(self) -> str:
-        """Schema and table for a statement. Raises ValueError as `quote` does."""
+        """Return schema and table for a statement. Raises ValueError as `quote` does."""
         return f"{quote(self.schema)}.{quote(self.table)}"
 
     def __str__(self) -> str:
-        """The name for people: no two tables are shown alike, and none is read back from it."""
+        """Return the name for people: no two tables are shown alike, and none is parsed from it."""
         return f"{_shown(self.schema)}.{_shown(self.table)}"
 
 
@@ -76,9 +76,9 @@ class Member:
 
 
 def _shown(part: str) -> str:
-    """A part of a name, in backticks where it would be taken for two or for a quoted one.
+    """A part of a name, in backticks if it would be taken for two or for a quoted one.
 
-    So is one with control characters, which stand as escapes.
+    Control characters are shown as escapes.
     """
     if (line := shown_line(part)) != part:
         return quote(shown_line(part.replace("\\", "\\\\")))

@@ -1,9 +1,9 @@
-"""Texts of servers without the values of rows that they quote.
+"""Remove the values of rows from the messages of servers.
 
 Servers put values into their errors: "Duplicate entry 'ada@example.org' for key 'mail'". Values are
-not escaped there, so a quote does not end one; what stands in front of a value and behind it does.
-Message texts: MySQL manual, "Server Error Message Reference"; MariaDB KB, "MariaDB Error Code
-Reference"; TiDB's ``pkg/errno/errname.go``.
+not escaped there, so a quote does not end one; the text before and after a value does. Message
+texts: MySQL manual, "Server Error Message Reference"; MariaDB KB, "MariaDB Error Code Reference";
+TiDB's ``pkg/errno/errname.go``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from replicator.mysql.errors import (
 )
 
 HIDDEN = "…"
-"""Stands where a value was."""
+"""Replaces a value."""
 
 _WITHOUT_VALUES = (
     UNAVAILABLE
@@ -42,7 +42,7 @@ _OWN_TEXT = frozenset(
         ErrorCode.ER_SIGNAL_EXCEPTION,
     }
 )
-"""What a trigger or a procedure says in words of its own, which may be made of values."""
+"""Messages that a trigger or a procedure composes, perhaps of values."""
 
 _KNOWN = tuple(
     (re.compile(pattern, re.DOTALL | re.IGNORECASE), shown)
@@ -64,7 +64,7 @@ _NAME = re.compile(
     r":? (['\"])(?P<name>[^'\"]*)\1",
     re.IGNORECASE,
 )
-"""A quoted name, and what it is the name of."""
+"""A quoted name, and the kind of its object."""
 
 
 _CONTRACTION = re.compile(
@@ -75,10 +75,10 @@ _CONTRACTION = re.compile(
 
 
 def without_values(text: str, code: int = 0) -> str:
-    """A server's text with `HIDDEN` in place of values; names of columns, keys and tables stay.
+    """Return a server's text with `HIDDEN` for values; names of columns, keys and tables stay.
 
-    ``code`` is the error's number, 0 where it is not known. What is not known to be a name is taken
-    for a value.
+    ``code``: the error's number, 0 if it is unknown. A quoted text that is not known to be a name
+    counts as a value.
     """
     if code in _WITHOUT_VALUES:
         return text
@@ -92,7 +92,7 @@ def without_values(text: str, code: int = 0) -> str:
 
 
 def _without_quoted(text: str) -> str:
-    """The text without what stands between its first and its last quotes around no name."""
+    """The text without everything from its first to its last quote, except quotes around names."""
     names = [match.span("name") for match in _NAME.finditer(text)]
     quotes = [
         at

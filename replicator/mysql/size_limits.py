@@ -1,4 +1,4 @@
-"""Limits of servers for the size of a transaction or of a row: which one an error is about."""
+"""Limits of servers for the size of a transaction or of a row, and the errors about them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SizeLimit:
 
     Attributes:
         code: of the error.
-        text: a regular expression; tells the error from others with the code.
+        text: a regular expression; distinguishes the error from others with the code.
         setting: the server's name of the limit.
         remedy: what the operator does to raise it, an instruction without a full stop.
         of_row: whether a single row is too large, so that a smaller transaction does not help.
@@ -88,7 +88,7 @@ only), and of TiDB (its pages "TiDB Configuration File" and "System Variables").
 
 
 def size_limit(code: int, text: str) -> SizeLimit | None:
-    """The limit that an error is about, None for other errors."""
+    """Return the limit that an error is about, None for other errors."""
     for limit in LIMITS:
         if code == limit.code and re.search(limit.text, text):
             return limit

@@ -22,10 +22,10 @@ class TableFilter(NamedTuple):
 
 
 class AllowList:
-    """Decides by name what is replicated.
+    """Decides by name which tables are replicated.
 
-    ``never`` are further schemas to leave out whatever the lists say, as the system schemas are:
-    the meta schema of the task. Raises `PatternError` for a pattern that cannot be used.
+    ``never``: further schemas to leave out whatever the lists say, as the system schemas are: the
+    meta schema of the task. Raises `PatternError` for a pattern that cannot be used.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class AllowList:
         self._never = SYSTEM_SCHEMAS | {schema.lower() for schema in never}
 
     def allows_schema(self, schema: str) -> bool:
-        """Tell whether a schema passes; for a database statement this is all that counts.
+        """Whether a schema passes; for a database statement this is all that counts.
 
         ``do-dbs`` decides alone if it is not empty, ``ignore-dbs`` otherwise.
         """
@@ -56,11 +56,11 @@ class AllowList:
         return not any(pattern.matches(schema) for pattern in self._ignore_dbs)
 
     def allows(self, schema: str, table: str) -> bool:
-        """Tell whether a table is replicated.
+        """Whether a table is replicated.
 
         Its schema must pass. Then: a match in ``do-tables`` lets it pass, even if it is also in
-        ``ignore-tables``; a match in ``ignore-tables`` keeps it out; with no match it passes
-        only if there are no ``do-tables``.
+        ``ignore-tables``; a match in ``ignore-tables`` keeps it out; with no match it passes only
+        if there are no ``do-tables``.
         """
         if not self.allows_schema(schema):
             return False

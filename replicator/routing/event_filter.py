@@ -26,11 +26,11 @@ INCOMPATIBLE = frozenset(
         *("coalesce table partition", "exchange table partition"),
     }
 )
-"""What ``incompatible ddl changes`` names: the statements that may cost a table rows or values."""
+"""The statements of ``incompatible ddl changes``, which may cost a table rows or values."""
 
 
 class FilterAction(StrEnum):
-    """What becomes of an event that a rule matches."""
+    """The treatment of an event that a rule matches."""
 
     DO = "Do"
     """It passes; other events of the rule's tables do not."""
@@ -40,7 +40,7 @@ class FilterAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FilterRule:
-    """A rule as it is written. Without ``tables`` it is about all events of its schemas.
+    """A rule as it is written. Without ``tables`` it applies to all events of its schemas.
 
     ``events`` are in lower case; ``statements`` are regular expressions, found anywhere in a
     statement's text in any case.
@@ -56,7 +56,7 @@ class FilterRule:
 
 @dataclass(frozen=True, slots=True)
 class FilterVerdict:
-    """What becomes of an event, and the name of the rule that says so (empty: none does)."""
+    """The treatment of an event, and the name of the rule for it (empty: none)."""
 
     action: FilterAction
     rule: str = ""
@@ -68,9 +68,9 @@ _PASSES = FilterVerdict(FilterAction.DO)
 class EventFilter:
     """The rules of one source. Raises PatternError for a rule that can't be used.
 
-    An event is ignored where any rule ignores it, an error where any wants one, and it passes
-    where a rule with ``Do`` matches it or there is no such rule for its table. What rules say
-    about a table goes before what others say about its schema, as far as ``Do`` is concerned.
+    An event is ignored if any rule ignores it, and an error if any rule demands one. It passes if a
+    rule with ``Do`` matches it or there is no such rule for its table. For ``Do``, rules for a
+    table precede rules for its schema.
     """
 
     def __init__(self, rules: Iterable[FilterRule], *, case_sensitive: bool) -> None:
@@ -86,16 +86,16 @@ class EventFilter:
         )
 
     def statement_rules(self, schema: str, table: str) -> tuple[str, ...]:
-        """What rules say of a table's statements, as texts that are equal where they say the same;
-        empty where all statements pass."""
+        """Return the rules for a table's statements, as texts that are equal if the rules are;
+        empty if all statements pass."""
         return tuple(sorted({text for rule in self._of(schema, table) if (text := rule.said)}))
 
     def names_kinds(self, schema: str, table: str, kinds: Set[str]) -> bool:
-        """Whether a rule about the table's statements names one of these kinds."""
+        """Whether a rule for the table's statements names one of these kinds."""
         return any(rule.names_kinds(kinds) for rule in self._of(schema, table))
 
     def statement(self, schema: str, table: str, kinds: Set[str], sql: str) -> FilterVerdict:
-        """What becomes of a statement on a table, or (with an empty table) on a database."""
+        """Return the verdict on a statement on a table, or (with an empty table) on a database."""
         rules = self._of(schema, table)
         return _verdict(rules, kinds, sql) if rules else _PASSES
 
@@ -145,7 +145,7 @@ class _CompiledFilter:
             ) from error
 
     def _of_statements(self, texts: Sequence[str]) -> str:
-        """What the rule is about as far as statements go, and its action; empty: nothing."""
+        """The part of the rule about statements, and its action; empty if there is none."""
         of_rows = {"all dml", "none dml"}
         kinds = ["all"] if self._every_statement else sorted(self._statements - of_rows)
         named = ", ".join([*kinds, *(f"/{text}/" for text in texts)])
@@ -154,7 +154,7 @@ class _CompiledFilter:
         return f"{self.action} {named or 'no'} statements"
 
     def concerns(self, schema: str, table: str) -> bool:
-        """Whether the rule is about this table, or (with an empty table) this database."""
+        """Whether the rule applies to this table, or (with an empty table) this database."""
         if not self._schemas.matches(schema):
             return False
         return self._tables is None or (bool(table) and self._tables.matches(table))
@@ -164,11 +164,12 @@ class _CompiledFilter:
         return not self._every_statement and bool(self._statements & kinds)
 
     def matches(self, kinds: Set[str], sql: str | None) -> bool:
-        """Whether the kind or the text of an event is one that the rule names."""
+        """Whether the rule names the kind or the text of an event."""
         return self._has_kind(kinds, sql) or (sql is not None and self._has_text(sql))
 
     def lets_pass(self, kinds: Set[str], sql: str | None) -> bool:
-        """Whether the event is one that the rule names, by all that it names."""
+        """Whether the rule names both the kind and the text of an event, as far as it has
+        either."""
         by_kind = not self._named or self._has_kind(kinds, sql)
         return by_kind and (sql is None or not self._texts or self._has_text(sql))
 
@@ -182,13 +183,13 @@ class _CompiledFilter:
 
 
 def _statement_kinds(events: Sequence[str]) -> tuple[bool, frozenset[str]]:
-    """Whether each statement is named, and the kinds that are."""
+    """Whether each statement is named, and the named kinds."""
     named = frozenset(_expanded(events, "ddl"))
     return "all" in named, named - ROW_EVENTS
 
 
 def _expanded(events: Sequence[str], part: str) -> Iterator[str]:
-    """What a list names of one part, ``dml`` or ``ddl``; behind a `none` nothing more counts."""
+    """The names in a list of one part, ``dml`` or ``ddl``; nothing after a `none` counts."""
     for event in events:
         if event in ("none", f"none {part}"):
             return

@@ -1,4 +1,4 @@
-"""Tables that tools for online schema changes make beside a real one, known by their names.
+"""Tables that tools for online schema changes make beside a real one, recognized by their names.
 
 gh-ost and pt-online-schema-change build the new structure in a *ghost table*, copy the rows into it
 and give it the real table's name; the old table becomes a *trash table* (their manuals; the default
@@ -14,7 +14,7 @@ from enum import StrEnum
 
 
 class OnlineUse(StrEnum):
-    """What a table is there for."""
+    """The purpose of a table."""
 
     GHOST = "ghost"
     TRASH = "trash"
@@ -22,7 +22,7 @@ class OnlineUse(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OnlineTable:
-    """A table that a tool made, by its name: for what, and beside which table of its schema."""
+    """A table that a tool made, by its name: its purpose, and the real table in its schema."""
 
     use: OnlineUse
     real: str
@@ -41,7 +41,7 @@ class OnlineNames:
         ]
 
     def read(self, table: str) -> OnlineTable | None:
-        """What a table's name says; None where no rule matches it."""
+        """Return the purpose of a table by its name; None if no rule matches it."""
         for use, rule in self._rules:
             found = rule.match(table)
             if found is not None and found[1]:
@@ -50,7 +50,7 @@ class OnlineNames:
 
 
 NO_ONLINE_NAMES = OnlineNames((), ())
-"""No table is taken for one that a tool made."""
+"""No table counts as made by a tool."""
 
 
 def _compiled(rule: str) -> re.Pattern[str]:

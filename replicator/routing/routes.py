@@ -16,8 +16,8 @@ from replicator.routing.online_tables import NO_ONLINE_NAMES, OnlineNames, Onlin
 from replicator.routing.wildcards import NamePattern, PatternError
 
 KEPT = 1 << 16
-"""Of so many tables it is remembered which rule decides: each is asked for often, and all rules are
-looked at."""
+"""Number of tables whose deciding rule is cached: each is needed often, and finding it costs a
+match with all rules."""
 
 
 class TargetName(NamedTuple):
@@ -35,8 +35,8 @@ class RouteError(ValueError):
 class RouteRule:
     """One entry of ``routes`` in the task file; patterns as in `NamePattern`.
 
-    Without ``table_pattern`` the rule is about whole schemas; without ``target_table`` tables keep
-    their names.
+    Without ``table_pattern`` the rule applies to whole schemas; without ``target_table`` tables
+    keep their names.
     """
 
     name: str
@@ -52,7 +52,7 @@ class _CompiledRoute(NamedTuple):
     table: NamePattern | None
 
     def matches(self, schema: str, table: str) -> bool:
-        """Tell whether the rule is about this table."""
+        """Whether the rule applies to this table."""
         return self.schema.matches(schema) and (self.table is None or self.table.matches(table))
 
 
@@ -84,7 +84,7 @@ class Routes:
         return _only(matching, what) or _only(self._schema_rules(schema), what)
 
     def target(self, schema: str, table: str) -> TargetName:
-        """Return where a table goes: under its own name if no rule is about it.
+        """Return the target of a table: its own name if no rule applies to it.
 
         Raises `RouteError` as `rule_of`.
         """
@@ -101,7 +101,7 @@ class Routes:
         return _only(self._schema_rules(schema), f"the schema {schema}")
 
     def target_schema(self, schema: str) -> str:
-        """Return where a schema goes, for CREATE and ALTER DATABASE.
+        """Return the target of a schema, for CREATE and ALTER DATABASE.
 
         Only rules without a table pattern count, as in DM; a schema without one keeps its name.
         Raises `RouteError` as `rule_of`.
@@ -124,7 +124,8 @@ def _compiled(rule: RouteRule, case_sensitive: bool) -> _CompiledRoute:
 def patterns_of(
     rule: str, schema: str, table: str, case_sensitive: bool
 ) -> tuple[NamePattern, NamePattern | None]:
-    """The patterns of a rule for names of schemas and of tables; without one, None for tables.
+    """Return the patterns of a rule for names of schemas and of tables; None for tables without
+    one.
 
     Raises `RouteError`, which names the ``rule``, for a broken one.
     """
@@ -154,8 +155,8 @@ _SUGGESTIONS = 3
 class UnusedRoute:
     """A route that decides about no existing table.
 
-    ``nearest`` are the existing names most like its patterns, the best first: ``schema.table``,
-    or schemas for a rule without a table pattern.
+    ``nearest``: the existing names most like its patterns, the best first: ``schema.table``, or
+    schemas for a rule without a table pattern.
     """
 
     rule: RouteRule
@@ -163,7 +164,7 @@ class UnusedRoute:
 
     @property
     def message(self) -> str:
-        """What the operator is told."""
+        """Return the message for the operator."""
         pattern = _pattern(self.rule)
         hint = f"The nearest are: {', '.join(self.nearest)}." if self.nearest else "There are none."
         return (
@@ -176,9 +177,9 @@ class UnusedRoute:
 def unused_routes(routes: Routes, tables: Iterable[tuple[str, str]]) -> tuple[UnusedRoute, ...]:
     """Return the rules that decide about none of these tables (pairs of schema and table).
 
-    ``tables`` are those that exist upstream and pass the allow list.
+    ``tables``: the upstream tables that pass the allow list.
 
-    A rule for whole schemas counts as used when one of its schemas has a table, even if narrower
+    A rule for whole schemas counts as used if one of its schemas has a table, even if narrower
     rules decide about all of them: it is still needed for the databases. Raises `RouteError` if two
     rules claim a table.
     """
@@ -201,17 +202,17 @@ def _pattern(rule: RouteRule) -> str:
 def _nearest(rule: RouteRule, existing: list[tuple[str, str]]) -> tuple[str, ...]:
     names = [f"{schema}.{table}" if rule.table_pattern else schema for schema, table in existing]
     folded = {name.lower(): name for name in names}
-    # A wildcard stands for characters that are not known: leave it out of the comparison.
+    # A wildcard matches unknown characters: leave it out of the comparison.
     wanted = "".join(c for c in _pattern(rule).lower() if c not in "~^$*?[]!\\+()")
     found = difflib.get_close_matches(wanted, folded, n=_SUGGESTIONS, cutoff=0.4)
     return tuple(folded[name] for name in found)
 
 
 class Router:
-    """Routes the tables of one source. Answers are kept: it is asked for every row event.
+    """Routes the tables of one source. Results are cached, since every row event needs one.
 
-    Tables that tools make beside a replicated one, to change its structure, go nowhere.
-    ``left_out``: more tables that go nowhere, as schema and table.
+    Tables that tools make beside a replicated one, to change its structure, are not routed.
+    ``left_out``: more tables that are not routed, as schema and table.
     """
 
     def __init__(
@@ -239,7 +240,8 @@ class Router:
         return self._known[key]
 
     def online(self, schema: str, table: str) -> OnlineTable | None:
-        """What a table is to an online schema change of a replicated table; None for others.
+        """Return the role of a table in an online schema change of a replicated table; None for
+        others.
 
         Raises `RouteError` if two routes claim the replicated one.
         """

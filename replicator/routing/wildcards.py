@@ -18,11 +18,10 @@ class PatternError(ValueError):
 class NamePattern:
     """A pattern that a whole name matches or not.
 
-    ``*`` stands for any characters (also none), ``?`` for one, ``[a-c]`` for one of a set,
-    ``[!a-c]`` for one that is not in the set. A pattern that starts with ``~`` is a regular
-    expression, found anywhere in the name unless it is anchored. (DM takes one ``*`` only, at the
-    end of a pattern; here it may stand anywhere.) Raises `PatternError` for an empty or broken
-    pattern.
+    ``*`` matches any characters (also none), ``?`` one, ``[a-c]`` one of a set, ``[!a-c]`` one that
+    is not in the set. A pattern that starts with ``~`` is a regular expression, found anywhere in
+    the name unless it is anchored. (DM allows one ``*`` only, at the end of a pattern; here it may
+    be anywhere.) Raises `PatternError` for an empty or broken pattern.
     """
 
     def __init__(self, text: str, *, case_sensitive: bool) -> None:
@@ -42,7 +41,7 @@ class NamePattern:
             ) from error
 
     def matches(self, name: str) -> bool:
-        """Tell whether the name matches."""
+        """Whether the name matches."""
         return self._expression.search(name) is not None
 
 
@@ -52,7 +51,7 @@ def is_plain(text: str) -> bool:
 
 
 def example_of(text: str) -> str | None:
-    """A name that a pattern matches, unlike any that people give; None where none is known."""
+    """Return a name that a pattern matches, unlike any that people give; None if none is known."""
     if text.startswith("~"):
         return None
     name = text.replace("*", _ODD).replace("?", _ODD[0])

@@ -1,1 +1,1 @@
-"""Which checks there are, what they are told, and running them."""
+"""All checks, their input, and running them."""

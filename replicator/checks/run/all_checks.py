@@ -21,8 +21,8 @@ async def run_checks(task: TaskToCheck, ignore: frozenset[str]) -> list[CheckRes
     """Check a task: its sources in the order given, then its target and its cluster, then the
     structures.
 
-    ``ignore`` holds names of `replicator.checks.check_items.CHECKS`; results of these are left out,
-    but for `connection`: with ``all``, nothing is looked at. Servers that cannot be reached are
+    ``ignore`` has names of `replicator.checks.check_items.CHECKS`; their results are left out,
+    except for `connection`: with ``all``, nothing is checked. Servers that cannot be reached are
     results, not exceptions.
     """
     unknown = unknown_items(ignore)
@@ -56,7 +56,7 @@ async def run_checks(task: TaskToCheck, ignore: frozenset[str]) -> list[CheckRes
 
 
 async def _across(task: TaskToCheck) -> list[CheckResult]:
-    """What concerns sources and target together."""
+    """The checks that concern sources and target together."""
     results: list[CheckResult] = []
     try:
         if not task.target.writes_nothing:
@@ -83,10 +83,10 @@ CONNECT_SECONDS = 5.0
 
 
 async def check_cluster(master: str) -> list[CheckResult]:
-    """The result for a standalone master, of which one of several must answer; else none.
+    """Return the result for a standalone master, of which one of several must answer; else none.
 
-    Spark itself goes on trying for a minute before it says that none does. Whether executors have
-    what they need is found out by starting them (`replicator.pipeline.spark.cluster`).
+    Spark itself would retry for a minute before it reports that none does. Starting the executors
+    shows whether they have all that they need (`replicator.pipeline.spark.cluster`).
     """
     if not master.startswith(STANDALONE):
         return []

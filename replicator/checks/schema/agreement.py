@@ -1,4 +1,5 @@
-"""The members of a target against one another: structures, keys that count up, foreign keys."""
+"""Compare the members of a target with one another: structures, keys that count up, foreign
+keys."""
 
 from __future__ import annotations
 
@@ -16,17 +17,19 @@ from replicator.sharding.optimistic.shapes import NoJoinError, described_apart
 
 _PLACE = CheckedPart("target")
 _SHOWN = 10
-"""Members listed in a message before it says how many more there are."""
+"""Members listed in a message; it only counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
     """A member and its structure.
 
-    ``later_ddl``: the stream may still change it before its rows. ``collations``: the defaults of
-    its server, by charset. ``logs_cascades``: its server logs what foreign keys do. ``rules``: what
-    is made of its columns. ``numbering``: its server's auto_increment_increment and
-    auto_increment_offset.
+    Attributes:
+        later_ddl: the stream may still change it before its rows.
+        collations: the defaults of its server, by charset.
+        logs_cascades: its server logs the effects of foreign keys.
+        rules: the rules for its columns.
+        numbering: its server's auto_increment_increment and auto_increment_offset.
     """
 
     member: Member
@@ -41,9 +44,9 @@ class Shard:
 def check_agreement(
     shards: Sequence[Shard], name: TableName, *, required: bool
 ) -> list[CheckResult]:
-    """Compare all members of a target with the first one: one result for each way to differ.
+    """Compare all members of a target with the first one: one result for each difference.
 
-    Where equal structures are ``required``, differing ones are a failure, else a warning.
+    If equal structures are ``required``, differing ones are a failure, else a warning.
     """
     first = shards[0]
     differing: dict[tuple[str, ...], list[Shard]] = {}
@@ -73,7 +76,7 @@ def check_agreement(
 
 
 def check_joinable(shards: Sequence[Shard], name: TableName) -> list[CheckResult]:
-    """Whether there is a structure that takes the rows of all members of a target."""
+    """Check whether there is a structure that takes the rows of all members of a target."""
     if len({shard.table.fingerprint for shard in shards}) == 1:
         return check_agreement(shards, name, required=False)
     try:
@@ -100,7 +103,7 @@ def check_joinable(shards: Sequence[Shard], name: TableName) -> list[CheckResult
 
 
 def member_disagreements(first: Table, other: Table) -> list[str]:
-    """How a member differs from the first one in columns and unique keys, in words."""
+    """Return how a member differs from the first one in columns and unique keys, in words."""
     found = []
     keyed = {name for table in (first, other) for key in table.keys for name in _lower(key.columns)}
     for column in first.columns:
@@ -127,7 +130,7 @@ def _lower(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _shape(column: Column, by_collation: bool) -> tuple[object, ...]:
-    """What must be equal, without what servers of different versions write in different ways."""
+    """The parts that must be equal, without those that server versions write in different ways."""
     kind = re.sub(r"\b(tinyint|smallint|mediumint|int|bigint|year)\(\d+\)", r"\1", column.type)
     charset = column.charset.lower().replace("utf8mb3", "utf8")
     collation = column.collation.lower().replace("utf8mb3", "utf8") if by_collation else ""
@@ -147,7 +150,7 @@ def _described_keys(table: Table) -> str:
 def check_counters(
     shards: Sequence[Shard], name: TableName, target: Table | None, *, copies: bool
 ) -> list[CheckResult]:
-    """Whether members give the same values to a key of the target by counting up."""
+    """Check whether members give the same values to a key of the target by counting up."""
     counting = [s for s in shards if any(c.auto_increment for c in s.table.columns)]
     if len(counting) < 2:
         return []
@@ -169,7 +172,7 @@ def check_counters(
         "add the number of the shard to the key ('partition id' under column-mappings), or add a "
         "column of 'extract-source' / 'extract-schema' / 'extract-table' to the target's key"
     )
-    # The settings hold for all tables of a server.
+    # The settings apply to all tables of a server.
     if len({shard.member.source for shard in alike}) == len(alike):
         rules = (
             "Give the shards different numbers (on shard k of n: SET GLOBAL "
@@ -188,8 +191,8 @@ def check_counters(
 def _numbered_alike(counting: Sequence[Shard], column: str, key: Set[str]) -> list[Shard]:
     """Return shards whose values in a key may be equal.
 
-    Mapped bits, an extracted column of the key, or the numbering of the servers can tell shards
-    apart. The servers' offsets do so only if all of them count by the same increment.
+    Mapped bits, an extracted column of the key, or the numbering of the servers can distinguish
+    shards. The servers' offsets do so only if all of them count by the same increment.
     """
     found: dict[tuple[object, ...], list[Shard]] = {}
     increments = {shard.numbering[0] for shard in counting}
@@ -206,9 +209,9 @@ def _numbered_alike(counting: Sequence[Shard], column: str, key: Set[str]) -> li
 def check_cascades(
     shards: Sequence[Shard], name: TableName, obstacle: tuple[str, str] | None
 ) -> list[CheckResult]:
-    """Whether the task repeats what foreign keys change, which no binlog tells.
+    """Check whether the task repeats the effects of foreign keys, which no binlog has.
 
-    ``obstacle``: why it can't, and what would help.
+    ``obstacle``: why it can't, and the remedy.
     """
     acting = [
         shard
@@ -239,6 +242,6 @@ def check_cascades(
 
 
 def members_listed(shards: Sequence[Shard]) -> str:
-    """The members by name, a long list cut short."""
+    """Return the members by name; a long list is cut."""
     shown = ", ".join(str(shard.member) for shard in shards[:_SHOWN])
     return shown + (f" and {len(shards) - _SHOWN} more" if len(shards) > _SHOWN else "")

@@ -1,7 +1,7 @@
-"""Foreign keys with actions: whether the task can repeat what the shards' servers do by them. Pure.
+"""Foreign keys with actions: whether the task can repeat their effects at the shards. Pure.
 
-A server that does not log what its foreign keys change can be followed if the task sees the rows of
-the parent (`replicator.pipeline.apply.cascades`), and if these changes reach no row of another
+A server that does not log the changes by its foreign keys can be followed if the task sees the rows
+of the parent (`replicator.pipeline.apply.cascades`), and if these changes reach no row of another
 shard.
 """
 
@@ -18,16 +18,16 @@ from replicator.schema.structure.foreign_keys import parent_of
 from replicator.schema.structure.structure import Table
 
 Route = Callable[[TableName], TableName | None]
-"""The target of a table of the source; None where it is not replicated."""
+"""The target of a table of the source; None if it is not replicated."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRules:
-    """What the task file says about the tables of one source.
+    """The rules of the task file for the tables of one source.
 
     Attributes:
         route: the target of a table.
-        columns: what is made of a table's columns.
+        columns: the rules for a table's columns.
         leaves_out_rows: whether filters leave out rows of a table.
     """
 
@@ -86,7 +86,7 @@ def meeting(
     no other columns, unless the full copy takes them for one row. None if no row is reached.
 
     Args:
-        children: the shards of the child's target, with what is made of their columns.
+        children: the shards of the child's target, with the rules for their columns.
         parent: the target of the parent.
         parents: that target, or the shards that it is created like.
         keeps_duplicates: whether the full copy takes rows with the same key for one.
@@ -173,7 +173,7 @@ def widened(key: ForeignKeyDefinition, child: Table, parent: Table) -> ForeignKe
 
 
 def _mark(key: ForeignKeyDefinition, rules: MemberColumns) -> tuple[object, ...]:
-    """What keeps the rows of a shard apart from those of others in their target."""
+    """The values that distinguish the rows of a shard from those of others in their target."""
     uppers = _uppers(rules)
     mapped = tuple(uppers.get(folded(column), 0) for column in key.columns)
     return mapped, tuple(sorted((folded(c.name), c.value) for c in rules.extracted))

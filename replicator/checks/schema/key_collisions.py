@@ -1,4 +1,4 @@
-"""What it means that shards share values of a target's key, and what to do about it."""
+"""The findings about shards that share values of a target's key, with their remedies."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ _SHOWN = 5
 
 @dataclass(slots=True)
 class KeyFinding:
-    """A unique key of a target, how it is read from its members, and what was found.
+    """A unique key of a target, how it is read from its members, and the result.
 
-    ``number`` is that of the key. ``unread``: why members, or the key itself, could not be read.
-    ``extracted``: the columns of the target that the routes fill from the names of the members.
-    ``creation``: the statements that create a missing target; empty if the task can't create it.
+    Attributes:
+        number: the number of the key.
+        unread: why members, or the key itself, could not be read.
+        extracted: the columns of the target that the routes fill from the names of the members.
+        creation: the statements that create a missing target; empty if the task can't create it.
     """
 
     number: int
@@ -40,18 +42,18 @@ class KeyFinding:
 
     @property
     def members(self) -> int:
-        """How many members were looked at."""
+        """Return the number of members that were read."""
         return len({read.member for read in self.reads} - self.tally.failures.keys())
 
     @property
     def failures(self) -> list[str]:
-        """What was not looked at, and why."""
+        """Return the unread members, with the reasons."""
         failed = sorted(self.tally.failures.items())
         return [*self.unread, *(f"{member}: {text}" for member, text in failed)]
 
 
 def key_results(finding: KeyFinding) -> list[CheckResult]:
-    """One result for the values, one for what could not be looked at."""
+    """Return one result for the values, and one for the unread members."""
     results = []
     if finding.failures:
         results.append(_unread(finding))
@@ -63,7 +65,7 @@ def key_results(finding: KeyFinding) -> list[CheckResult]:
 
 
 def nothing_to_compare() -> CheckResult:
-    """No target has a unique key that several members could disagree about."""
+    """Return the result without a unique key that several members could disagree about."""
     text = "no target has a unique key of which two shards could have the same value"
     return _PLACE.passed("key_collisions", text)
 
@@ -116,7 +118,7 @@ def _example(shared: SharedValue) -> str:
 
 
 def _remedies(finding: KeyFinding, member: Member) -> list[str]:
-    """What to do; ``member`` is one with a shared value."""
+    """The remedies; ``member`` is one with a shared value."""
     columns = [finding.target.column(name) for name in finding.key.columns]
     numbers = [c.name for c in columns if c is not None and c.sql_type.family == "integer"]
     ways = []

@@ -1,8 +1,8 @@
 """Every shard that a target may have rows of: read, unreadable, or gone.
 
 A row that only the target has is wrong only if every shard that can own it was read. So the shards
-are taken from the servers' lists and from what the task has saved, and a saved shard that is not
-listed is looked for by its name: a server lists only tables that the account has a privilege on.
+are taken from the servers' lists and from the task's saved state, and a saved shard that is not
+listed is queried by its name: a server lists only tables that the account has a privilege on.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class TargetRoster:
     """The shards of one target.
 
     Attributes:
-        shards: those that can be read, in their order.
-        unread: those that can't be read.
-        retired: those that do not exist any more; the target keeps their rows.
+        shards: the readable shards, in their order.
+        unread: the unreadable shards.
+        retired: shards that do not exist any more; the target keeps their rows.
         unseen: why there may be shards that nobody has named; empty if there can be none.
     """
 
@@ -73,8 +73,10 @@ class TargetRoster:
 
 @dataclass(slots=True)
 class _SourceShards:
-    """What one source has: by target the readable shards and the others; ``failure``: why nothing
-    is known; ``unseen``: which further tables it may have."""
+    """The tables of one source: by target the readable shards and the others.
+
+    ``failure``: why nothing is known; ``unseen``: which further tables it may have.
+    """
 
     shards: dict[TableName, list[Shard]] = field(default_factory=dict)
     unread: dict[TableName, list[UnreadShard]] = field(default_factory=dict)
@@ -89,13 +91,13 @@ async def read_rosters(
     complete: bool,
     behind: Mapping[str, str],
 ) -> dict[TableName, TargetRoster]:
-    """The shards of all targets.
+    """Return the shards of all targets.
 
     Args:
         task: the task, with its sources.
         saved: by target, the shards that the task may have written rows of.
         complete: no other shard can have rows on a target that is in ``saved``.
-        behind: by source, why its server may lack what the task has read of it.
+        behind: by source, why its server may lack changes that the task has read.
     """
     found: dict[str, _SourceShards] = {}
     limit = anyio.CapacityLimiter(SOURCES_AT_ONCE)

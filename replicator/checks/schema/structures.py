@@ -1,4 +1,4 @@
-"""The structures of the members of each target against one another and the target's table."""
+"""Compare the structures of the members of each target with one another and with the target."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _NUMBERING = "SELECT @@GLOBAL.auto_increment_increment, @@GLOBAL.auto_increment_
 
 @dataclass(slots=True)
 class _Estate:
-    """The shards found, by target; by source, those of targets without a key."""
+    """The shards found, by target; ``locked``: by source, the tables that the copy locks."""
 
     shards: dict[TableName, list[Shard]] = field(default_factory=dict)
     locked: dict[str, list[TableName]] = field(default_factory=dict)
@@ -67,9 +67,9 @@ class _Estate:
 async def check_structures(task: TaskToCheck) -> list[CheckResult]:
     """Compare all members with their targets.
 
-    Of a task that has run before only those of sources that are new to it: the others may rightly
+    If the task has run before, only the members of new sources are compared: the others may rightly
     be in the middle of a schema change. A server that cannot be reached raises
-    DatabaseUnavailableError, tables that cannot be read are left to `check_source`.
+    DatabaseUnavailableError; unreadable tables are reported by `check_source`.
     """
     if task.resuming and all(source.followed for source in task.sources):
         return []
@@ -90,7 +90,7 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
 
 
 async def read_shards(task: TaskToCheck) -> dict[TableName, list[Shard]]:
-    """The members of each target, in their order, but for tables that can't be read.
+    """Return the members of each target, in their order, except for unreadable tables.
 
     Raises DatabaseUnavailableError.
     """
@@ -141,7 +141,7 @@ async def _read_source(
                     if locks:
                         estate.locked.setdefault(source.source_id, []).append(name)
         except RouteError:
-            return  # told by check_routes
+            return  # reported by check_routes
         finally:
             connection.close()
 
@@ -224,16 +224,16 @@ def _agreement(task: TaskToCheck, shards: Sequence[Shard], name: TableName) -> l
 
 
 def _pattern(shards: Sequence[Shard]) -> Shard:
-    """The first shard as wide as the target must be."""
+    """The first shard, with all columns that the target must have."""
     try:
         return replace(shards[0], table=joined_table([shard.table for shard in shards]))
     except NoJoinError:
-        return shards[0]  # told by check_joinable
+        return shards[0]  # reported by check_joinable
 
 
 def _widening(task: TaskToCheck, shards: Sequence[Shard], target: Table) -> str:
-    """The statement after which a target takes the rows of all shards; empty where it does, or
-    where none is known."""
+    """The statement after which a target takes the rows of all shards; empty if it does
+    already, or if none is known."""
     if not task.joins_structures:
         return ""
     try:
@@ -249,7 +249,7 @@ async def _cascades(
     shards: Sequence[Shard],
     estate: _Estate,
 ) -> list[CheckResult]:
-    """What becomes of the changes that foreign keys of these shards of a target make."""
+    """The results for the changes by foreign keys of these shards of a target."""
     every = estate.shards[name_of_target]
     rules = {source.source_id: _rules(source) for source in task.sources}
     silent = [shard for shard in shards if not shard.logs_cascades]
@@ -293,9 +293,9 @@ def _fit(
 ) -> list[CheckResult]:
     """One result per difference, however many shards have it.
 
-    ``followed`` are shards that the task has replicated before: a difference that they have, too,
-    comes of a schema change that the target has yet to get. ``alter``: the one statement that
-    removes all differences, where it is known.
+    ``followed``: shards that the task has replicated before. If they have a difference, too, it
+    comes from a schema change that the target has not made yet. ``alter``: the one statement that
+    removes all differences, if it is known.
     """
     having = _differences(shards, target)
     pending = _differences(followed, target).keys()
@@ -333,7 +333,7 @@ def _fit(
 
 
 def _differences(shards: Sequence[Shard], target: Table) -> dict[Difference, list[Shard]]:
-    # Shards are mostly alike: what one structure lacks is worked out once.
+    # Shards are mostly alike: the differences of each structure are computed once.
     known: dict[tuple[str, bool, MemberColumns], list[Difference]] = {}
     having: dict[Difference, list[Shard]] = {}
     for shard in shards:
@@ -359,10 +359,10 @@ def check_missing(
     copies: bool,
     parents: Parents = no_parents,
 ) -> list[CheckResult]:
-    """Tell what becomes of a target that is not there; the full copy makes it like ``first``.
+    """Return the results for a target that does not exist; the full copy makes it like ``first``.
 
-    ``available`` are the collations of the target's server, ``parents`` the targets that foreign
-    keys of the shard refer to.
+    ``available``: the collations of the target's server; ``parents``: the targets that foreign keys
+    of the shard refer to.
     """
     qualified = name.quoted
     try:
@@ -424,7 +424,8 @@ def check_missing(
 
 
 def _lacking(name: TableName, first: Shard, made: str) -> CheckResult | None:
-    """A target that would not do, made as its first shard, for what is made of columns."""
+    """The failure of a target, made like its first shard, that would not suit the rules for
+    columns."""
     like_it = replace(first.table, schema=name.schema, name=name.table)
     lacking = rule_differences(first.table, like_it, first.rules)
     if not lacking:
@@ -448,7 +449,8 @@ def creation_by_hand(name: TableName, made: str) -> str:
 
 
 def check_versioning(shards: Sequence[Shard], name: TableName) -> list[CheckResult]:
-    """Tell of members WITH SYSTEM VERSIONING; those by transactions can't be followed."""
+    """Report members WITH SYSTEM VERSIONING; members versioned by transactions can't be
+    followed."""
     versioned = [shard for shard in shards if system_period(shard.table.create_sql)]
     precise = [shard for shard in versioned if by_transactions(shard.table)]
     results = []
@@ -477,7 +479,7 @@ def check_versioning(shards: Sequence[Shard], name: TableName) -> list[CheckResu
 
 
 def by_transactions(table: Table) -> bool:
-    """Whether the period of a table that keeps its former rows is one of transactions."""
+    """Whether a table keeps its former rows by a period of transactions."""
     period = system_period(table.create_sql)
     column = table.column(period.end) if period else None
     return column is not None and column.base_type != "timestamp"

@@ -1,4 +1,4 @@
-"""What a full copy needs of a source beyond reading its tables."""
+"""The requirements of a full copy at a source, besides reading its tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
 async def check_engines(
     source: SourceToCheck, connection: Connection, names: Sequence[TableName]
 ) -> list[CheckResult]:
-    """Whether the tables can be read in a consistent snapshot."""
+    """Check whether the tables can be read in a consistent snapshot."""
     folds = await folds_names(connection)
     engines = {}
     for schema, table, engine in await connection.fetch(_ENGINES):
@@ -54,12 +54,12 @@ async def check_engines(
 
 
 async def needs_locks(connection: Connection) -> bool:
-    """Whether the server does not tell at which place of its binlog a snapshot was taken.
+    """Return whether the server does not report the binlog position of a snapshot.
 
-    The copy then locks each table for a moment, to wait for those who are writing to it. A server
-    that tells it does not while XA transactions are committed; it has had some if it will. Without
-    a binlog there is nothing to follow, and so no such place. Raises DatabaseUnavailableError or
-    the server's error.
+    The copy then locks each table for a moment, to wait for its writers. A server that reports the
+    position does not do so while XA transactions are committed; if it will have some, it has had
+    some. Without a binlog there is nothing to follow, and so no position. Raises
+    DatabaseUnavailableError or the server's error.
     """
     if not int((await connection.fetch("SELECT @@log_bin"))[0][0]):
         return False
@@ -84,7 +84,7 @@ async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> li
                 await connection.execute(f"LOCK TABLES {name.quoted} READ")
                 await connection.execute("UNLOCK TABLES")
             except pymysql.err.MySQLError as error:
-                # A lock that others hold shows that ours would have been allowed.
+                # A lock of others shows that ours would have been allowed.
                 if error_code(error) != ER.LOCK_WAIT_TIMEOUT:
                     refused[name.schema] = str(error.args[-1])
     if not refused:

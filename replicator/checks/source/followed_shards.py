@@ -1,4 +1,4 @@
-"""Whether every shard that a task follows can be read: following one takes no privilege on it."""
+"""Check whether every shard that a task follows can be read: following takes no privilege on it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class UnreadTable:
 async def why_unread(
     connection: Connection, name: TableName, account: Account
 ) -> UnreadTable | None:
-    """Why a table can't be read; None if it can be, or if there is no table of this name.
+    """Return why a table can't be read; None if it can be, or if there is no table of this name.
 
-    A server tells an account that may not read a table neither its structure nor whether it is
-    there. Raises DatabaseUnavailableError.
+    An account that may not read a table can't find out its structure or whether it exists. Raises
+    DatabaseUnavailableError.
     """
     try:
         await connection.fetch(f"SELECT * FROM {name.quoted} LIMIT 0")
@@ -48,7 +48,7 @@ async def why_unread(
 async def unread_tables(
     connection: Connection, names: Iterable[TableName], listed: Collection[TableName]
 ) -> list[UnreadTable]:
-    """Those of some tables that exist, or may exist, and can't be read.
+    """Return the tables that exist, or may exist, and can't be read.
 
     ``listed``: the tables that the account sees. Raises DatabaseUnavailableError and the server's
     error.
@@ -68,7 +68,7 @@ async def check_followed_shards(
     members: Iterable[TableName],
     listed: Collection[TableName],
 ) -> list[CheckResult]:
-    """Name the shards that the task follows and that the account can't read."""
+    """Report the shards that the task follows and that the account can't read."""
     found = await unread_tables(connection, members, listed)
     if not found:
         return []

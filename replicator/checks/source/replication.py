@@ -1,4 +1,4 @@
-"""Whether a source lets us follow its binlog, found out by doing it rather than by privilege names.
+"""Check whether a source lets us follow its binlog, by doing it rather than by privilege names.
 
 MariaDB 10.5 split and renamed the privileges that MySQL has, so names say little.
 """
@@ -34,11 +34,11 @@ _POSITION_REFUSED = frozenset(
     {ER.MASTER_FATAL_ERROR_READING_BINLOG, ER.ERROR_WHEN_EXECUTING_COMMAND}
 )
 _FIRST_OFFSET = 4
-"""Where the first event of a binlog file stands, after its magic number."""
+"""Offset of the first event of a binlog file, after its magic number."""
 
 
 async def check_replication(source: SourceToCheck, connection: Connection) -> list[CheckResult]:
-    """Ask for the current position and read the binlog from there."""
+    """Query the current position and read the binlog from there."""
     place = CheckedPart(source.source_id)
     grant = (await account_of(connection)).grant_everywhere("REPLICATION CLIENT, REPLICATION SLAVE")
     try:
@@ -69,16 +69,16 @@ async def check_replication(source: SourceToCheck, connection: Connection) -> li
 async def check_binlog_databases(
     source: SourceToCheck, connection: Connection, tables: Sequence[TableName]
 ) -> list[CheckResult]:
-    """Whether binlog-do-db or binlog-ignore-db keep a replicated schema out of the binlog."""
+    """Check whether binlog-do-db or binlog-ignore-db keep a replicated schema out of the binlog."""
     try:
         end = await binlog_end(connection)
     except pymysql.err.MySQLError:
-        return []  # told by check_replication
+        return []  # reported by check_replication
     assert end is not None, "check_binlog_settings has seen that there is a binlog"
     schemas = {name.schema for name in tables}
     ignored = end.ignored
     if await folds_names(connection):
-        # There a MySQL takes these without their case, and a MariaDB with it.
+        # Such a MySQL compares these names without case, and a MariaDB with it.
         ignored |= frozenset(map(folded, ignored))
     missing = sorted((schemas - end.only if end.only else set()) | schemas & ignored)
     if not missing:
@@ -96,7 +96,7 @@ async def check_binlog_databases(
 async def check_server_id_free(
     source: SourceToCheck, connection: Connection, own_id: int
 ) -> list[CheckResult]:
-    """Whether the id that we register with belongs to the source or to another replica."""
+    """Check whether the id that we register with belongs to the source or to another replica."""
     place = CheckedPart(source.source_id)
     wanted = source.server_id
     way_out = (
@@ -142,7 +142,7 @@ async def check_server_id_free(
 
 
 async def _right_to_see_replicas(connection: Connection) -> str:
-    """MariaDB has one of its own since 10.5 (KB, "GRANT", "Replication Privileges")."""
+    """MariaDB has a separate one since 10.5 (KB, "GRANT", "Replication Privileges")."""
     version = parse_version(str((await connection.fetch("SELECT VERSION()"))[0][0]))
     own = version is not None and version.flavour == "MariaDB" and version.number >= (10, 5)
     return "REPLICATION MASTER ADMIN" if own else "REPLICATION SLAVE"
@@ -151,7 +151,7 @@ async def _right_to_see_replicas(connection: Connection) -> str:
 async def check_start(
     source: SourceToCheck, connection: Connection, version: str
 ) -> list[CheckResult]:
-    """Whether the position that the task starts from still exists."""
+    """Check whether the position that the task starts from still exists."""
     if source.start is None:
         return []
     place = CheckedPart(source.source_id)
@@ -260,29 +260,29 @@ _HEADS = frozenset(
         EventType.MARIADB_GTID_LIST,
     }
 )
-"""Event types that come before those of the position."""
+"""Types of the events that precede those of the position."""
 _MAX_HEADS = 1000
 
 
 def try_dump(
     address: DatabaseAddress, position: BinlogPosition | None, mariadb_gtid: str = ""
 ) -> None:
-    """Read from the binlog until the first event that stands at the position, or its end.
+    """Read from the binlog until the first event of the position, or its end.
 
     Source of the packets: MySQL internals manual, "Replication Protocol" (COM_BINLOG_DUMP; with
     flag 0x01 the server ends the stream instead of waiting for news). MariaDB takes a GTID position
     from ``@slave_connect_state`` (MariaDB KB, "Global Transaction ID").
 
-    Without a position the stream starts at ``mariadb_gtid``. It runs under a random server id:
-    a server ends the stream of another replica that has the same one. Raises pymysql's errors,
-    ER_MASTER_FATAL_ERROR_READING_BINLOG when the position does not exist,
-    ER_SPECIFIC_ACCESS_DENIED_ERROR or ER_ACCESS_DENIED_ERROR when the privilege is missing.
+    Without a position the stream starts at ``mariadb_gtid``. It runs under a random server id: a
+    server ends the stream of another replica that has the same one. Raises pymysql's errors,
+    ER_MASTER_FATAL_ERROR_READING_BINLOG if the position does not exist,
+    ER_SPECIFIC_ACCESS_DENIED_ERROR or ER_ACCESS_DENIED_ERROR if the privilege is missing.
     """
     connection: Any = connect(address, timeout=_READ_SECONDS)
     try:
         _negotiate(connection, mariadb_gtid)
         file, offset = (position.file, position.offset) if position else ("", 4)
-        # A name that hardly anybody has, not a secret.
+        # A name that is probably unused, not a secret.
         server_id = random.randrange(1 << 31, 1 << 32)  # nosec B311
         body = struct.pack("<IHI", min(offset, (1 << 32) - 1), _NON_BLOCK, server_id)
         connection._execute_command(_COM_BINLOG_DUMP, body + file.encode())

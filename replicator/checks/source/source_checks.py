@@ -36,7 +36,7 @@ from replicator.schema.structure.inspection import SYSTEM_SCHEMAS, list_tables, 
 
 
 async def check_source(source: SourceToCheck) -> list[CheckResult]:
-    """All checks of one source, in the order in which they build on one another."""
+    """Run all checks of one source, in the order in which they depend on one another."""
     place = CheckedPart(source.source_id)
     with closing(Connection(source.address)) as connection:
         login = await check_login(place, connection)
@@ -98,7 +98,7 @@ async def _reading(
         qualified = name.quoted
         try:
             await connection.fetch(f"SHOW CREATE TABLE {qualified}")
-            # A filter that is never true: the privilege is asked for, no row is read.
+            # A filter that is never true: the privilege is checked, no row is read.
             await connection.fetch("SELECT * FROM " + qualified + " LIMIT 0")
         except pymysql.err.MySQLError as error:
             refused.append(name)
@@ -123,8 +123,8 @@ async def check_expression_filters(
 ) -> list[CheckResult]:
     """Check each rule against the structure that its table has now.
 
-    Where the task starts at an earlier place the table may have been another one, so a rule that
-    does not fit is only told of. Tables that cannot be read are left to `dump_privilege`.
+    If the task starts at an earlier position the table may have been another one, so a rule that
+    does not fit is only a warning. Unreadable tables are left to `dump_privilege`.
     """
     filters = source.expression_filters
     if not filters:
@@ -173,12 +173,11 @@ WHERE ENGINE IN ('MRG_MyISAM', 'MRG_MYISAM') ORDER BY 1, 2
 async def check_merge_tables(
     source: SourceToCheck, connection: Connection, replicated: Sequence[TableName]
 ) -> list[CheckResult]:
-    """Whether no MERGE table is replicated, or writes to tables that are; nothing if there is none.
+    """Check that no MERGE table is replicated, or writes to replicated tables.
 
-    What is written through one is logged under its own name, not under that of the table that gets
-    the row (seen on MariaDB 10.11; MySQL's manual, "The MERGE Storage Engine").
-
-    Raises DatabaseUnavailableError or the server's error.
+    Returns nothing if there is none. A row written through a MERGE table is logged under its name,
+    not under that of the table that gets the row (seen on MariaDB 10.11; MySQL's manual, "The MERGE
+    Storage Engine"). Raises DatabaseUnavailableError or the server's error.
     """
     folds = await folds_names(connection)
     names = [TableName(*row) for row in await connection.fetch(_MERGE_TABLES)]
@@ -215,14 +214,14 @@ async def _merged(connection: Connection, name: TableName, *, folds: bool) -> tu
     try:
         [(_, text)] = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
     except pymysql.err.MySQLError:
-        # One whose tables don't fit, or are gone, takes no rows either.
+        # A MERGE table whose tables don't fit, or are gone, takes no rows either.
         return ()
     found = merged_tables(classify(str(text), default_schema=name.schema))
     return tuple(table.folded for table in found) if folds else found
 
 
 SHORT_EXPIRY = 24 * 3600
-"""Seconds; binlogs that go sooner are gone after a weekend's pause, or a long full copy."""
+"""Seconds; binlogs that expire sooner are gone after a weekend's pause, or a long full copy."""
 
 VARIABLES = (
     "log_bin",
@@ -241,7 +240,7 @@ _RECONNECT = "sessions that are open keep the old value until they reconnect"
 
 
 def check_binlog_settings(place: CheckedPart, variables: Mapping[str, str]) -> list[CheckResult]:
-    """Judge the global variables, names in lower case, of a source."""
+    """Check the global variables, names in lower case, of a source."""
     if not _on(variables.get("log_bin", "")):
         return [
             place.failed(
@@ -336,7 +335,7 @@ def _server_id(place: CheckedPart, variables: Mapping[str, str]) -> CheckResult:
 
 def _expiry(place: CheckedPart, variables: Mapping[str, str]) -> CheckResult:
     seconds = float(variables.get("binlog_expire_logs_seconds") or 0)
-    # MySQL 8 has both and takes the one that is not zero; MariaDB 10.6 keeps both equal.
+    # MySQL 8 has both and uses the one that is not zero; MariaDB 10.6 keeps both equal.
     seconds = seconds or float(variables.get("expire_logs_days") or 0) * 86400
     if not seconds:
         return place.passed("binlog_expire", "binlogs are never purged by age")
@@ -363,18 +362,19 @@ _REVOKED = re.compile(r"REVOKE .* ON `((?:[^`]|``)+)`\.\* FROM")
 async def check_hidden_tables(
     source: SourceToCheck, connection: Connection, tables: Sequence[TableName]
 ) -> list[CheckResult]:
-    """Compare what the account may see with what the routes and the allow list take.
+    """Compare the tables that the account may see with those that the routes and the allow list
+    name.
 
-    A server lists only tables that the user has a privilege on: others would not be copied, untold.
-    Whether it would list them is tried: of a table that is not there it says so to somebody who may
-    read all of its schema, and to anybody else that access is denied. That holds for roles,
-    patterns in grants and partial revokes alike.
+    A server lists only tables that the user has a privilege on: others would be left out silently.
+    To find out whether it would list them, a table that does not exist is read: the server says so
+    to an account that may read all of its schema, and denies access to any other. That holds for
+    roles, patterns in grants and partial revokes alike.
 
-    ``tables`` are those that it sees. Before a full copy these are failures, since rows would be
-    left out of it: a schema of which the account sees a part, and a named schema that exists
-    perhaps, but that the account can't see. A schema of the allow list that certainly does not
-    exist is a warning: several sources may share the list. Raises DatabaseUnavailableError, the
-    server's error.
+    ``tables``: those that the account sees. Before a full copy, which would leave rows out, these
+    are failures: a schema that the account sees in part, and a named schema that may exist, but
+    that the account can't see. A schema of the allow list that certainly does not exist is a
+    warning: several sources may share the list. Raises DatabaseUnavailableError, the server's
+    error.
     """
     place = CheckedPart(source.source_id)
     account = await account_of(connection)
@@ -455,7 +455,7 @@ def _hidden(
     patterns: Iterable[tuple[str, str]],
     tables: Collection[TableName],
 ) -> tuple[str, ...]:
-    """Patterns by which further tables of a schema are replicated, besides those that are seen."""
+    """The patterns that match further tables of a schema, besides the visible ones."""
     return tuple(sorted(set(_further(source, schema, patterns, tables))))
 
 
@@ -468,19 +468,19 @@ def _further(
     # A pattern may be written in another case.
     there = {(name.schema, name.table.lower()) for name in tables}
     for _, pattern in patterns:
-        # A regular expression stands for names that can't be made up: any may match.
+        # Names for a regular expression can't be made up: any may match.
         example = example_of(pattern) or example_of("*")
         assert example is not None
         if is_plain(pattern) and (schema, pattern.lower()) in there:
             continue
-        # Two routes that claim it: told by check_routes.
+        # Two routes that claim it are reported by check_routes.
         with suppress(RouteError):
             if source.router.route(schema, example) is not None:
                 yield pattern
 
 
 async def _sees(connection: Connection, schema: str, wanted: Sequence[str]) -> bool:
-    """Whether the user would see these tables of a schema, were they there."""
+    """Whether the user would see these tables of a schema if they existed."""
     names = wanted if all(map(is_plain, wanted)) else [example_of("*") or ""]
     for name in names:
         try:
@@ -492,7 +492,7 @@ async def _sees(connection: Connection, schema: str, wanted: Sequence[str]) -> b
 
 
 async def _visible_schemas(connection: Connection) -> set[str]:
-    """The schemas that the user sees, and those of which a right is taken away from it."""
+    """The schemas that the user sees, and those with a right revoked from it."""
     rows = await connection.fetch("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
     grants = [str(row[0]) for row in await connection.fetch("SHOW GRANTS")]
     revoked = {m[1].replace("``", "`") for grant in grants if (m := _REVOKED.match(grant))}

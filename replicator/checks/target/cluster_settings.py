@@ -1,6 +1,7 @@
-"""Whether what a session writes at the target reaches all servers behind it, and in which size.
+"""Check whether a session's writes at the target reach all servers behind it, and their size
+limits.
 
-Nothing is tried before these settings are read. A table made with ``wsrep_OSU_method=RSU`` is on
+No write is tried before these settings are read. A table made with ``wsrep_OSU_method=RSU`` is on
 one node of a Galera cluster only; the next row in it makes the others vote this node out.
 """
 
@@ -37,10 +38,10 @@ _CONNECTIONS = 3
 
 
 async def check_cluster_settings(connection: Connection) -> list[CheckResult]:
-    """Read the settings of the task's own session. Raises DatabaseUnavailableError, the server's
+    """Check the settings of the task's own session. Raises DatabaseUnavailableError, the server's
     error.
 
-    A failed result means that nothing may be written to try it.
+    A failed result means that nothing may be written as a trial.
     """
     values = await _session_variables(connection)
     galera = _is_galera(values)
@@ -76,7 +77,7 @@ def _is_galera(values: Mapping[str, str]) -> bool:
 
 
 def cluster_results(values: Mapping[str, str]) -> list[CheckResult]:
-    """What keeps other servers from getting what the task writes, by the session's variables."""
+    """Return why other servers may not get the task's writes, by the session's variables."""
     galera = _is_galera(values)
     grouped = bool(values.get("group_replication_group_name"))
     results = []
@@ -119,8 +120,7 @@ def cluster_results(values: Mapping[str, str]) -> list[CheckResult]:
 
 
 async def _one_node(connection: Connection, first: str) -> list[CheckResult]:
-    """Connect again: an address that leads to several nodes shows the task older rows than it has
-    written."""
+    """Connect again: an address of several nodes shows the task older rows than it has written."""
     names = {first}
     for _ in range(_CONNECTIONS):
         with closing(Connection(connection.address)) as another:
@@ -139,7 +139,7 @@ async def _one_node(connection: Connection, first: str) -> list[CheckResult]:
 
 
 def size_results(values: Mapping[str, str]) -> list[CheckResult]:
-    """Limits for the size of a transaction that may be too low."""
+    """Return limits for the size of a transaction that may be too low."""
     results, found = [], []
     if _is_galera(values):
         rows, size = (int(values.get(f"wsrep_max_ws_{of}", 0)) for of in ("rows", "size"))

@@ -1,9 +1,9 @@
-"""What else changes rows of the targets: triggers, events, TTLs and foreign keys that are there.
+"""Other causes of changes to rows of the targets: triggers, events, TTLs and foreign keys.
 
 A trigger fires for the rows that the task writes, an event whenever it is due, TiDB deletes rows
 whose time to live (TTL) is over, and a foreign key with an action works when somebody changes a row
-of its parent. Each makes a target differ from its shards, and no statement of the task tells. So
-every start looks at them, and a running task from time to time: anybody can add one.
+of its parent. Each makes a target differ from its shards, unnoticed by the task's statements. So
+every start checks for them, and a running task from time to time: anybody can add one.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ WHERE CONSTRAINT_SCHEMA = %s AND (DELETE_RULE NOT IN ('RESTRICT', 'NO ACTION')
 _RUNS_OTHERS = re.compile(r"\b(?:call|execute)\b", re.IGNORECASE)
 """An event with one of these runs statements that its text does not show."""
 _TTL = re.compile(r"TTL_ENABLE='ON'")
-"""TiDB shows this in a comment of CREATE TABLE, behind what the TTL is (TiDB's "Time to Live")."""
+"""TiDB shows this in a comment of CREATE TABLE, after the TTL itself (TiDB's "Time to Live")."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetEffect:
-    """Something that may change rows of targets: which ones, and the failed check."""
+    """A possible cause of changes to rows of targets: the targets, and the failed check."""
 
     targets: tuple[TableName, ...]
     result: CheckResult
 
 
 async def check_target_effects(task: TaskToCheck) -> list[CheckResult]:
-    """Look for what changes rows of the task's targets. Raises DatabaseUnavailableError."""
+    """Find causes of changes to rows of the task's targets. Raises DatabaseUnavailableError."""
     targets: set[TableName] = set()
     for source in task.sources:
         targets |= await targets_of(source)
@@ -83,7 +83,7 @@ async def check_target_effects(task: TaskToCheck) -> list[CheckResult]:
 async def effects_on(
     connection: Connection, targets: Iterable[TableName], written: Iterable[TableName] = ()
 ) -> tuple[list[TargetEffect], list[CheckResult]]:
-    """What may change rows of targets, and what of that the account may not see.
+    """Return possible causes of changes to rows of targets, and those that the account may not see.
 
     Args:
         written: further tables whose rows only the task changes.
@@ -156,7 +156,7 @@ async def _cascades(
     tables: Mapping[str, TableName],
     parents: Mapping[str, AbstractSet[str]],
 ) -> list[TargetEffect]:
-    """Only what others change of a parent comes to its children: the task's own sessions have
+    """Only others' changes of a parent reach its children: the task's own sessions have
     ``foreign_key_checks=0``."""
     results = []
     for table, constraint, parent_schema, parent in await connection.fetch(
@@ -246,7 +246,7 @@ def _effect(
 def _named_in(
     text: str, schema: str, targets: Mapping[str, Mapping[str, TableName]]
 ) -> list[TableName]:
-    """The targets whose names the text of an event in ``schema`` has as words, those of other
+    """The targets whose names the text of an event in ``schema`` has as words, for other
     schemas with the schema's name; a name with other signs counts anywhere."""
     words = {folded(word) for word in re.findall(r"[\w$]+", text)}
     plain = folded(text)

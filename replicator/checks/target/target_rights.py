@@ -1,8 +1,8 @@
-"""What the task may do in the schemas of the target: tried in each, on a table of its own.
+"""The task's rights in the schemas of the target: tried in each, on a separate table.
 
-DROP TABLE comes first, for a table that is not there: who may not drop is refused then, also in a
-schema that is missing, and nothing is left behind. A database is dropped only after this check has
-made it itself.
+DROP TABLE comes first, for a table that does not exist: an account without the right to drop is
+refused then, also in a missing schema, and nothing remains. A database is dropped only if this
+check has made it itself.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from replicator.routing.routes import RouteError
 from replicator.schema.structure.inspection import database_collation, list_tables
 
 TARGET_RIGHTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX"
-"""What the task needs in the schemas of its targets, and in that of its meta tables."""
+"""The rights that the task needs in the schemas of its targets and of its meta tables."""
 
 _PLACE = CheckedPart("target")
 _MAX_NAME = 64
 _ABSENT = frozenset({ER.BAD_TABLE_ERROR, ER.BAD_DB_ERROR})
-"""What a server says of a table that is to be dropped and is not there, nor perhaps its schema."""
+"""A server's errors for a table to drop that does not exist, or whose schema does not."""
 _GONE = frozenset({ER.BAD_DB_ERROR, ER.NO_SUCH_TABLE})
 _ATTEMPTS = 5
 _CONTENT = """
@@ -50,7 +50,7 @@ LIMIT 1
 async def check_target_schemas(task: TaskToCheck) -> list[CheckResult]:
     """Try all schemas that routes lead to. Raises DatabaseUnavailableError.
 
-    Where no table goes to a schema yet, that something is refused there is a warning.
+    If no table is routed to a schema yet, a refusal there is a warning.
     """
     used: set[str] = set()
     for source in task.sources:
@@ -76,12 +76,12 @@ async def check_target_schemas(task: TaskToCheck) -> list[CheckResult]:
 
 
 async def targets_of(source: SourceToCheck) -> set[TableName]:
-    """The targets of a source's tables, as far as they can be seen."""
+    """Return the targets of a source's tables, as far as they can be seen."""
     with closing(Connection(source.address)) as connection:
         try:
             return {target for _, target in routed_tables(source, await list_tables(connection))}
         except (RouteError, pymysql.err.MySQLError):
-            return set()  # told by check_source
+            return set()  # reported by check_source
 
 
 def _only_warnings(results: Iterable[CheckResult], schema: str) -> Iterator[CheckResult]:
@@ -121,7 +121,7 @@ async def try_schema(connection: Connection, schema: str, task: str) -> list[Che
 async def _try_statements(
     connection: Connection, schema: str, table: str
 ) -> tuple[bool, tuple[str, Exception] | None]:
-    """Whether the schema was made, and the statement that was refused, with the error."""
+    """Whether the schema was made, and the refused statement, with the error."""
     existed = await database_collation(connection, schema) is not None
     drop, make_schema = f"DROP TABLE {table}", f"CREATE DATABASE {quote(schema)}"
     statements = [
@@ -136,7 +136,7 @@ async def _try_statements(
         f"SELECT COUNT(*) FROM {table}",
         f"DELETE FROM {table} WHERE id = 1",
     ]
-    # A database that somebody else has made since we looked is theirs to keep.
+    # A database that somebody else has made meanwhile must not be dropped.
     expected = {drop: _ABSENT, make_schema: frozenset({ER.DB_CREATE_EXISTS})}
     made = False
     for statement in statements:
@@ -153,9 +153,10 @@ async def _try_statements(
 
 
 async def _clean(connection: Connection, table: str, schema: str) -> list[CheckResult]:
-    """Remove what the attempt made; ``schema`` is empty where it made none. What is left.
+    """Remove the objects that the attempt made; ``schema`` is empty if it made none. Returns the
+    rest.
 
-    A schema that somebody has put something into meanwhile stays.
+    A schema that somebody else has used meanwhile stays.
     """
     try:
         await connection.execute(f"DROP TABLE IF EXISTS {table}")

@@ -1,4 +1,4 @@
-"""What is looked at in a target table itself: writing to it, keys, foreign keys."""
+"""The checks of a target table itself: writing to it, keys, foreign keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND CONSTRAINT_TYPE = 'FOREIGN KEY' 
 async def check_target_table(
     connection: Connection, table: Table, *, writes_nothing: bool
 ) -> list[CheckResult]:
-    """Look at an existing target table; ``writes_nothing``: without statements that could write."""
+    """Check an existing target table; ``writes_nothing``: without statements that could write."""
     return [
         *([] if writes_nothing else await _writable(connection, table)),
         *key_warnings(table),
@@ -40,16 +40,16 @@ async def check_target_table(
 
 
 async def check_empty(connection: Connection, table: Table) -> list[CheckResult]:
-    """Whether a target has rows before the first full copy into it."""
+    """Check whether a target has rows before the first full copy into it."""
     name = TableName(table.schema, table.name)
     try:
         some = await connection.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1")
         estimate = await connection.fetch(_ROWS, (table.schema, table.name))
     except pymysql.err.MySQLError:
-        return []  # told by _writable, or somebody has locked it for a while
+        return []  # reported by _writable, or somebody has locked it for a while
     if not some:
         return [_PLACE.passed("target_rows", f"{name} is empty before the full copy")]
-    # Of a small table the estimate may be 0.
+    # For a small table the estimate may be 0.
     about = max(int(estimate[0][0] or 0) if estimate else 0, 1)
     return [
         _PLACE.warning(
@@ -64,7 +64,7 @@ async def check_empty(connection: Connection, table: Table) -> list[CheckResult]
 
 
 async def _writable(connection: Connection, table: Table) -> list[CheckResult]:
-    """Statements that write no row need the same privileges as those that do."""
+    """Statements that write no row need the same privileges as others."""
     name = TableName(table.schema, table.name).quoted
     columns = ", ".join(quote(column.name) for column in table.columns if not column.generated)
     statements = (
@@ -76,11 +76,11 @@ async def _writable(connection: Connection, table: Table) -> list[CheckResult]:
             await connection.execute(statement)
     except (pymysql.err.MySQLError, DatabaseUnavailableError) as error:
         if error_code(error) in READ_ONLY:
-            return []  # told by check_target
+            return []  # reported by check_target
         if isinstance(error, DatabaseUnavailableError):
             raise
         if is_contention(error):
-            return []  # A server looks at privileges first: it may, once others let go.
+            return []  # A server checks privileges first: the task may write, without these locks.
         return [
             _PLACE.failed(
                 "target_privilege",
@@ -92,7 +92,7 @@ async def _writable(connection: Connection, table: Table) -> list[CheckResult]:
 
 
 def key_warnings(table: Table) -> list[CheckResult]:
-    """What the table's unique keys mean for writing its rows."""
+    """Return warnings about the effects of the table's unique keys on writing its rows."""
     name = f"{table.schema}.{table.name}"
     if not table.keys:
         return [

@@ -1,4 +1,4 @@
-"""Where a server is, and how to log in to it.
+"""The address of a server, and the account for it.
 
 Needs no more than PyMySQL: executors have no asyncio driver.
 """
@@ -16,10 +16,12 @@ CONNECT_TIMEOUT = 10
 
 @dataclass(frozen=True, slots=True)
 class ServerKey:
-    """With which RSA key a password may be encrypted where nothing else protects it.
+    """The RSA key that a password may be encrypted with if nothing else protects it.
 
-    ``pinned`` is the server's own key, known beforehand. ``any_key``: the operator accepts the key
-    that the server sends, and so any server (MySQL manual, "--get-server-public-key").
+    Attributes:
+        pinned: the server's own key, known beforehand.
+        any_key: the operator accepts the key that the server sends, and so any server (MySQL
+            manual, "--get-server-public-key").
     """
 
     pinned: Pem = field(default_factory=Pem)
@@ -28,7 +30,8 @@ class ServerKey:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseAddress:
-    """Where a server is and how to log in. Without ``tls``, TLS is used where there is any."""
+    """The address of a server and how to log in. Without ``tls``, TLS is used if the server has
+    it."""
 
     host: str
     port: int
@@ -43,11 +46,11 @@ class DatabaseAddress:
 
     @property
     def password_bytes(self) -> bytes:
-        """The password as servers have hashed it. An environment may hold bytes of any kind."""
+        """Return the password as servers have hashed it. An environment may hold any bytes."""
         return self.password.encode("utf-8", "surrogateescape")
 
     def options(self) -> dict[str, Any]:
-        """The arguments for connecting that PyMySQL and aiomysql have in common."""
+        """Return the arguments for connecting that PyMySQL and aiomysql have in common."""
         return {
             "host": self.host,
             "port": self.port,

@@ -1,13 +1,12 @@
-"""What the client libraries and our own code raise over an answer that is not as answers are.
+"""Errors for answers of servers that are malformed or too large.
 
-Both libraries parse what a server sends without looking at it first, so a broken or hostile server
-decides which of Python's errors they raise. Only calls of theirs that read, and code of ours that
-takes answers apart, are wrapped: a mistake anywhere else stays the error that it is.
+Both client libraries parse the server's bytes without checking them first, so a broken or hostile
+server decides which of Python's errors they raise. Only calls that read, and our own code that
+parses answers, are wrapped: a mistake anywhere else stays the error that it is.
 
-How large the answer to one statement may be: neither client library has a bound.
-
-Rows become Python objects, so each packet counts for more than its bytes. A full copy reads its
-rows by itself, block by block (`replicator.pipeline.copy.result_bytes`), and is not counted.
+Neither client library limits the size of an answer. Rows become Python objects, so each packet
+counts for more than its bytes. A full copy reads its rows itself, block by block
+(`replicator.pipeline.copy.result_bytes`), and is not counted.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from replicator.memory import largest_event, too_large
 from replicator.mysql.errors import OddAnswerError
 
 LONGEST_MESSAGE: Final = 2048
-"""Characters that are kept of a server's error message: its own limit is 512 bytes."""
+"""Characters kept of a server's error message: its own limit is 512 bytes."""
 _OVERHEAD: Final = 64
-"""Bytes that each of a packet's two parts counts for beside its own."""
+"""Bytes that each of a packet's two parts counts for besides its own."""
 
 
 class AnswerSize:
@@ -38,13 +37,13 @@ class AnswerSize:
         self._taken = 0
 
     def begin(self) -> None:
-        """Another statement is sent."""
+        """Begin the answer to another statement."""
         self._taken = 0
 
     def take(self, count: int) -> None:
-        """So many bytes more are to be read. Raises the driver's error where these are too many.
+        """Count so many bytes more to read. Raises the driver's error if the answer is too large.
 
-        The connection is then of no use any more.
+        The connection can't be used any more then.
         """
         self._taken += count + _OVERHEAD
         if self._taken > largest_event():
@@ -55,7 +54,7 @@ class AnswerSize:
 
 
 def shortened(error: pymysql.err.MySQLError) -> pymysql.err.MySQLError:
-    """The error with as much of the server's message as is kept."""
+    """Return the error with a server's message of limited length."""
     if len(error.args) < 2 or len(str(error.args[1])) <= LONGEST_MESSAGE:
         return error
     code, message, *_ = error.args
@@ -76,9 +75,9 @@ _NOT_AS_EXPECTED = (
 
 
 class _Reading:
-    """Around a call of a library that reads a server's answer: raises OddAnswerError where the
-    library could make no sense of it. Errors that the server told of, a lost connection and a
-    socket's errors pass as they are."""
+    """Context for a library's call that reads a server's answer: raises OddAnswerError if the
+    library can't parse it. Errors that the server reports, a lost connection and a socket's
+    errors pass unchanged."""
 
     def __enter__(self) -> None:
         pass
@@ -95,8 +94,8 @@ class _Reading:
 READING = _Reading()
 
 _OPTIONAL = "Slave_UUID"
-"""The last column of SHOW SLAVE HOSTS, which MySQL 5.6 leaves out of the row of a replica that has
-told none."""
+"""The last column of SHOW SLAVE HOSTS, which MySQL 5.6 leaves out of the row of a replica that
+has not reported any."""
 
 
 def _is_told(error: Exception) -> bool:
@@ -117,7 +116,7 @@ def look_at_rows(result: Any) -> None:
 
 
 def asks_for_file() -> pymysql.err.OperationalError:
-    """The error for a server that asks for a file in place of an answer."""
+    """Return the error for a server that asks for a file instead of answering."""
     return pymysql.err.OperationalError(
         CR.CR_MALFORMED_PACKET,
         "the server asks for a file in place of an answer, as none does that is what it seems; it"
@@ -127,7 +126,7 @@ def asks_for_file() -> pymysql.err.OperationalError:
 
 @contextmanager
 def understood(what: str) -> Iterator[None]:
-    """Around code that takes an answer apart: raise OddAnswerError for one of another form.
+    """Context for code that parses an answer: raise OddAnswerError for one of another form.
 
     ``what`` names the answer.
     """

@@ -1,8 +1,8 @@
-"""An asyncio connection for look-ups, meta tables and DDL: aiomysql with a limit on every wait.
+"""An asyncio connection for queries, meta tables and DDL: aiomysql with a limit on every wait.
 
 aiomysql has no read timeout and its pool hands out dead connections, so each user of the database
-owns one of these. A call that is cancelled or fails half-way leaves the protocol in an unknown
-state: the connection is then closed, and the next call opens a new one.
+owns one of these connections. A call that is cancelled or fails half-way leaves the protocol in an
+unknown state: the connection is then closed, and the next call opens a new one.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ __all__ = [
 log = structlog.get_logger()
 
 ABANDONED_SECONDS = 20
-"""After how long a server ends a session that writes in transactions and is silent: one that has
-lost its client without a word would keep what it has locked for the eight hours of its default.
-Shorter than a lease, so that another host finds nothing locked."""
+"""Seconds after which a server ends a silent session that writes in transactions: if it has
+lost its client unnoticed, it would keep its locks for the eight hours of the default. Shorter
+than a lease, so that another host finds nothing locked."""
 
 _QUOTED_NAME = re.compile(r"`(?:[^`]|``)*`")
 
@@ -96,7 +96,7 @@ class _Cursor(aiomysql.Cursor):  # type: ignore[misc]
 
 
 _ONCE = "once"
-"""The kind of what `Connection.fetch_once` keeps."""
+"""The kind of the entries that `Connection.fetch_once` keeps."""
 
 
 class Connection:
@@ -115,19 +115,20 @@ class Connection:
         self._thread: Thread | None = None
         self._used_at = 0.0
         self.notes: set[str] = set()
-        """What callers have found out about this session, or set in it: a new one has none."""
+        """Facts that callers have recorded about this session; a new one has none."""
         self.kept: dict[tuple[str, ...], tuple[str, object]] = {}
-        """What callers keep during the session, with the text that says whether it is valid."""
+        """Values that callers keep during the session, each with a text that shows whether it
+        is valid."""
         self.keeping = anyio.Lock()
-        """Held by a caller that reads what it will keep, so that the next one finds it."""
+        """Held by a caller that reads a value to keep, so that the next one finds it."""
 
     async def fetch(
         self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
     ) -> list[tuple[Any, ...]]:
-        """The rows of a query. Raises DatabaseUnavailableError or the server's own error.
+        """Return the rows of a query. Raises DatabaseUnavailableError or the server's own error.
 
-        An answer that is not UTF-8 is an error of the server, too
-        (ER_INVALID_CHARACTER_STRING). ``patience``: as of `execute`.
+        An answer that is not UTF-8 is an error of the server, too (ER_INVALID_CHARACTER_STRING).
+        ``patience`` as for `execute`.
         """
         return (await self._answer(sql, args, patience))[0]
 
@@ -146,10 +147,11 @@ class Connection:
     async def execute(
         self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
     ) -> int:
-        """Run a statement; the number of affected rows. ``patience``: seconds to wait for it.
+        """Run a statement; return the number of affected rows. ``patience``: seconds to wait for
+        it.
 
-        With a patience of its own it is one that may take long: meanwhile the server is asked
-        whether it is still at work on it.
+        If a patience is given, the statement may take long: meanwhile the server is asked whether
+        it is still working on it.
         """
         return (await self._answer(sql, args, patience))[1]
 
@@ -167,7 +169,7 @@ class Connection:
     async def transaction(self) -> AsyncIterator[Transaction]:
         """One transaction: committed at the end of the block, rolled back on an exception.
 
-        What it locks is free soon after its connection is half open: others wait for that.
+        If its connection becomes half open, its locks are released soon: others wait for them.
         """
         async with self._held():
             await self._begin()
@@ -182,8 +184,8 @@ class Connection:
     async def run_unlocked(
         self, sql: str, args: Sequence[object]
     ) -> tuple[list[tuple[Any, ...]], int]:
-        """Run a statement of a transaction, which holds the lock; its rows, and how many it has
-        affected."""
+        """Run a statement of a transaction, which holds the lock; return its rows, and the
+        number of affected rows."""
         return await self._run_watched(sql, args, self._patience, self._thread)
 
     def close(self) -> None:
@@ -203,7 +205,8 @@ class Connection:
 
     @asynccontextmanager
     async def _held(self) -> AsyncIterator[None]:
-        """Keep others out, and do not use what the server is about to end, or has ended."""
+        """Keep others out, and do not use a session that the server has ended or is about to
+        end."""
         async with self._lock:
             if self._short_lived:
                 self.rest()
@@ -217,7 +220,7 @@ class Connection:
         await self.run_unlocked("BEGIN", ())
 
     async def _ask_thread(self) -> Thread | None:
-        """Who serves the connection; None where the server does not tell."""
+        """The thread that serves the connection; None if the server does not report it."""
         try:
             rows, _ = await self._run(THREAD_SQL, (), self._patience)
         except pymysql.err.MySQLError:
@@ -227,7 +230,7 @@ class Connection:
     async def _run_watched(
         self, sql: str, args: Sequence[object], patience: float, thread: Thread | None
     ) -> tuple[list[tuple[Any, ...]], int]:
-        """Run a statement. If it takes long, another connection looks at what its thread does."""
+        """Run a statement. If it takes long, another connection checks the state of its thread."""
         if thread is None:
             return await self._run(sql, args, patience)
         outcome: tuple[list[tuple[Any, ...]], int] | BaseException | None = None
@@ -244,7 +247,7 @@ class Connection:
             try:
                 outcome = await self._run(sql, args, patience)
             except (pymysql.err.MySQLError, DatabaseUnavailableError) as error:
-                # Else it would come out of the group as one of several.
+                # Otherwise the group would raise it as one of several.
                 outcome = error
             finally:
                 timer.cancel()
@@ -259,11 +262,11 @@ class Connection:
         return outcome
 
     async def _until_lost(self, thread: Thread, scope: anyio.CancelScope) -> None:
-        """Cancel what waits for the thread's answer, and end it, when none will come."""
+        """Cancel the wait for the thread's answer, and end the thread, when no answer will come."""
         with closing(Connection(self.address, patience=liveness.LOOK_SECONDS)) as other:
             suspected = False
             while True:
-                # Where the server can't be asked nothing is known.
+                # If the server can't be asked, nothing is known.
                 with contextlib.suppress(pymysql.err.MySQLError, DatabaseUnavailableError):
                     asked = thread_of(await other.fetch(THREAD_SQL))
                     states = await other.fetch(thread.state_sql)
@@ -339,7 +342,7 @@ class Connection:
             raise
 
     async def _answers(self) -> bool:
-        """Whether the connection still works: TiDB says only "interrupted" where it was killed."""
+        """Whether the connection still works: a killed TiDB session reports "interrupted" only."""
         assert self._connection is not None
         try:
             with anyio.fail_after(CONNECT_TIMEOUT):
@@ -350,22 +353,22 @@ class Connection:
 
 
 class Transaction:
-    """What runs inside `Connection.transaction`."""
+    """The statements inside `Connection.transaction`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     async def fetch(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query or statement inside the transaction."""
+        """Return the rows of a query or statement inside the transaction."""
         return (await self._connection.run_unlocked(sql, args))[0]
 
     async def execute(self, sql: str, args: Sequence[object] = ()) -> int:
-        """Run a statement inside the transaction; the number of affected rows."""
+        """Run a statement inside the transaction; return the number of affected rows."""
         return (await self._connection.run_unlocked(sql, args))[1]
 
 
 def _fillable(sql: str) -> str:
-    """The statement for a driver that puts values in with ``%``: names may have such signs, too."""
+    """The statement for a driver that inserts values with ``%``: names may have such signs, too."""
     return _QUOTED_NAME.sub(lambda match: match[0].replace("%", "%%"), sql)
 
 
@@ -380,12 +383,12 @@ def _text(error: BaseException) -> str:
 
 
 class _Client(aiomysql.Connection):  # type: ignore[misc]
-    """A connection with TLS where the server has it, or none where it must have it.
+    """A connection with TLS if the server has it, or none if TLS is required and the server lacks
+    it.
 
-    By itself aiomysql goes on in the clear where a server does not offer TLS, whatever is asked
-    for, and offers none unless it is asked to.
-
-    It takes no answer larger than `replicator.mysql.connection.answers` allows.
+    By default aiomysql continues in the clear if a server does not offer TLS, even if it is
+    required, and does not use TLS unless asked to. An answer larger than
+    `replicator.mysql.connection.answers` allows is refused.
     """
 
     def __init__(self, address: DatabaseAddress, context: ssl.SSLContext) -> None:
@@ -399,7 +402,7 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
             with _in_time():
                 await self._authenticate()
         finally:
-            # Where the login fails aiomysql closes it in order, and keeps no hold of it.
+            # If the login fails, aiomysql closes it in order, and drops its reference.
             writer: Any = self.__dict__["_writer"]
             self._transport = writer.transport if writer is not None else None
 
@@ -434,7 +437,7 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
         return await super()._process_auth(plugin_name, auth_packet)
 
     async def caching_sha2_password_auth(self, pkt: Any) -> Any:
-        """Prove the password, where the server asks for it at once."""
+        """Prove the password, if the server asks for it at once."""
         return await self._prove(CACHING_SHA2, pkt)
 
     async def sha256_password_auth(self, pkt: Any) -> Any:
@@ -469,7 +472,7 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
             try:
                 await super()._read_query_result(unbuffered=unbuffered)
             except RuntimeError as error:
-                # It has not been told that it may read files.
+                # It is not allowed to read files.
                 raise asks_for_file() from error
             look_at_rows(self._result)
 
@@ -484,13 +487,13 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
 
     @property
     def socket(self) -> socket.socket:
-        """What the connection runs over."""
+        """Return the socket of the connection."""
         writer: Any = self.__dict__["_writer"]
         found: socket.socket = writer.transport.get_extra_info("socket")
         return found
 
     def close(self) -> None:
-        """Drop the connection at once; TLS would wait for the other side to say good-bye."""
+        """Drop the connection at once; with TLS, a clean end would wait for the other side."""
         writer: Any = self.__dict__["_writer"]
         self._writer = self._reader = None
         if writer is not None:
@@ -502,7 +505,7 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
 
 @contextmanager
 def _in_time() -> Iterator[None]:
-    """A step of a login. By itself aiomysql limits only how long a connection takes."""
+    """A step of a login. By default aiomysql limits only the time to connect."""
     try:
         with anyio.fail_after(CONNECT_TIMEOUT):
             yield
@@ -512,7 +515,7 @@ def _in_time() -> Iterator[None]:
 
 
 async def log_in(address: DatabaseAddress) -> aiomysql.Connection:
-    """A new connection. Raises the driver's error, TlsError and OddAnswerError among them."""
+    """Return a new connection. Raises the driver's error, including TlsError and OddAnswerError."""
     try:
         return await _connected(address)
     except MySQLError as error:

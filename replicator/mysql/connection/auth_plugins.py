@@ -1,9 +1,9 @@
-"""How a password is proved to a server, and which ways are not taken part in.
+"""Prove a password to a server, except in unsafe ways.
 
-A server, or whoever answers in its place, chooses the way. Some ways are scrambles, of which a
+A server, or an impostor in its place, chooses the way. Some ways are scrambles, from which a
 password can't be read. In others the server gets the password itself: both client libraries would
-send it to any server that asks. Here one function decides where that may be (`disclosure`), and the
-exchanges in which it happens are carried out here too, once for both libraries.
+send it to any server that asks. Here one function decides when that is allowed (`disclosure`), and
+these exchanges are implemented here too, once for both libraries.
 
 Sources: MySQL internals manual, "Authentication Method", "Caching_sha2_password",
 "sha256_password", "Clear text client plugin"; MySQL manual, "--get-server-public-key",
@@ -40,13 +40,18 @@ _ASK_FOR_KEY = {CACHING_SHA2: b"\2", SHA256: b"\1"}
 _KNOWS_PASSWORD, _WANTS_PASSWORD = b"\3", b"\4"
 
 Exchange = Generator[bytes | None, MysqlPacket, MysqlPacket]
-"""Yields what is to be sent, None: nothing; gets the packet that comes then; returns the last."""
+"""Yields the bytes to send, or None to send nothing; gets the packet that follows; returns the
+last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """What a password would go over: ``verified`` is TLS with a server that ``ssl-ca`` vouches for,
-    ``local`` a connection that never leaves this host."""
+    """The protection of a connection that a password would be sent over.
+
+    Attributes:
+        verified: TLS with a server that ``ssl-ca`` vouches for.
+        local: the connection never leaves this host.
+    """
 
     encrypted: bool
     verified: bool
@@ -54,7 +59,7 @@ class Channel:
 
 
 class Disclosure(Enum):
-    """In what form a server gets a password that it is to read."""
+    """The form in which a server gets a password that it can read."""
 
     CLEAR = auto()
     WITH_PINNED_KEY = auto()
@@ -62,12 +67,13 @@ class Disclosure(Enum):
 
 
 class PasswordWithheldError(pymysql.err.OperationalError):
-    """A server asks for the password in a form that it can read, over a connection on which anyone
-    could be the server; it did not get it."""
+    """A server asks for the password in a form that it can read, over a connection on which
+    anyone could be the server; it did not get it."""
 
 
 def disclosure(plugin: str, channel: Channel, key: ServerKey) -> Disclosure | None:
-    """How a server that asks for the password itself by ``plugin`` gets it; None: not at all.
+    """Return how a server that asks for the password itself by ``plugin`` gets it; None: not at
+    all.
 
     Over TLS servers take it in the clear only, otherwise encrypted with their RSA key.
     """
@@ -93,15 +99,15 @@ def is_local(peer: object) -> bool:
 
 
 def channel_of(address: DatabaseAddress, connected: socket.socket, *, encrypted: bool) -> Channel:
-    """What a connection to ``address`` is like. Raises OSError where it is lost."""
+    """Return the protection of a connection to ``address``. Raises OSError if it is lost."""
     vouched = address.tls is not None and bool(address.tls.ca)
     return Channel(encrypted, encrypted and vouched, is_local(connected.getpeername()))
 
 
 def first_plugin(offered: str) -> str:
-    """The plugin to answer a greeting with that offers ``offered``: one that shows no password.
+    """Return the plugin to answer a greeting that offers ``offered``: one that shows no password.
 
-    A server asks for the one that the account has, where that is another.
+    If the account has another plugin, the server asks for it.
     """
     return CACHING_SHA2 if offered in (SHA256, CLEAR, _OLD, _DIALOG) else offered
 
@@ -112,7 +118,7 @@ def prove(
     """Prove the password by one of `OWN_PLUGINS` when ``packet`` asks for it.
 
     ``salt`` is that of the greeting. Raises PasswordWithheldError, OddAnswerError, and the driver's
-    error for ways that are not taken part in.
+    error for unsupported ways.
     """
     if plugin == _DIALOG:
         raise _not_taken_part_in(
@@ -141,14 +147,15 @@ def prove(
 
 
 def proved(packet: MysqlPacket) -> MysqlPacket:
-    """The packet that a proof ended with. Raises OddAnswerError where the server goes on asking."""
+    """Return the packet that a proof ended with. Raises OddAnswerError if the server asks for
+    more."""
     if packet.is_extra_auth_data():
         raise OddAnswerError.of("the server asks for more than the proof of a password")
     return packet
 
 
 OWN_PLUGINS = (CACHING_SHA2, SHA256, CLEAR, _DIALOG, _OLD)
-"""The plugins that `prove` is for."""
+"""The plugins that `prove` supports."""
 
 
 def _after_scramble(
@@ -197,7 +204,7 @@ def _pinned(address: DatabaseAddress) -> bytes:
 
 
 def _rsa_key(text: bytes) -> bytes:
-    """The key in PEM, as it came. Raises ValueError where it is no RSA key."""
+    """The key in PEM, as received. Raises ValueError if it is no RSA key."""
     try:
         # Executors need it for such accounts only.
         from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
@@ -241,7 +248,7 @@ def _not_taken_part_in(text: str) -> pymysql.err.OperationalError:
 
 
 def plugins_of(address: DatabaseAddress) -> dict[str, Callable[[Any], Any]]:
-    """By name, what PyMySQL is to use for these (its ``auth_plugin_map``)."""
+    """Return PyMySQL's classes for these plugins, by name (its ``auth_plugin_map``)."""
     return {name: partial(_Plugin, address, name) for name in OWN_PLUGINS}
 
 
@@ -252,7 +259,7 @@ class _Plugin:
         self._connection = connection
 
     def authenticate(self, packet: MysqlPacket) -> MysqlPacket:
-        """Prove the password; the server's last packet. Raises the driver's error."""
+        """Prove the password; return the server's last packet. Raises the driver's error."""
         own = self._connection
         channel = channel_of(self._address, own._sock, encrypted=own._secure)
         exchange = prove(self._name, self._address, channel, packet, own.salt)

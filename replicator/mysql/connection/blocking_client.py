@@ -1,15 +1,13 @@
-"""PyMySQL's connection, made to keep passwords to itself and to tell an answer that is none.
+"""PyMySQL's connection with safe logins, bulk execution, and detection of silent servers.
 
-Which packet of a login means what, a server decides. See
-`replicator.mysql.connection.auth_plugins`.
+A server decides about the meaning of each packet of a login;
+`replicator.mysql.connection.auth_plugins` keeps passwords safe, and malformed answers raise
+OddAnswerError.
 
-PyMySQL's connection, made to tell a MariaDB that statements may come with many rows at once.
-
-A MariaDB shows in its greeting what it can beyond MySQL, in bytes that MySQL leaves zero, and takes
-the commands of that from clients that name it in theirs (MariaDB KB, "Connection": "Initial
-Handshake Packet", "Handshake Response Packet"). Such a client leaves out the flag CLIENT_MYSQL.
-
-PyMySQL's connection, made to find out whether a silent server is still at work.
+A MariaDB shows in its greeting its capabilities beyond MySQL's, in bytes that MySQL leaves zero,
+and accepts the commands for them from clients that name them in their answer (MariaDB KB,
+"Connection": "Initial Handshake Packet", "Handshake Response Packet"). Such a client leaves out the
+flag CLIENT_MYSQL.
 """
 
 from __future__ import annotations
@@ -43,13 +41,13 @@ from replicator.mysql.errors import OddAnswerError
 
 
 class LoginConnection(Connection):
-    """A connection that raises OddAnswerError where the server's answer can't be understood.
+    """A connection that raises OddAnswerError if the server's answer can't be parsed.
 
     Give it ``auth_plugin_map=plugins_of(address)``.
     """
 
     def _create_ssl_ctx(self, given: ssl.SSLContext | Mapping[str, object]) -> ssl.SSLContext:
-        # Without a context of ours any server is believed. PyMySQL would make one that has all
+        # Without our context any server is trusted. PyMySQL would make one that has all
         # certificates of the host, of which none counts: 15 ms of CPU for each connection.
         return given if isinstance(given, ssl.SSLContext) else context_for(None)
 
@@ -78,7 +76,7 @@ class LoginConnection(Connection):
             try:
                 affected = cast(Any, super())._read_query_result(unbuffered)
             except RuntimeError as error:
-                # PyMySQL has not been told that it may read files.
+                # PyMySQL is not allowed to read files.
                 cast(Any, self)._force_close()
                 raise asks_for_file() from error
             look_at_rows(cast(Any, self)._result)
@@ -86,7 +84,7 @@ class LoginConnection(Connection):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """After an odd answer the connection is of no use."""
+        """After an odd answer the connection can't be used."""
         try:
             with READING:
                 yield
@@ -99,15 +97,16 @@ BULK_OPERATIONS = 1 << 2
 """MARIADB_CLIENT_STMT_BULK_OPERATIONS, among the capabilities that only MariaDB has."""
 
 _AFTER_VERSION = struct.Struct("<4x8xxHBHHB6xI")
-"""Behind the version's name: number of the thread, first part of the salt, a zero; then the lower
-capabilities, collation, status, upper capabilities, length of the salt, zeros, MariaDB's own."""
+"""After the version's name: number of the thread, first part of the salt, a zero; then the
+lower capabilities, collation, status, upper capabilities, length of the salt, zeros, MariaDB's
+own."""
 
 _RESPONSE = struct.Struct("<IIB19sI")
 """Capabilities, largest packet, collation, zeros, MariaDB's own capabilities."""
 
 
 def offers_bulk(greeting: bytes) -> bool:
-    """Whether a server's first packet says that it takes many rows with one statement."""
+    """Whether a server's first packet says that it accepts many rows with one statement."""
     at = greeting.find(b"\0", 1) + 1
     if not at or len(greeting) < at + _AFTER_VERSION.size:
         return False
@@ -116,14 +115,14 @@ def offers_bulk(greeting: bytes) -> bool:
 
 
 def naming_bulk(response: bytes) -> bytes:
-    """A client's answer to the greeting, or its request for TLS, which names this too."""
+    """Return a client's answer to the greeting, or its request for TLS, with this capability."""
     flags, largest, collation, zeros, _ = _RESPONSE.unpack_from(response)
     head = _RESPONSE.pack(flags & ~CLIENT.LONG_PASSWORD, largest, collation, zeros, BULK_OPERATIONS)
     return head + response[_RESPONSE.size :]
 
 
 class BulkConnection(LoginConnection):
-    """A connection with `takes_bulk`: whether the server takes many rows with one statement."""
+    """A connection with `takes_bulk`: whether the server accepts many rows with one statement."""
 
     takes_bulk = False
     _answers_greeting = False
@@ -164,10 +163,10 @@ SLOWEST_LINK = 16_384
 
 
 class WatchedConnection(BulkConnection):
-    """A connection whose waits are broken off once it is certain that nothing will come.
+    """A connection whose waits are cut short once it is certain that no answer will come.
 
     Until `watch` is called it waits as PyMySQL's own. It takes no answer larger than
-    `replicator.mysql.connection.answers` allows; what `receive` gives is not counted.
+    `replicator.mysql.connection.answers` allows; bytes of `receive` are not counted.
     """
 
     _answer: AnswerSize
@@ -180,9 +179,9 @@ class WatchedConnection(BulkConnection):
         super().__init__(*given, **options)
 
     def watch(self, thread: Thread | None, connect: Connect, patience: float) -> None:
-        """Look from time to time, while the server is silent, at what ``thread`` is doing.
+        """While the server is silent, check from time to time what ``thread`` is doing.
 
-        What looks lost two times in a row is lost, and ended. After ``patience`` seconds of silence
+        A thread that is lost at two checks in a row is ended. After ``patience`` seconds of silence
         the connection counts as lost in any case.
         """
         own = cast(Any, self)
@@ -190,14 +189,14 @@ class WatchedConnection(BulkConnection):
             thread is not None and _is_lost(thread, connect, end=end, on_its_way=on_its_way)
         )
         self._patience = patience
-        # PyMySQL sets the socket's limit only where it is to be another one than before.
+        # PyMySQL sets the socket's limit only if it changes.
         own._read_timeout = own._write_timeout = own._current_timeout = liveness.LOOK_SECONDS
         own._sock.settimeout(liveness.LOOK_SECONDS)
         with own._rfile:
             own._rfile = io.BufferedReader(_WatchedReader(self))
 
     def receive(self, room: memoryview) -> int:
-        """Put the next bytes into ``room``; how many, 0 at the end. Raises OSError."""
+        """Receive bytes into ``room``; return how many, 0 at the end. Raises OSError."""
         received = self._awaited(partial(cast(Any, self)._sock.recv_into, room))
         self._sent = 0
         return received
@@ -238,7 +237,7 @@ class WatchedConnection(BulkConnection):
             ) from error
 
     def _awaited(self, act: Callable[[], int]) -> int:
-        """What ``act`` returns, which raises TimeoutError after LOOK_SECONDS without a byte."""
+        """The result of ``act``, which raises TimeoutError after LOOK_SECONDS without a byte."""
         began = time.monotonic()
         suspected = False
         while True:
@@ -246,7 +245,7 @@ class WatchedConnection(BulkConnection):
                 return act()
             except TimeoutError:
                 silence = time.monotonic() - began
-                # What was sent may still be on its way, in buffers of the network.
+                # The bytes sent may still be on their way, in buffers of the network.
                 on_its_way = silence < self._sent / SLOWEST_LINK
                 lost = self._look is not None and self._look(suspected, on_its_way)
                 if lost and suspected:
@@ -270,7 +269,7 @@ class _WatchedReader(io.RawIOBase):
 
 
 def _is_lost(thread: Thread, connect: Connect, *, end: bool, on_its_way: bool) -> bool:
-    """Ask the server; False where it can't be asked. What is lost is ended, with ``end``."""
+    """Ask the server; False if it can't be asked. A lost thread is ended, with ``end``."""
     harmless = contextlib.suppress(pymysql.err.MySQLError, OSError)
     with harmless, connect() as other, other.cursor() as cursor:
         cursor.execute(THREAD_SQL)

@@ -31,7 +31,7 @@ from replicator.mysql.errors import is_unavailable
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server says about a statement: counts, and the text of its OK packet."""
+    """The server's answer to a statement: counts, and the text of its OK packet."""
 
     affected: int
     warnings: int
@@ -41,12 +41,12 @@ class Answer:
 def connect(
     address: DatabaseAddress, *, timeout: float, local_infile: bool = False
 ) -> WatchedConnection:
-    """A new connection, with the server's own settings, which nobody watches yet.
+    """Return a new connection, with the server's own settings, which nobody watches yet.
 
-    ``local_infile``: the server is told that it may ask for a file, and gets none for a query,
-    whatever it names. ``timeout``: seconds to wait for the server to answer, or to take more,
-    before the connection counts as lost; CONNECT_TIMEOUT at most for each step of the login. Raises
-    the driver's error when the server can't be reached or refuses, TlsError among them.
+    ``local_infile``: the server may ask for a file, and gets none for a query, whatever it names.
+    ``timeout``: seconds to wait for the server to answer, or to accept more bytes, before the
+    connection counts as lost; CONNECT_TIMEOUT at most for each step of the login. Raises the
+    driver's error if the server can't be reached or refuses, including TlsError.
     """
     try:
         return _connected(address, timeout, local_infile=local_infile)
@@ -65,12 +65,12 @@ def _connected(
     with telling(address):
         connection = WatchedConnection(
             **address.options(),
-            # Without a context any server is believed, with TLS if it has that.
+            # Without a context any server is trusted, with TLS if it has it.
             ssl=context_for(address.tls) if address.tls else None,
             read_timeout=min(timeout, CONNECT_TIMEOUT),
             write_timeout=min(timeout, CONNECT_TIMEOUT),
-            # The server may then ask for a file, and no answer of ours holds one: the driver
-            # would send any that it names, in place of whatever it was asked.
+            # The server may then ask for a file, and no answer of ours has one: the driver would
+            # send any file that the server names.
             client_flag=CLIENT.LOCAL_FILES if local_infile else 0,
             auth_plugin_map=plugins_of(address),
         )
@@ -91,10 +91,10 @@ class BlockingSession:
         timeout: int,
         local_infile: bool = False,
     ) -> None:
-        """Connect and run ``settings``, the statement that gives variables their values.
+        """Connect and run ``settings``, the statement that sets variables.
 
-        ``timeout`` as for `connect`; a connection that is half open counts as lost before that.
-        Raises the driver's error.
+        ``timeout`` as for `connect`; a half open connection counts as lost earlier. Raises the
+        driver's error.
         """
         self._connection = connect(address, timeout=timeout, local_infile=local_infile)
         try:
@@ -110,7 +110,7 @@ class BlockingSession:
             raise
 
     def _ask_thread(self) -> Thread | None:
-        """Who serves the connection; None where the server does not tell."""
+        """The thread that serves the connection; None if the server does not report it."""
         try:
             return thread_of(self.rows(THREAD_SQL.encode()))
         except MySQLError as error:
@@ -119,7 +119,7 @@ class BlockingSession:
             return None
 
     def _prepare(self) -> None:
-        """What else is to be set or asked, before anybody has the session."""
+        """Further settings and queries before the session is used."""
 
     def run(self, sql: bytes) -> Answer:
         """Run a statement. Raises the driver's error."""
@@ -129,15 +129,15 @@ class BlockingSession:
         return Answer(affected, result.warning_count, bytes(result.message or b""))
 
     def rows(self, sql: bytes) -> Sequence[tuple[Any, ...]]:
-        """The rows of a query that has few. Raises the driver's error."""
+        """Return the rows of a query that has few. Raises the driver's error."""
         self._connection.query(sql)
         return cast(Any, self._connection)._result.rows or ()
 
     def is_gone(self) -> bool:
         """Whether the server closed the connection while nobody used it, as far as is known here.
 
-        A server sends nothing that it is not asked for, but for the reason and the end of a
-        connection that it closes: bytes to be read while nothing is asked say that it did.
+        Unasked, a server sends only the reason and the end of a connection that it closes: bytes to
+        read without a request show that it did.
         """
         channel = cast(Any, self._connection)._sock
         if channel is None:

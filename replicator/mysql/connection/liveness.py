@@ -1,9 +1,9 @@
-"""Whether the other end of a connection is still at work on what it was asked, when it is silent.
+"""Detect whether a silent server is still working on a statement.
 
-A statement may take its time, so silence alone says nothing. But a connection may also be half
-open: a firewall has forgotten it, a host has gone, a proxy passes nothing on any more. Where no
-kernel answers, ours notices by itself (`notice_loss`). Where one does, the server is asked over
-another connection what the thread is doing (`Thread.is_lost`).
+A statement may take its time, so silence alone proves nothing. But a connection may also be half
+open: a firewall has forgotten it, a host has gone, a proxy passes nothing on any more. If no kernel
+answers, ours detects it (`notice_loss`). If one does, the server is asked over another connection
+what the thread is doing (`Thread.is_lost`).
 
 Needs no more than PyMySQL: executors have no asyncio driver.
 """
@@ -18,23 +18,23 @@ from typing import Any
 from replicator.mysql.connection.answers import understood
 
 VANISHED_SECONDS = 30
-"""How long nobody may acknowledge what was sent, or answer probes, until a connection is lost."""
+"""Seconds without an acknowledgement, or an answer to probes, until a connection is lost."""
 
 STALLED_SECONDS = 120
-"""The same of a connection on which much is sent. To Linux, a server that takes nothing more, as it
-waits for a lock or for its disk, is one that does not acknowledge."""
+"""The same for a connection that sends much. For Linux, a server that waits for a lock or for
+its disk, and reads nothing more, is one that does not acknowledge."""
 
 LOOK_SECONDS = 10.0
-"""How long a server may be silent until it is asked what it is doing, and between two times."""
+"""Seconds of silence until a server is asked what it is doing, and between two questions."""
 
 QUIET_SECONDS = 5
-"""Nothing is on its way any more from a thread that has been waiting for so long."""
+"""Seconds of waiting after which nothing of a thread's answer can be on its way any more."""
 
 THREAD_SQL = (
     "SELECT @@hostname, @@port, VERSION(), ID, HOST FROM information_schema.PROCESSLIST"
     " WHERE ID = CONNECTION_ID()"
 )
-"""Tells `thread_of` who serves the connection."""
+"""Query for `thread_of`: which thread serves the connection."""
 
 _IDLE = "Sleep"
 _SENDING = frozenset({"Writing to net", "Sending to client"})
@@ -46,7 +46,7 @@ _PROBE_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """Which thread of which server serves a connection that comes from ``client``."""
+    """The thread of a server that serves a connection from ``client``."""
 
     server: tuple[str, ...]
     number: int
@@ -54,7 +54,7 @@ class Thread:
 
     @property
     def state_sql(self) -> str:
-        """Asks the server what the thread is doing."""
+        """Return the query for the state of the thread."""
         return (
             "SELECT HOST, COMMAND, TIME, STATE FROM information_schema.PROCESSLIST"
             f" WHERE ID = {self.number:d}"
@@ -62,13 +62,13 @@ class Thread:
 
     @property
     def kill_sql(self) -> str:
-        """Ends the thread: what it holds locked is free again."""
+        """Return the statement that ends the thread, which releases its locks."""
         return f"KILL {self.number:d}"
 
     def is_there(self, asked: Thread | None, states: Sequence[Sequence[Any]]) -> bool:
         """Whether it is certain that a server has the thread.
 
-        ``asked``: who served the connection on which ``state_sql`` was answered by ``states``.
+        ``asked``: the thread of the connection on which ``state_sql`` returned ``states``.
         """
         return self._is_known_to(asked) and any(_text(row[0]) == self.client for row in states)
 
@@ -77,9 +77,9 @@ class Thread:
     ) -> bool:
         """Whether it is certain that no answer will come to a statement that the thread was given.
 
-        That is so where it has ended, waits for a statement itself (unless that may still be
-        ``on_its_way``), or can't get rid of its answer. Behind one address there may be several
-        servers: another one says nothing about it.
+        That is so if the thread has ended, waits for a statement itself (unless that may still be
+        ``on_its_way``), or can't send its answer. One address may belong to several servers: the
+        answer of another one proves nothing.
         """
         if not self._is_known_to(asked):
             return False
@@ -95,9 +95,9 @@ class Thread:
 
 
 def thread_of(rows: Sequence[Sequence[Any]]) -> Thread | None:
-    """Who serves a connection, by its answer to THREAD_SQL; None where something in between does.
+    """Return the thread that serves a connection, from its answer to THREAD_SQL.
 
-    A proxy may count connections in its own way.
+    None if a proxy serves it, which may count connections in its own way.
     """
     if not rows:
         return None
@@ -114,7 +114,7 @@ def notice_loss(connection: socket.socket, *, sends_much: bool = False) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, VANISHED_SECONDS // 2)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_SECONDS)
-    # Where this is set it also decides when probes were enough.
+    # If this is set, it also limits the probes.
     limit = STALLED_SECONDS if sends_much else VANISHED_SECONDS
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, limit * 1000)
 

@@ -1,4 +1,4 @@
-"""What the client libraries raise while they log in, as errors that tell what it means."""
+"""Translate errors of the client libraries at a login into errors that name the cause."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from replicator.mysql.connection.tls import TlsError, context_for, tls_error
 from replicator.mysql.errors import error_code
 
 _LISTENING = 1.0
-"""Seconds for a server to look at a certificate, and to say that it does not take it."""
+"""Seconds for a server to check a certificate, and to refuse it."""
 
 _BROKEN = (CR.CR_SERVER_LOST, CR.CR_SERVER_GONE_ERROR)
 
 
 @contextmanager
 def telling(address: DatabaseAddress) -> Iterator[None]:
-    """Raise TlsError for what has to do with TLS; all else as the client library has it."""
+    """Raise TlsError for errors about TLS; raise all others unchanged."""
     try:
         yield
     except (pymysql.err.MySQLError, OSError) as error:
@@ -39,11 +39,11 @@ def may_refuse_certificate(address: DatabaseAddress, error: BaseException) -> bo
 
 
 def look_at_refusal(address: DatabaseAddress) -> None:
-    """Connect once more, to hear why the server breaks the connection. Blocks; for a thread.
+    """Connect once more, to find out why the server breaks the connection. Blocks; for a thread.
 
-    In TLS 1.3 a server looks at our certificate when we take the connection for made: what we send
-    meets a closed one, and then nobody reads what it said (RFC 8446, section 4.4.2.4). Raises
-    TlsError where it refuses the certificate.
+    In TLS 1.3 a server checks our certificate when the connection is already open for us: our next
+    bytes reach a closed one, and then nobody reads the server's reason (RFC 8446, section 4.4.2.4).
+    Raises TlsError if it refuses the certificate.
     """
     context = context_for(address.tls, listening=_LISTENING)
     try:
@@ -57,13 +57,13 @@ def look_at_refusal(address: DatabaseAddress) -> None:
     except TlsError:
         raise
     except (pymysql.err.MySQLError, OSError):
-        return  # It broke for another reason: the caller's error tells.
+        return  # It broke for another reason, which the caller's error names.
 
 
 def provable_beside(address: DatabaseAddress, error: BaseException) -> bool:
-    """Whether a password that was withheld over TLS can be proved with the server's key without it.
+    """Whether a password withheld over TLS can be proved without it, with the server's key.
 
-    So it is where the task file has that key, and asks nothing of TLS.
+    That is so if the task file has that key, and requires nothing of TLS.
     """
     withheld = isinstance(error, PasswordWithheldError)
     return withheld and address.tls is None and bool(address.server_key.pinned)
@@ -72,10 +72,9 @@ def provable_beside(address: DatabaseAddress, error: BaseException) -> bool:
 def prove_beside(address: DatabaseAddress) -> None:
     """Prove a password without TLS, so that the server knows it. Blocks; for a thread.
 
-    Over TLS a server takes the password in the clear only, also from one who has its RSA key. But
-    once it knows the password of an account with caching_sha2_password, a scramble is enough for it
-    (MySQL manual, "Caching SHA-2 Pluggable Authentication"). Raises TlsError for a key that can't
-    be used.
+    Over TLS a server takes the password in the clear only, even if the client has its RSA key. But
+    once it knows the password of an account with caching_sha2_password, a scramble is enough (MySQL
+    manual, "Caching SHA-2 Pluggable Authentication"). Raises TlsError for an unusable key.
     """
     try:
         with telling(address):
@@ -88,4 +87,4 @@ def prove_beside(address: DatabaseAddress) -> None:
     except TlsError:
         raise
     except (pymysql.err.MySQLError, OSError):
-        return  # The next login tells: it may know the password, and refuse who has no TLS.
+        return  # The next login decides: the server may know the password, despite the refusal.

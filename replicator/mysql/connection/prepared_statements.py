@@ -22,10 +22,10 @@ from replicator.mysql.connection.blocking_connection import Answer
 _PREPARED = struct.Struct("<xIHH")
 _BULK_EXECUTE = 0xFA
 _WITH_TYPES = 128
-"""The flag of a bulk execution that names the types of the parameters."""
+"""The flag of a bulk execution that has the types of the parameters."""
 
 LARGEST_PACKET = 0xFFFFFF
-"""Bytes of a command from which on it takes several packets."""
+"""Bytes of a command from which on it needs several packets."""
 
 _UNSIGNED = 0x80
 
@@ -40,13 +40,13 @@ class WireType:
 
 
 def prepare(connection: Connection[Any], sql: bytes) -> int:
-    """Prepare a statement; its number on this connection. Raises the driver's error."""
+    """Prepare a statement; return its number on this connection. Raises the driver's error."""
     own = cast(Any, connection)
     own._execute_command(COMMAND.COM_STMT_PREPARE, sql)
     answer = own._read_packet()
     with READING:
         number, columns, parameters = _PREPARED.unpack_from(answer.get_all_data())
-    # Each list ends with a packet of its own.
+    # Each list ends with a separate packet.
     for listed in (parameters, columns):
         for _ in range(listed + 1 if listed else 0):
             own._read_packet()
@@ -54,14 +54,14 @@ def prepare(connection: Connection[Any], sql: bytes) -> int:
 
 
 def forget(connection: Connection[Any], number: int) -> None:
-    """Let the server forget a statement, which it does not answer. Raises the driver's error."""
+    """Let the server drop a statement; it does not answer. Raises the driver's error."""
     cast(Any, connection)._execute_command(COMMAND.COM_STMT_CLOSE, struct.pack("<I", number))
 
 
 def ask(connection: Connection[Any], number: int) -> tuple[WireType, ...]:
-    """Run a query without parameters; the types of its columns.
+    """Run a query without parameters; return the types of its columns.
 
-    The rows are then what is to be read of the connection. Raises the driver's error.
+    The rows must be read from the connection then. Raises the driver's error.
     """
     own = cast(Any, connection)
     own._execute_command(COMMAND.COM_STMT_EXECUTE, struct.pack("<IBI", number, 0, 1))
@@ -73,13 +73,13 @@ def ask(connection: Connection[Any], number: int) -> tuple[WireType, ...]:
 
 
 def bulk_head(number: int, types: Sequence[WireType]) -> bytes:
-    """What stands before the rows of an execution with many."""
+    """Return the header of a bulk execution, before its rows."""
     named = b"".join(bytes((t.code, _UNSIGNED if t.unsigned else 0)) for t in types)
     return struct.pack("<BIH", _BULK_EXECUTE, number, _WITH_TYPES) + named
 
 
 def send_rows(connection: Connection[Any], head: bytes, rows: memoryview) -> None:
-    """Execute a statement with many rows; `answer` is to be called before anything else.
+    """Execute a statement with many rows; call `answer` before anything else.
 
     Head and rows make one packet, so they are shorter than 16 MiB. Raises the driver's error.
     """
@@ -92,7 +92,7 @@ def send_rows(connection: Connection[Any], head: bytes, rows: memoryview) -> Non
 
 
 def answer(connection: Connection[Any]) -> Answer:
-    """What the server says to an execution. Raises the driver's error."""
+    """Return the server's answer to an execution. Raises the driver's error."""
     own = cast(Any, connection)
     own._read_query_result()
     result = own._result

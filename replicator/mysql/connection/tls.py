@@ -1,7 +1,7 @@
-"""TLS to servers: the one place that makes contexts for it and tells what failed.
+"""TLS to servers: the one module that makes contexts and finds the cause of failures.
 
-Without `Tls` a connection is encrypted where the server offers it, and the server is believed, as
-the servers' own clients do (MySQL manual, "--ssl-mode", PREFERRED). Needs no more than PyMySQL:
+Without `Tls` a connection is encrypted if the server offers it, and the server is trusted, as the
+servers' own clients do (MySQL manual, "--ssl-mode", PREFERRED). Needs no more than PyMySQL:
 executors have no asyncio driver.
 """
 
@@ -25,7 +25,7 @@ _UNDER_WAY = (
     ssl.SSLZeroReturnError,
     ssl.SSLSyscallError,
 )
-"""What only says that the connection broke, as it does when a server ends."""
+"""Errors that only say that the connection broke, as it does when a server ends."""
 
 _EXPIRED, _NOT_YET_VALID = 10, 9
 _OTHER_HOST = frozenset({62, 64})
@@ -34,12 +34,12 @@ _STRANGERS = frozenset({2, 7, 18, 19, 20, 21, 30})
 30: of two authorities of one name, it was signed by the other one."""
 
 _OTHER_VERSION = ("UNSUPPORTED_PROTOCOL", "WRONG_VERSION_NUMBER", "ALERT_PROTOCOL_VERSION")
-"""What OpenSSL says where the two sides have no version in common."""
+"""OpenSSL's errors if the two sides have no version in common."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pem:
-    """A PEM file by its path, or the text itself, which counts where there is one.
+    """A PEM file by its path, or the text itself, which is preferred.
 
     It is pickled with its text: executors need no such file.
     """
@@ -55,7 +55,7 @@ class Pem:
 
     def read(self) -> str:
         """The text, in ASCII. Raises PemError."""
-        # Between its parts anything may stand, names in any script above all.
+        # Other text may be between its parts, especially names in any script.
         text = self._content().removeprefix("\ufeff").encode("ascii", "replace").decode()
         if "-----BEGIN" not in text:
             raise PemError(f"{self} is not in PEM format: it holds no certificate and no key")
@@ -74,17 +74,17 @@ class Pem:
         try:
             text = self.read() if self else ""
         except PemError:
-            # Whoever connects there tells what is wrong with it, as whoever does so here.
+            # Connecting reports what is wrong with it, there as here.
             text = ""
         return Pem, (self.path, text)
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What a connection must have: a server that ``ca`` vouches for, a certificate to show.
+    """The requirements for a connection: a server that ``ca`` vouches for, a certificate to show.
 
-    The server's certificate must be one for its host, or, where there are ``names``, have one of
-    them. Without ``ca`` nothing is asked of it, but there is no connection without TLS.
+    The server's certificate must be for its host, or, if there are ``names``, for one of them.
+    Without ``ca`` any certificate is accepted, but a connection without TLS is not.
     """
 
     ca: Pem = Pem()
@@ -94,26 +94,26 @@ class Tls:
 
 
 class PemError(OSError):
-    """What a file or the task file holds is not what it should be."""
+    """A file or the task file has other content than it should."""
 
 
 class TlsError(pymysql.err.OperationalError):
-    """No TLS connection to a server, and trying again won't help; ``way_out`` says what to do."""
+    """No TLS connection to a server, and a retry will not help; ``way_out`` says what to do."""
 
     way_out: str = ""
 
     @classmethod
     def of(cls, finding: str, way_out: str) -> TlsError:
-        """The error with the code that the servers' own clients give it."""
+        """Return the error with the code of the servers' own clients."""
         error = cls(CR.CR_SSL_CONNECTION_ERROR, finding)
         error.way_out = way_out
         return error
 
 
 class _Context(ssl.SSLContext):
-    """A context that also looks at the names in the server's certificate.
+    """A context that also checks the names in the server's certificate.
 
-    ``listening``: for how many seconds to let the server say something before we do.
+    ``listening``: seconds to wait for the server's bytes before we send ours.
     """
 
     names: frozenset[str] = frozenset()
@@ -144,7 +144,7 @@ _Context.sslobject_class = _Object
 
 
 def context_for(tls: Tls | None, *, listening: float = 0) -> ssl.SSLContext:
-    """A context for connections; ``listening`` for as many seconds once they are encrypted.
+    """Return a context for connections; ``listening``: seconds to wait once they are encrypted.
 
     Raises PemError.
     """
@@ -156,7 +156,7 @@ def context_for(tls: Tls | None, *, listening: float = 0) -> ssl.SSLContext:
     else:
         context.check_hostname = not tls.names
         context.names = frozenset(tls.names)
-        # Whoever is named is trusted, also one who has another authority above.
+        # Every named authority is trusted, even if another one has signed it.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         _load_authority(context, tls.ca)
     if tls is not None and tls.cert:
@@ -180,7 +180,7 @@ def load_pair(context: ssl.SSLContext, text: str) -> None:
 
 
 def tls_error(tls: Tls | None, host: str, port: int, error: BaseException) -> TlsError | None:
-    """What a failure to connect has to do with TLS; None: nothing, or nothing for certain."""
+    """Return the cause of a failure to connect if it is TLS for certain; otherwise None."""
     for cause in _causes(error):
         if isinstance(cause, TlsError):
             return cause
@@ -204,7 +204,7 @@ def tls_error(tls: Tls | None, host: str, port: int, error: BaseException) -> Tl
 
 
 def refuse_plain() -> pymysql.err.OperationalError:
-    """The error, as PyMySQL has it, that a server has no TLS and there must be."""
+    """Return PyMySQL's error for a server without TLS if TLS is required."""
     return pymysql.err.OperationalError(
         CR.CR_SSL_CONNECTION_ERROR, "SSL is required but the server doesn't support it"
     )
@@ -315,7 +315,7 @@ def _refuse_encrypted() -> str:
 
 
 def _check_names(connection: ssl.SSLSocket | ssl.SSLObject) -> None:
-    """Raise ssl.SSLCertVerificationError where the context wants another name."""
+    """Raise ssl.SSLCertVerificationError if the context wants another name."""
     wanted = cast(_Context, connection.context).names
     if not wanted:
         return

@@ -1,7 +1,7 @@
-"""What a session at the source has where a statement's event does not tell.
+"""The session settings at a source that a statement's event does not contain.
 
-Asked of the server whenever its binlog is asked for. Servers write into an event only what they
-think that a replica needs: MySQL's Query_log_event, MariaDB's, "Q_… status variables".
+They are queried whenever the binlog is requested. Servers write into an event only what they assume
+that a replica needs: MySQL's Query_log_event, MariaDB's, "Q_… status variables".
 """
 
 from __future__ import annotations
@@ -24,20 +24,22 @@ _MOMENTS = range(_MONTH, 2**31 - _MONTH, _MONTH)
 """Seconds since 1970, one in each month that a TIMESTAMP can have."""
 
 NATIVE_FOREIGN_KEYS = "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'"
-"""A server that has it, and has it OFF, logs the rows that its foreign keys change."""
+"""A server that has this variable, set to OFF, logs the rows that its foreign keys change."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionDefaults:
     """Defaults of a server's sessions, and the names of its collations by their numbers.
 
-    ``system_zone`` is the offset of the zone of the server's host, empty where it is not the same
-    at all times. ``timestamps_logged``: each event of the server tells its
-    explicit_defaults_for_timestamp by a flag that is set or not. ``databases`` and ``charsets`` are
-    the default collations of its databases and charsets, ``sequences`` those that it has (MariaDB),
-    ``views`` its views of any kind, as far as the account sees them.
-    ``logs_cascades``: it logs the changes of rows that its foreign keys make
-    (`replicator.ddl.analysis.side_effects`).
+    Attributes:
+        system_zone: the offset of the zone of the server's host; empty if it varies.
+        timestamps_logged: each event of the server has its explicit_defaults_for_timestamp as a
+            flag.
+        databases: the default collations of its databases, and ``charsets`` those of its charsets.
+        sequences: its sequences (MariaDB), as far as the account sees them.
+        views: its views of any kind, as far as the account sees them.
+        logs_cascades: whether it logs the changes of rows by its foreign keys
+            (`replicator.ddl.analysis.side_effects`).
     """
 
     mariadb: bool = False
@@ -53,7 +55,7 @@ class SessionDefaults:
     views: frozenset[TableName] = frozenset()
 
     def complete(self, context: StatementContext) -> StatementContext:
-        """The context with what its event left to the server."""
+        """Return the context with the server's values for the settings that its event left out."""
         zone: str | None = context.time_zone or self.time_zone
         if zone == SYSTEM:
             zone = self.system_zone or context.time_zone
@@ -77,7 +79,7 @@ class SessionDefaults:
 
 
 def session_defaults(connection: Any) -> SessionDefaults:
-    """Ask an open PyMySQL connection. Raises pymysql.MySQLError as the connection does."""
+    """Query an open PyMySQL connection. Raises pymysql.MySQLError as the connection does."""
     with connection.cursor() as cursor, understood("the defaults of its sessions"):
         cursor.execute(
             "SELECT VERSION(), @@global.time_zone, @@global.explicit_defaults_for_timestamp"
@@ -109,7 +111,8 @@ def session_defaults(connection: Any) -> SessionDefaults:
 
 
 def offset_of(seconds: Iterable[int]) -> str:
-    """The offset as SQL has it, of a zone with these distances to UTC; empty where they differ."""
+    """Return the offset, as SQL has it, of a zone with these distances to UTC; empty if they
+    differ."""
     found = set(seconds)
     if len(found) != 1:
         return ""
@@ -118,7 +121,7 @@ def offset_of(seconds: Iterable[int]) -> str:
 
 
 def _system_zone(cursor: Any) -> str:
-    # The name of the zone (@@system_time_zone) does not tell: CET may have a summer time or not.
+    # The name of the zone (@@system_time_zone) is ambiguous: CET may have a summer time or not.
     cursor.execute("SET time_zone = 'SYSTEM'")
     differences = (
         f"TIMESTAMPDIFF(SECOND, '1970-01-01', FROM_UNIXTIME({moment})) - {moment}"
@@ -136,7 +139,7 @@ def _logs_cascades(cursor: Any) -> bool:
 
 
 def _settable(cursor: Any) -> bool:
-    """Whether explicit_defaults_for_timestamp is a session's own: then a MariaDB logs it."""
+    """Whether sessions can set explicit_defaults_for_timestamp: then a MariaDB logs it."""
     try:
         cursor.execute(
             "SET SESSION explicit_defaults_for_timestamp = @@explicit_defaults_for_timestamp"
@@ -150,7 +153,7 @@ def _settable(cursor: Any) -> bool:
 
 def _collations(cursor: Any) -> dict[int, str]:
     try:
-        # A MariaDB from 10.10 on: one row of COLLATIONS stands for several there.
+        # A MariaDB from 10.10 on: one row of COLLATIONS means several there.
         cursor.execute(
             "SELECT ID, CHARACTER_SET_NAME, FULL_COLLATION_NAME"
             " FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
@@ -173,6 +176,6 @@ def _of_type(cursor: Any, pattern: str) -> frozenset[TableName]:
 
 
 def _full(charset: object, collation: object) -> str:
-    """The name of a collation with that of its charset before it, which a MariaDB may leave out."""
+    """The name of a collation after that of its charset, which a MariaDB may leave out."""
     start, name = str(charset).lower(), str(collation).lower()
     return name if name == start or name.startswith(f"{start}_") else f"{start}_{name}"

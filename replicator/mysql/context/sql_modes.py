@@ -1,9 +1,9 @@
-"""What each part of ``sql_mode`` changes about a statement, and which of them a target is given.
+"""The effects of each part of ``sql_mode`` on a statement, and which parts a target gets.
 
-The bits are those of the status variable Q_SQL_MODE_CODE: ``sql/system_variables.h`` and
-``sql_class.h`` of the servers (MODE_…), the same in MySQL and MariaDB up to bit 31 but for the one
-of IGNORE_BAD_TABLE_OPTIONS. What the modes mean: "Server SQL Modes" of MySQL's manual, "SQL_MODE"
-in MariaDB's documentation; which TiDB has: "SQL Mode" of its own.
+Each bit is the one in the status variable Q_SQL_MODE_CODE: ``sql/system_variables.h`` and
+``sql_class.h`` of the servers (MODE_…), the same in MySQL and MariaDB up to bit 31 except for
+IGNORE_BAD_TABLE_OPTIONS. The meaning of the modes: "Server SQL Modes" of MySQL's manual, "SQL_MODE"
+in MariaDB's documentation; TiDB's modes: "SQL Mode" of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import Flag, StrEnum, auto
 
 ANSI_QUOTES = 1 << 2
 MSSQL = 1 << 10
-"""Of a MariaDB: in MySQL it only stands for others."""
+"""Of a MariaDB: in MySQL it is only a combination of others."""
 NO_AUTO_VALUE_ON_ZERO = 1 << 19
 NO_BACKSLASH_ESCAPES = 1 << 20
 STRICT = 1 << 21 | 1 << 22
@@ -32,20 +32,20 @@ class ServerKind(StrEnum):
 
 
 class Use(Flag):
-    """What is done about a mode that a statement ran with."""
+    """How a mode that a statement ran with is treated."""
 
     LEAVE_OUT = auto()
     GIVE = auto()
-    """Set where the target knows it; elsewhere nothing is lost without it."""
+    """Set if the target knows it; elsewhere nothing is lost without it."""
     NEED = auto()
     """Set; a target that does not know it can't execute the statement with its meaning."""
     GIVE_WHEN_STRICT = auto()
-    """As GIVE, where the session was strict: else it only warned, and now it would refuse."""
+    """As GIVE, if the session was strict: otherwise it only warned, and now it would refuse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """One mode: its bit, its name, what is done about it, and the reason."""
+    """One mode: its bit, its name, its treatment, and the reason."""
 
     bit: int
     name: str
@@ -115,11 +115,11 @@ _KNOWN_ONLY_BY = {
 
 
 class UnknownModeError(Exception):
-    """The target can't execute a statement with the meaning that it had; the text says why."""
+    """The target can't execute a statement with its original meaning; the text says why."""
 
 
 def modes_for(sql_mode: int, *, mariadb: bool, target: ServerKind) -> Iterator[str]:
-    """The modes that a target is given for a statement that ran with ``sql_mode``, strictness
+    """Yield the modes that a target gets for a statement that ran with ``sql_mode``, strictness
     apart.
 
     ``mariadb``: the source is one. Raises UnknownModeError.
@@ -136,7 +136,7 @@ def modes_for(sql_mode: int, *, mariadb: bool, target: ServerKind) -> Iterator[s
                 f"the statement ran with sql_mode {mode.name} ({mode.reason}), which a target of"
                 f" the kind {target} does not have"
             )
-    # A TiDB rounds, and a MySQL before 8.0, as a MySQL does unless told otherwise: what it would
+    # A TiDB, and a MySQL before 8.0, rounds as a MySQL does by default: a statement that it would
     # round otherwise than the shard is refused before (`refuse_rounded_times`).
     rounds = rounds_times(sql_mode, mariadb=mariadb)
     if rounds and target is ServerKind.MARIADB:
@@ -146,8 +146,8 @@ def modes_for(sql_mode: int, *, mariadb: bool, target: ServerKind) -> Iterator[s
 
 
 def rounds_times(sql_mode: int, *, mariadb: bool) -> bool:
-    """Whether a session rounds fractions of seconds that a column does not keep, and does not
-    truncate them."""
+    """Whether a session rounds fractions of seconds that a column does not keep, rather than
+    truncating them."""
     return bool(sql_mode >> _ROUNDS_BIT[mariadb] & 1) is mariadb
 
 
@@ -161,7 +161,7 @@ _READING = frozenset(
 
 
 def without_reading(sql_mode: int, *, mariadb: bool) -> int:
-    """The modes without those that say how the text of a statement is to be read."""
+    """Return the modes except the ones that affect how the text of a statement is read."""
     for mode in (*_COMMON, *(_MARIADB if mariadb else _MYSQL)):
         if mode.name in _READING:
             sql_mode &= ~(1 << mode.bit)

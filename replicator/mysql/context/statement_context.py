@@ -1,7 +1,7 @@
-"""The context of a statement: what its session had set at the source, and what it means there.
+"""The context of a statement: the session's settings at the source, and their meaning there.
 
-A statement does the same on another server only where these are the same. Most of it stands in the
-status variables of its query event; what they leave out is the source's own default
+A statement has the same effect on another server only if these are the same. Most of them are in
+the status variables of its query event; for the others, the source's own defaults apply
 (`replicator.mysql.context.session_defaults`).
 """
 
@@ -23,22 +23,25 @@ SYSTEM = "SYSTEM"
 
 @dataclass(frozen=True, slots=True)
 class StatementContext:
-    """The settings that a statement ran with; None or empty where nobody told them.
+    """The settings that a statement ran with; None or empty if they are unknown.
 
-    ``microseconds`` are those of its moment, whose seconds are the event's timestamp.
-    ``collation_ids`` are the session's: of the client, of the connection, of the server. Their
-    numbers are the source's own, so ``connection_collation`` and ``server_collation`` have the
-    names. ``mariadb``: the source is a MariaDB, where some bits of ``sql_mode`` and some modes mean
-    something else. ``explicit_timestamp_defaults`` is explicit_defaults_for_timestamp. With a
-    ``time_zone`` of `SYSTEM` the statement has used a zone whose offset could not be found out;
-    with None it has used none, nor is that of its server known.
-
-    ``charset_collation_ids`` are the collations that charsets have by default in the session, where
-    those differ from the server's (MySQL's default_collation_for_utf8mb4, MariaDB's
-    character_set_collations), ``charset_collations`` their names. ``time_names`` is the number of
-    lc_time_names, the language of months and days, which the servers agree on. ``unread_code`` is
-    that of a status variable that is not known here: it and what stands behind it could not be
-    read.
+    Attributes:
+        time_zone: `SYSTEM` if the statement used a zone whose offset is unknown; None if it used
+            none and its server's is not known either.
+        microseconds: the fraction of its moment, whose seconds are the event's timestamp.
+        collation_ids: the session's collations: of the client, the connection, the server. Their
+            numbers are the source's own; ``connection_collation`` and ``server_collation`` have the
+            names.
+        explicit_timestamp_defaults: explicit_defaults_for_timestamp.
+        mariadb: the source is a MariaDB, where some bits of ``sql_mode`` and some modes mean
+            something else.
+        charset_collation_ids: the session's default collations of charsets that differ from the
+            server's (MySQL's default_collation_for_utf8mb4, MariaDB's character_set_collations);
+            ``charset_collations`` has their names.
+        time_names: the number of lc_time_names, the language of months and days; all servers have
+            the same numbers.
+        unread_code: the code of an unknown status variable, which could not be read, nor those
+            after it.
     """
 
     sql_mode: int | None = None
@@ -61,7 +64,7 @@ class StatementContext:
 
     @property
     def no_backslash_escapes(self) -> bool:
-        """Whether a backslash in a string is nothing but itself."""
+        """Whether a backslash in a string is an ordinary character."""
         return bool((self.sql_mode or 0) & NO_BACKSLASH_ESCAPES)
 
     @property
@@ -70,7 +73,7 @@ class StatementContext:
         return bool(self.mariadb and (self.sql_mode or 0) & MSSQL)
 
     def of_server_text(self, *, keeps_zone: bool = False) -> StatementContext:
-        """The context in which a text of SHOW CREATE TABLE does what this statement has done.
+        """Return the context in which a text of SHOW CREATE TABLE has the effect of this statement.
 
         The task reads such texts in UTC and without modes: the default of a TIMESTAMP is in UTC.
         ``keeps_zone``: the statement converts values by its own time zone.
@@ -84,4 +87,4 @@ class StatementContext:
 
 
 NO_CONTEXT = StatementContext()
-"""Of statements that came from no binlog."""
+"""For statements that are not from a binlog."""

@@ -1,4 +1,4 @@
-"""Setting up a session on another server so that a statement means there what it meant."""
+"""Set up a session on another server so that a statement has the same meaning there."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STRICT_MODE = "STRICT_ALL_TABLES"
 
 _WARNINGS_KEPT = 64
 _NAMING = ("date_format", "monthname", "dayname", "str_to_date")
-"""Functions that lc_time_names is about."""
+"""Functions that depend on lc_time_names."""
 
 
 @define(eq=False)
@@ -59,7 +59,7 @@ class StatementSessions:
 
 
 _CONTEXT = "context: "
-"""How the note of a session begins that is set up for a context."""
+"""Prefix of the note on a session that is set up for a context."""
 
 
 async def set_up_session(
@@ -71,16 +71,18 @@ async def set_up_session(
     always_strict: bool = True,
     lock_seconds: int | None = None,
 ) -> None:
-    """Give a session what ``sql``'s had, as far as that matters to it.
+    """Set a session's variables to those that ``sql`` ran with, as far as they affect it.
 
     A session that was set up for other settings is opened again, so its owner may keep it for the
-    next statement. Otherwise the owner closes it afterwards.
+    next statement. Otherwise the owner closes it afterwards. Raises UnknownModeError,
+    DatabaseUnavailableError or the server's own error.
 
-    ``timestamp`` is the statement's second, 0 the server's own clock. With ``always_strict`` a
-    value that does not fit is an error whatever the source made of it; otherwise as at the source,
-    for a table without rows. ``lock_seconds``: how long a statement waits for sessions that use its
-    table; None: as the server has it. Raises UnknownModeError, DatabaseUnavailableError or the
-    server's own error.
+    Args:
+        timestamp: the statement's second; 0: the server's own clock.
+        always_strict: a value that does not fit is an error whatever the source made of it;
+            otherwise as at the source, for a table without rows.
+        lock_seconds: how long a statement waits for sessions that use its table; None: as the
+            server has it.
     """
     connection.rest()
     fraction = f".{context.microseconds:06d}" if timestamp and context.microseconds else ""
@@ -106,7 +108,7 @@ async def set_up_session(
         await connection.execute(more)
     zone = UTC if context.time_zone in (None, SYSTEM) else context.time_zone
     limit = "" if lock_seconds is None else f", {LOCK_TIMEOUT} = {lock_seconds:d}"
-    # Only notes tell of some of the values that the statement changes.
+    # Some of the values that the statement changes are in the notes only.
     await connection.execute(
         f"SET SESSION sql_mode = %s, sql_notes = 1, time_zone = %s, {moment}{limit}",
         (",".join(modes), zone),
@@ -114,7 +116,7 @@ async def set_up_session(
     await _set_time_names(connection, context, sql, kind)
     wanted = context.explicit_timestamp_defaults
     differs = wanted is not None and wanted is not bool(int(explicit))
-    # A TiDB has the variable for the sake of clients only.
+    # A TiDB has the variable only for compatibility with clients.
     if differs and kind is not ServerKind.TIDB and "timestamp" in sql.lower():
         await _set_timestamp_defaults(connection, bool(wanted))
     if context.connection_collation:
@@ -137,7 +139,7 @@ async def _set_time_names(
     if not context.time_names or not used:
         return
     if kind is not ServerKind.TIDB:
-        # A server takes it only where it has its messages in that language.
+        # A server accepts it only if it has its messages in that language.
         await connection.execute(f"SET SESSION lc_time_names = {context.time_names:d}")
     else:
         raise UnknownModeError(
@@ -157,8 +159,8 @@ async def _set_timestamp_defaults(connection: Connection, wanted: bool) -> None:
 
 
 async def _set_collation(connection: Connection, collation: str) -> None:
-    """What literals are compared by. One that the target lacks can't stand in its tables either:
-    its own takes its place."""
+    """The collation that literals are compared by. The target's tables can't have one that it
+    lacks: then its default is used."""
     try:
         await connection.execute("SET SESSION collation_connection = %s", (collation,))
     except pymysql.err.MySQLError as error:

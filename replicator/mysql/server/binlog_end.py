@@ -1,4 +1,4 @@
-"""The present end of a server's binlog, as the server tells it."""
+"""The present end of a server's binlog, as the server reports it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from replicator.mysql.server.statement_aliases import (
 
 @dataclass(frozen=True, slots=True)
 class BinlogEnd:
-    """Where the next transaction will stand, and what is written.
+    """The position of the next transaction, and which databases are logged.
 
-    ``only`` and ``ignored`` are the databases of binlog-do-db and binlog-ignore-db. ``gtid`` is the
-    GTID set up to here, "" where the server does not tell it along (MariaDB).
+    Attributes:
+        only: the databases of binlog-do-db, and ``ignored`` those of binlog-ignore-db.
+        gtid: the GTID set up to here; empty if the server does not report it with the position
+            (MariaDB).
     """
 
     file: str
@@ -31,7 +33,7 @@ class BinlogEnd:
 
 
 async def binlog_end(connection: Fetching) -> BinlogEnd | None:
-    """The end of the binlog; None where the server writes none.
+    """Return the end of the binlog; None if the server writes none.
 
     Raises DatabaseUnavailableError or the server's own error.
     """

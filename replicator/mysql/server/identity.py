@@ -1,4 +1,4 @@
-"""What a server, and a binlog, is known by: a position means nothing on another one."""
+"""The identity of a server, and of a binlog: a position means nothing on another one."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ IDENTITY_SQL: Final = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
     " ('server_id', 'server_uuid', 'lower_case_table_names')"
 )
-"""Asks a server who it is."""
+"""Query for the identity of a server."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """What one server is told from another by. MariaDB has no UUID (it is empty then).
+    """Distinguishes servers. MariaDB has no UUID (it is empty then).
 
-    ``folds_names`` is no part of that, but has to stay as well: whether the server takes names of
-    tables without their case (`folds_names`). None where it is not known.
+    ``folds_names`` is no part of the identity, but must not change either: whether the server
+    ignores the case of table names (`folds_names`). None if it is not known.
     """
 
     server_id: int
@@ -30,7 +30,7 @@ class ServerIdentity:
 
     @staticmethod
     def told(rows: Iterable[tuple[Any, ...]]) -> ServerIdentity:
-        """That of a server that gave these answers, texts, to `IDENTITY_SQL`.
+        """Return the identity from a server's answers, texts, to `IDENTITY_SQL`.
 
         Raises OddAnswerError.
         """
@@ -43,12 +43,12 @@ class ServerIdentity:
             )
 
     def is_same(self, other: ServerIdentity) -> bool:
-        """Whether both may be of one server: an empty UUID is one that is not known."""
+        """Whether both may be of one server: an empty UUID is an unknown one."""
         uuids = {self.server_uuid, other.server_uuid} - {""}
         return self.server_id == other.server_id and len(uuids) < 2
 
     def names_alike(self, other: ServerIdentity) -> bool:
-        """Whether both may take the same names for one: what is not known is no difference."""
+        """Whether both may take the same names for one: an unknown setting is no difference."""
         return self.folds_names is other.folds_names or None in (
             self.folds_names,
             other.folds_names,
@@ -61,10 +61,10 @@ class ServerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class AnchorEvent:
-    """An event of a binlog: where it begins, and what it can be known by.
+    """An event of a binlog: its position and its identification.
 
-    It must still stand where it stood, or the binlog is another one. ``created`` is when its file
-    was begun, in seconds since the epoch by the source's clock.
+    It must still be at its position, or the binlog is another one. ``created``: when its file was
+    begun, in seconds since the epoch by the source's clock.
     """
 
     file: str
@@ -81,30 +81,30 @@ class AnchorEvent:
         return f"{self.file}:{self.offset}"
 
     def dump(self) -> str:
-        """All of it as a text."""
+        """Return the anchor as a text."""
         return f"{self.offset}:{self.created}:{self.fingerprint}:{self.file}"
 
     @staticmethod
     def load(text: str) -> AnchorEvent:
-        """What `dump` has made a text of."""
+        """Return the anchor from a text of `dump`."""
         offset, created, print_, file = text.split(":", 3)
         return AnchorEvent(file, int(offset), int(created), int(print_))
 
 
 async def server_identity(connection: Fetching) -> ServerIdentity:
-    """Ask a server who it is. Raises DatabaseUnavailableError or the server's own error."""
+    """Query a server's identity. Raises DatabaseUnavailableError or the server's own error."""
     return ServerIdentity.told(await connection.fetch(IDENTITY_SQL))
 
 
 async def folds_names(connection: Fetching) -> bool:
-    """Whether names that differ in case only are one table to a server.
+    """Whether a server takes names that differ only in case for one table.
 
-    That is its ``lower_case_table_names`` (MySQL manual, "Identifier Case Sensitivity"): 0 counts
-    it, 1 keeps all names in lower case, 2 keeps them as they are given and compares them without
+    That is its ``lower_case_table_names`` (MySQL manual, "Identifier Case Sensitivity"): with 0
+    case counts, 1 keeps all names in lower case, 2 keeps them as given and compares them without
     case (macOS, and TiDB always). With 1 and 2 a statement may write a name in any case, while row
     events have it in lower case: the server lowers a name when it opens the table, and with 2 keeps
-    the given one for display only. So where case does not count, a task knows tables by their
-    `folded` names. Raises DatabaseUnavailableError or the server's error.
+    the given one for display only. So if case does not count, a task knows tables by their `folded`
+    names. Raises DatabaseUnavailableError or the server's error.
     """
     (row,) = await connection.fetch("SELECT @@lower_case_table_names")
     return int(row[0]) != 0

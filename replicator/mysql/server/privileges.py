@@ -1,8 +1,8 @@
-"""The privileges of an account on a schema, also those that roles give.
+"""The privileges of an account on a schema, also those granted by roles.
 
-The tables of information_schema that list privileges leave out what comes by a role, on MySQL as on
-MariaDB. SHOW GRANTS has it for the session's own account, of the roles that are active there (their
-manuals, "SHOW GRANTS").
+The tables of information_schema that list privileges leave out those of roles, on MySQL and
+MariaDB. SHOW GRANTS has them for the session's own account and its active roles (their manuals,
+"SHOW GRANTS").
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import error_code
 
 ANY_TABLE = "*"
-"""A privilege on whichever table of the schema counts."""
+"""A privilege on any table of the schema counts."""
 
 _ALL = frozenset({"ALL", "ALL PRIVILEGES"})
 _ASKED = frozenset({"EVENT", "EXECUTE", "TRIGGER"})
-"""Of all privileges, those that somebody asks for here."""
+"""The privileges that callers ask for."""
 
 _GRANT = re.compile(
     r"(GRANT|REVOKE) (.+?) ON (?:TABLE )?(\*|`(?:[^`]|``)*`)\.(\*|`(?:[^`]|``)*`) (?:TO|FROM) "
@@ -30,7 +30,7 @@ _COLUMNS = re.compile(r"\([^)]*\)")
 
 
 async def held_privileges(connection: Connection, schema: str, table: str = "") -> frozenset[str]:
-    """As `privileges_on`, of the account of a connection.
+    """Return `privileges_on` for the account of a connection.
 
     Raises DatabaseUnavailableError and the server's error.
     """
@@ -45,9 +45,9 @@ async def held_privileges(connection: Connection, schema: str, table: str = "") 
 
 
 def privileges_on(schema: str, grants: Iterable[str], table: str = "") -> frozenset[str]:
-    """The privileges that lines of SHOW GRANTS give on a schema, and on ``table`` of it.
+    """Return the privileges that lines of SHOW GRANTS give on a schema, and on its ``table``.
 
-    ``table``: the name, `ANY_TABLE`, or empty where only the schema as a whole counts.
+    ``table``: the name, `ANY_TABLE`, or empty if only the schema as a whole counts.
     """
     held: set[str] = set()
     taken: set[str] = set()

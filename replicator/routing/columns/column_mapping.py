@@ -2,8 +2,8 @@
 
 Source of the layout: TiDB Data Migration 1.0, "Column mapping", and its package ``column-mapping``.
 Of the 64 bits of a BIGINT the first is 0 (the sign), then come 4 of the instance, 7 of the schema,
-8 of the table; the last 44 are those of the value. What is left out leaves no gap: the next one
-takes its place, so without an instance the schema's number is in the bits 56 to 62.
+8 of the table; the last 44 are the value's. An omitted number leaves no gap: the next one moves up,
+so without an instance the schema's number is in the bits 56 to 62.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from replicator.routing.wildcards import NamePattern
 INSTANCE_BITS, SCHEMA_BITS, TABLE_BITS, VALUE_BITS = 4, 7, 8, 44
 
 VALUE_LIMIT = 1 << VALUE_BITS
-"""Values are mapped from 0 up to, and without, this one."""
+"""The first value that can't be mapped; mapped values start at 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class MappedColumn:
     upper: int
 
     def mapped(self, value: int) -> int:
-        """What a value becomes on the target. Raises ValueError for one that has no room."""
+        """Return the value on the target. Raises ValueError if it is too large."""
         if not 0 <= value < VALUE_LIMIT:
             raise ValueError(f"{value} is not between 0 and {VALUE_LIMIT - 1}")
         return value | self.upper
 
     def original(self, value: int) -> int | None:
-        """The value of the shard that becomes this one; None where it is none of this member's."""
+        """Return the shard's value for a mapped one; None if it is not of this member."""
         own = value & ~(VALUE_LIMIT - 1) == self.upper
         return value & (VALUE_LIMIT - 1) if own else None
 
@@ -45,7 +45,7 @@ class MappedColumn:
 class MappingRule:
     """One entry of ``column-mappings``; patterns as in `NamePattern`.
 
-    Without ``table_pattern`` it is about whole schemas. An ``instance`` of None, and an empty
+    Without ``table_pattern`` it applies to whole schemas. An ``instance`` of None, and an empty
     prefix, take no bits. A name is its prefix, ``separator`` and a number, or the prefix alone.
     """
 
@@ -76,9 +76,9 @@ class ColumnMappings:
         self._rules = [_compiled(rule, case_sensitive) for rule in rules]
 
     def of(self, schema: str, table: str) -> MappedColumn | None:
-        """The column of a table that is mapped; None where there is none.
+        """Return the mapped column of a table, if any.
 
-        Rules with a table pattern precede those for whole schemas. Raises `RouteError` if two rules
+        Rules with a table pattern precede rules for whole schemas. Raises `RouteError` if two rules
         of a level match, or the names of the table have no number that fits.
         """
         matching = [entry for entry in self._rules if entry.schema.matches(schema)]

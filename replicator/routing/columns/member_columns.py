@@ -1,4 +1,4 @@
-"""What the task file makes of the columns of each member: extracted and mapped ones."""
+"""The effects of the task file on the columns of each member: extracted and mapped columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from replicator.routing.routes import RouteError, Routes
 
 
 class NamePart(StrEnum):
-    """What is extracted from."""
+    """The name that a value is extracted from."""
 
     TABLE = "table"
     SCHEMA = "schema"
@@ -43,19 +43,18 @@ class Extraction:
 def extracted(
     route: str, extractions: tuple[Extraction, ...], source: str, schema: str, table: str
 ) -> tuple[ExtractedColumn, ...]:
-    """The extracted columns of a member that goes by the route of this name.
+    """Return the extracted columns of a member that is routed by the route of this name.
 
     Source of the rules: the TiDB Data Migration page "Table Routing" and its package
-    ``table-router``: the expression is found anywhere in the name, and what its groups hold is
-    joined; a group that takes no part in the match is an empty text. Where it is not found, DM
-    writes an empty text. Shards that are to be told apart would then be mixed, so here that raises
-    `RouteError`.
+    ``table-router``: the expression is found anywhere in the name, and its groups are joined; a
+    group that takes no part in the match is an empty text. If it is not found, DM writes an empty
+    text. This would mix shards that must be distinguished, so here it raises `RouteError`.
     """
     names = {NamePart.TABLE: table, NamePart.SCHEMA: schema, NamePart.SOURCE: source}
     found = []
     for extraction in extractions:
         name = names[extraction.part]
-        # As in DM \d and \w are ASCII's.
+        # As in DM, \d and \w are ASCII's.
         match = re.search(extraction.expression, name, re.ASCII)
         if match is None:
             raise RouteError(
@@ -112,9 +111,9 @@ class ColumnRules:
         self._known: dict[tuple[str, str], MemberColumns] = {}
 
     def of(self, schema: str, table: str) -> MemberColumns:
-        """What is made of a replicated table's columns.
+        """Return the rules for a replicated table's columns.
 
-        Raises `RouteError` where a rule can't be used with the table's name.
+        Raises `RouteError` if a rule can't be used with the table's name.
         """
         key = (schema, table)
         if key not in self._known:
@@ -125,7 +124,8 @@ class ColumnRules:
 
     def _extracted(self, schema: str, table: str) -> tuple[ExtractedColumn, ...]:
         if not self._extractions:
-            # Mostly there are none, and all routes are looked at to find which one decides.
+            # Mostly there are none, and finding the route that decides costs a match with every
+            # route.
             return ()
         rule = self._routes.rule_of(schema, table)
         extractions = self._extractions.get(rule.name, ()) if rule else ()

@@ -1,6 +1,7 @@
-"""The rules of one source about what its rows look like on the target, and which arrive there.
+"""The rules of one source that decide which of its rows the target gets, and in which form.
 
-As plain data, so that what was written by them can be told from what would be written now.
+As plain data, so that rules that earlier rows were written by can be compared with the present
+ones.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class RuleSet:
     expressions: tuple[ExpressionRule, ...]
 
     def columns(self) -> ColumnRules:
-        """What is made of columns. Raises RouteError."""
+        """Return the rules for columns. Raises RouteError."""
         return ColumnRules(
             self.source,
             Routes(self.routes, case_sensitive=self.case_sensitive),
@@ -37,20 +38,23 @@ class RuleSet:
         )
 
     def event_filter(self) -> EventFilter:
-        """Which events are left out. Raises PatternError."""
+        """Return the filter of events. Raises PatternError."""
         return EventFilter(self.filters, case_sensitive=self.case_sensitive)
 
     def expression_filters(self) -> ExpressionFilters:
-        """Which changes of rows are left out. Raises ExpressionError."""
+        """Return the filters of row changes. Raises ExpressionError."""
         return ExpressionFilters(self.expressions, case_sensitive=self.case_sensitive)
 
 
 @dataclass(frozen=True, slots=True)
 class MemberRules:
-    """What a rule set says of one table, for people and to be compared; empty: nothing.
+    """The rules for one table as texts, for people and for comparison; empty without a rule.
 
-    ``columns``: what is made of its columns, ``rows``: which of its rows the target holds,
-    ``events``: which of its changes are left out, ``statements``: what is said of its statements.
+    Attributes:
+        columns: how its columns are changed.
+        rows: which of its rows are left out.
+        events: which of its changes are left out.
+        statements: the rules for its statements.
     """
 
     columns: str
@@ -60,7 +64,7 @@ class MemberRules:
 
 
 class MemberRuleTexts:
-    """What a rule set says of each table. Raises what the rule set raises."""
+    """The rules of a rule set for each table, as texts. Raises the errors of the rule set."""
 
     def __init__(self, rules: RuleSet) -> None:
         self._columns = rules.columns()
@@ -68,7 +72,7 @@ class MemberRuleTexts:
         self._expressions = rules.expression_filters()
 
     def of(self, schema: str, table: str) -> MemberRules:
-        """What is said of a replicated table."""
+        """Return the rules for a replicated table."""
         kinds = sorted(self._events.rows_left_out(schema, table))
         return MemberRules(
             self._columns_of(schema, table),
@@ -89,12 +93,12 @@ class MemberRuleTexts:
 
 
 def dump_rules(rules: RuleSet) -> str:
-    """A rule set as text."""
+    """Return a rule set as text."""
     return json.dumps(asdict(rules))
 
 
 def load_rules(text: str) -> RuleSet:
-    """The rule set of a text."""
+    """Return the rule set of a text."""
     found = json.loads(text)
     return RuleSet(
         found["source"],

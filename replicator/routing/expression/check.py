@@ -1,5 +1,5 @@
-"""Which expressions can be evaluated exactly: each operator, function and pair of types that can,
-and a refusal with its place in the text for everything else."""
+"""Check which expressions can be evaluated exactly: each operator, function and pair of types
+that can, and a refusal with its place in the text for everything else."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SUPPORTED = (
     " NULLIF; LENGTH, CHAR_LENGTH, LOWER, UPPER, LEFT, RIGHT, SUBSTRING, CONCAT, TRIM, LTRIM,"
     " RTRIM; ABS, MOD; DATE, YEAR, MONTH, DAY, HOUR, MINUTE, SECOND; COLLATE, CAST(… AS BINARY)"
 )
-"""What an expression can be made of, for messages and the reference page."""
+"""The possible parts of an expression, for messages and the reference page."""
 
 Find = Callable[[str], FilterColumn | None]
 FindCollation = Callable[[str], Collation | None]
@@ -71,15 +71,16 @@ _MORE_ARGUMENTS: dict[str, frozenset[str]] = {
     "Concat": frozenset({"safe"}),
     "Div": frozenset({"typed", "safe"}),
 }
-"""What the parser tells of a part, by its name, and is seen to here: none of it may go unseen."""
+"""The attributes of the parser's nodes, by name, that this module handles: none may be ignored."""
 
 
 class ExpressionCheck:
     """Checks one expression against the columns of a table.
 
-    ``find`` gives a column by its name, ``collation_of`` a collation by its name, None where there
-    is none, or none that is known. ``columns`` takes the columns that are named, by name; their
-    places there are those of their values in a row.
+    Args:
+        find: returns a column by its name.
+        collation_of: returns a collation by its name; None for an unknown one.
+        columns: gets the named columns, by name, in the order of their values in a row.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class ExpressionCheck:
         self._columns = columns
 
     def condition(self) -> Checked:
-        """The whole expression, which must be a condition. Raises ExpressionError."""
+        """Check the whole expression, which must be a condition. Raises ExpressionError."""
         return self._condition(self._text.tree)
 
     def _value(self, node: Expression) -> Checked:
@@ -187,7 +188,7 @@ class ExpressionCheck:
         prefix = "padded " if found.padded else ""
         above = Call(f"{prefix}>=", (value.call, low.call))
         below = Call(f"{prefix}<=", (value.call, high.call))
-        # MySQL 5.6 has it false where a bound is NULL.
+        # In MySQL 5.6 it is false if a bound is NULL.
         sql = f"({value.sql} >= {low.sql} AND {value.sql} <= {high.sql})"
         return Checked(BOOLEAN, Call("and", (above, below)), sql)
 
@@ -321,7 +322,7 @@ class ExpressionCheck:
     def _concat(self, node: Any) -> Checked:
         values = [self._value(part) for part in node.expressions]
         if all(value.text is not None for value in values):
-            # Texts one behind the other are one.
+            # Consecutive texts are one.
             text = "".join(value.text or "" for value in values)
             return Checked(ValueType(Kind.TEXT), Call("text", (), (text,)), "", text=text)
         return functions.concatenated(values)
@@ -381,4 +382,4 @@ _HANDLERS: dict[str, Callable[[ExpressionCheck, Any], Checked]] = {
     **dict.fromkeys(_PARTS, ExpressionCheck._moment_part),
     "TsOrDsToDate": ExpressionCheck._day,
 }
-"""By the parser's name of a part of an expression, how it is checked."""
+"""The check of each part of an expression, by the parser's name of it."""

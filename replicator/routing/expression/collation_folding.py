@@ -1,9 +1,9 @@
-"""Comparing texts as collations do, as far as that is known here exactly.
+"""Compare texts as collations do, as far as that is known here exactly.
 
-A text is folded to what the collation takes it for, in plain ASCII where that is possible. A
-character that is like none of ASCII becomes one that no literal has: so a text is equal to a
-literal of plain ASCII exactly where the folded texts are. Two texts that both hold such characters
-can't be compared this way, nor told in order.
+A text is folded to an equal text of the collation, in plain ASCII if that is possible. A character
+that is equal to no ASCII one becomes one that no literal has: so a text is equal to a literal of
+plain ASCII exactly if the folded texts are. Two texts that both have such characters can't be
+compared this way, nor ordered.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 from replicator.routing.expression import collation_tables as tables
 
 UNLIKE_ASCII = "\ufffe"
-"""Stands for every character that no text of plain ASCII is equal to; itself no character."""
+"""Replaces every character that no text of plain ASCII is equal to; itself no character."""
 
 PLAIN, SWEDISH, GENERAL, UNICODE, UNICODE_520, UNICODE_900, UNICODE_1400 = (
     "plain",
@@ -27,7 +27,7 @@ PLAIN, SWEDISH, GENERAL, UNICODE, UNICODE_520, UNICODE_900, UNICODE_1400 = (
 )
 
 _LAYERS: Mapping[str, tuple[tables.Layer, ...]] = {
-    # No character beyond ASCII is like one of it.
+    # No character beyond ASCII is equal to one of it.
     PLAIN: (),
     SWEDISH: (tables.SWEDISH,),
     GENERAL: (tables.GENERAL,),
@@ -48,14 +48,14 @@ _PRINTABLE = range(0x20, 0x7F)
 
 
 def fold(text: str, kind: str) -> str:
-    """What a collation of this kind (`FOLDED`) takes a text for."""
+    """Return the text that a collation of this kind (`FOLDED`) takes a text for."""
     table = characters_of(kind)
     return "".join([table.get(character, UNLIKE_ASCII) for character in text])
 
 
 @lru_cache
 def characters_of(kind: str) -> Mapping[str, str]:
-    """By character, what a collation of this kind takes it for; nothing of those unlike ASCII."""
+    """Return, by character, its text for a collation of this kind; without those unlike ASCII."""
     found: dict[str, str] = {chr(code): chr(code).lower() for code in _PRINTABLE}
     for layer in _LAYERS[kind]:
         for like, codes in layer:
@@ -79,8 +79,8 @@ LOWER = str.maketrans(
     {chr(code): chr(code).lower() for code in range(128)}
     | {"\u0130": "i", "\u212a": "k", "\u212b": "\u00e5"}
 )
-"""LOWER, as far as a comparison with plain ASCII can tell. Source: LOWER of each character on the
-servers that `replicator.routing.expression.collation_tables` names."""
+"""LOWER, with the precision of a comparison with plain ASCII. Source: LOWER of each character
+on the servers of `replicator.routing.expression.collation_tables`."""
 
 UPPER = str.maketrans(
     {chr(code): chr(code).upper() for code in range(128)}

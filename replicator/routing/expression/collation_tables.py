@@ -1,15 +1,14 @@
-"""What texts of plain ASCII the collations take other characters for.
+"""The texts of plain ASCII that collations take other characters for.
 
-A collation that counts neither case nor accents gives each character weights, and texts are equal
-where the weights of their characters, one behind the other, are. Here stand the characters beyond
-printable ASCII whose weights are those of an ASCII text, with that text in lower case; those that
-have no weight at all stand with the empty text. Each table adds to the one before it; ``None``
-takes a character out. Where several texts stand, a code is that of the character for the first of
-them, and those behind it are for the others.
+A collation that ignores case and accents gives each character weights, and texts are equal if the
+sequences of their weights are. The tables have the characters beyond printable ASCII whose weights
+are those of an ASCII text, with that text in lower case; characters without any weight have the
+empty text. Each table adds to the one before it; ``None`` removes a character. For several texts, a
+code is that of the character for the first of them, and the following codes are for the others.
 
 Source: WEIGHT_STRING of each character up to U+2FFFF and of the tags in plane 14, on MariaDB 10.11
-and 11.8 and MySQL 5.6 and 9.7, which give the same where they have the same collation
-(`tests/integration/columns/test_collation_folding.py` asks them again).
+and 11.8 and MySQL 5.6 and 9.7, which agree if they have the same collation
+(`tests/integration/columns/test_collation_folding.py` checks it).
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ GENERAL: Layer = (
     ("w", "174-175 1e80-1e89 1e98"), ("x", "1e8a-1e8d"),
     ("y", "dd fd ff 176-178 232-233 1e8e-1e8f 1e99 1ef2-1ef9"), ("z", "179-17e 1e90-1e95"),
 )
-"""``general_ci``; by itself. A character of it has one weight, also those without an entry."""
+"""``general_ci``; by itself. Each of its characters has one weight, also those without an entry."""
 
 SWEDISH: Layer = (
     ("[", "c5 e5"), ("\\", "c4 c6 e4 e6"), ("]", "d6 f6"), ("a", "c0-c3 e0-e3"), ("c", "c7 e7"),

@@ -1,4 +1,4 @@
-"""Making values comparable as MySQL compares them (its manual, "Type Conversion in Expression
+"""Make values comparable as MySQL compares them (its manual, "Type Conversion in Expression
 Evaluation"): numbers by their value, texts by their collation, dates as moments."""
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _ORDERS = frozenset({"<", "<=", ">", ">="})
 
 @dataclass(frozen=True, slots=True)
 class Comparable:
-    """Values that compare with one another as Python compares what their calls give.
+    """Values whose calls give values that Python compares in the same way.
 
-    ``padded``: in an order, as bytes that go on with spaces.
+    ``padded``: ordered as bytes that are padded with spaces.
     """
 
     values: tuple[Checked, ...]
@@ -43,13 +43,12 @@ class Comparable:
 
 
 def compared(sign: str, left: Checked, right: Checked) -> Checked:
-    """A comparison: ``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``<=>``. Raises
-    UnsupportedExpressionError.
-    """
+    """Return a comparison: ``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``<=>``. Raises
+    UnsupportedExpressionError."""
     found = comparable((left, right), ordered=sign in _ORDERS)
     one, other = found.values
     if sign == "<=>":
-        # MySQL 5.6 answers NULL where it should be 0.
+        # MySQL 5.6 returns NULL instead of 0.
         sql = f"(({one.sql} = {other.sql}) IS TRUE OR ({one.sql} IS NULL AND {other.sql} IS NULL))"
         return Checked(BOOLEAN, Call("same", (one.call, other.call)), sql)
     operation = f"padded {sign}" if found.padded else sign
@@ -59,10 +58,10 @@ def compared(sign: str, left: Checked, right: Checked) -> Checked:
 
 
 def comparable(values: Sequence[Checked], *, ordered: bool) -> Comparable:
-    """Values of one comparison, made comparable; ``ordered``: by order. Raises
-    UnsupportedExpressionError.
+    """Make the values of one comparison comparable; ``ordered``: by order.
 
-    Their ``sql`` is as it was, with texts written out in the charset they are compared in.
+    Their ``sql`` is as it was, with literal texts in the charset of the comparison. Raises
+    UnsupportedExpressionError.
     """
     typed = [v for v in values if v.text is None and v.type.kind is not Kind.NULL]
     kinds = {value.type.kind for value in typed}
@@ -103,9 +102,8 @@ def comparable(values: Sequence[Checked], *, ordered: bool) -> Comparable:
 
 
 def bound(value: Checked, collation: Collation) -> Checked:
-    """A text that is written out, in the charset that it is compared in. Raises
-    UnsupportedExpressionError.
-    """
+    """Return a literal text in the charset that it is compared in. Raises
+    UnsupportedExpressionError."""
     if value.text is None:
         return value
     try:
@@ -120,9 +118,8 @@ def bound(value: Checked, collation: Collation) -> Checked:
 
 
 def bound_to_literal(value: Checked, collation: Collation) -> Checked:
-    """The same, where a collation is known only as far as plain ASCII goes. Raises
-    UnsupportedExpressionError.
-    """
+    """The same for a collation that is known only for plain ASCII. Raises
+    UnsupportedExpressionError."""
     if collation.kind and value.text is not None and not _PRINTABLE.match(value.text):
         raise UnsupportedExpressionError(
             f"the task does not know which texts {collation.name} takes for equal to"
@@ -148,9 +145,8 @@ def _numbers(values: Sequence[Checked], typed: Sequence[Checked]) -> tuple[Check
 
 
 def check_signs(numeric: Sequence[Checked], where: str) -> None:
-    """Refuse signed and unsigned whole numbers beside one another in a list, or in a CASE: MySQL
-    takes -1 for 18446744073709551615 there. Raises UnsupportedExpressionError.
-    """
+    """Refuse signed and unsigned whole numbers together in a list, or in a CASE: MySQL takes -1
+    for 18446744073709551615 there. Raises UnsupportedExpressionError."""
     negative = any(v.number is not None and v.number < 0 for v in numeric)
     whole = [v for v in numeric if v.type.kind is Kind.INTEGER]
     signs = {v.type.unsigned for v in whole if v.number is None or v.type.unsigned}
@@ -242,7 +238,7 @@ def _year(value: Checked) -> Checked:
 
 
 def _in_utc(value: Checked) -> Checked:
-    """A moment that is written out with its offset. Raises UnsupportedExpressionError."""
+    """A literal moment with its offset. Raises UnsupportedExpressionError."""
     if value.text is None:
         return value
     if _WITH_OFFSET.match(value.text):
@@ -259,7 +255,7 @@ def _in_utc(value: Checked) -> Checked:
 
 
 def _time(value: Checked) -> Checked:
-    """A time that is written out. Raises UnsupportedExpressionError for any but a canonical one."""
+    """A literal time. Raises UnsupportedExpressionError for any but a canonical one."""
     if value.text is None:
         return value
     if (match := _TIME.match(value.text)) and int(match[2]) <= _MOST_HOURS:
@@ -278,9 +274,7 @@ def _at_midnight(value: Checked) -> Checked:
 
 
 def _moment(text: str) -> Checked:
-    """A date, or a moment, that is written out. Raises UnsupportedExpressionError for any but a
-    canonical one.
-    """
+    """A literal date or moment. Raises UnsupportedExpressionError for any but a canonical one."""
     try:
         if _DATE.match(text):
             date.fromisoformat(text)

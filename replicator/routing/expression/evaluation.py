@@ -1,12 +1,11 @@
-"""LIKE: a pattern of single characters, with `_` for any and `%` for any number of them.
+"""Evaluate a checked expression on the values of a row, with MySQL's logic of three values.
 
-Source: MySQL's manual, "String Comparison Functions and Operators". Characters are compared one by
-one, by the collation; spaces at the end count.
+The check of an expression determines each operation; here nothing depends on types any more. Values
+are as in `replicator.routing.expression.types.Kind`; None is NULL.
 
-Evaluating a checked expression on the values of a row, with MySQL's logic of three values.
-
-What each operation does is settled when an expression is checked; here nothing depends on types any
-more. Values are as `replicator.routing.expression.types.Kind` says; None is NULL.
+LIKE: a pattern of single characters, with `_` for any and `%` for any number of them. Source:
+MySQL's manual, "String Comparison Functions and Operators". Characters are compared one by one, by
+the collation; spaces at the end count.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ from replicator.routing.expression.types import Call
 
 
 def like_matcher(pattern: str, escape: str, kind: str) -> Callable[[str], bool]:
-    """Whether a text matches a pattern under a collation of this kind; "" compares code points."""
+    """Return a function that matches texts with a pattern by a collation of this kind; ""
+    compares code points."""
     parts = []
     escaped = False
     for character in pattern:
@@ -39,14 +39,14 @@ def like_matcher(pattern: str, escape: str, kind: str) -> Callable[[str], bool]:
         else:
             parts.append(_like(character, kind))
     if escaped:
-        # At the end an escape stands for itself.
+        # At the end an escape matches itself.
         parts.append(_like(escape, kind))
     matches = re.compile("".join(parts), re.DOTALL).fullmatch
     return lambda text: matches(text) is not None
 
 
 def _like(character: str, kind: str) -> str:
-    """A regular expression for all characters that one is compared as equal to."""
+    """A regular expression for all characters that are equal to one."""
     if not kind:
         return re.escape(character)
     table = characters_of(kind)
@@ -61,14 +61,14 @@ _Operation = Callable[..., Value]
 
 
 class EvaluationError(Exception):
-    """An expression has no value for a row: the server, too, would answer with an error."""
+    """An expression has no value for a row: the server, too, would return an error."""
 
 
 @lru_cache(1024)
 def evaluator(call: Call) -> Evaluate:
-    """The function that evaluates an operation on a row's values, by the numbers of columns.
+    """Return the function that evaluates an operation on a row's values, by the numbers of columns.
 
-    It raises EvaluationError.
+    The function raises EvaluationError.
     """
     settings = call.settings
     operands = tuple(map(evaluator, call.operands))
@@ -92,7 +92,7 @@ def evaluator(call: Call) -> Evaluate:
         left, right = operands
 
         def compared(row: Row) -> Value:
-            # Where the left side is NULL servers don't look at the other, which may be an error.
+            # If the left side is NULL servers don't evaluate the other, which may be an error.
             if (one := left(row)) is None or (other := right(row)) is None:
                 return None
             return run(one, other)
@@ -172,7 +172,7 @@ def _in(operands: Sequence[Evaluate]) -> Evaluate:
 
 
 def _case(operands: Sequence[Evaluate]) -> Evaluate:
-    """Conditions and their values in turn, and what else there is at the end."""
+    """Conditions and their values in turn, and the ELSE value, if any, at the end."""
     pairs = tuple(zip(operands[::2], operands[1::2], strict=False))
     otherwise = operands[-1]
 
@@ -220,7 +220,7 @@ _LAZY: dict[str, Callable[[Sequence[Evaluate]], Evaluate]] = {
     "is-false": _unary(lambda value: value is not None and not value),
     "same": _same,
 }
-"""Operations that can have a value where an operand is NULL."""
+"""Operations that can have a value if an operand is NULL."""
 
 
 def _compared(comparison: Callable[[Any, Any], bool]) -> _Operation:
@@ -228,7 +228,7 @@ def _compared(comparison: Callable[[Any, Any], bool]) -> _Operation:
 
 
 def _padded(comparison: Callable[[bytes, bytes], bool]) -> _Operation:
-    """Bytes in order, the shorter ones taken as going on with spaces."""
+    """Compares bytes in order, the shorter ones padded with spaces."""
 
     def run(left: bytes, right: bytes) -> Value:
         size = max(len(left), len(right))
@@ -271,7 +271,7 @@ def _finite(run: Callable[[float, float], float]) -> _Operation:
 
 
 def _truncated(left: int, right: int) -> int:
-    """The quotient without what is behind the point."""
+    """The quotient without the digits after the point."""
     found = abs(left) // abs(right)
     return found if (left < 0) == (right < 0) else -found
 
@@ -363,4 +363,4 @@ _STRICT: dict[str, _Operation] = {
     "date": lambda moment: moment[:10],
     "midnight": lambda day: f"{day} 00:00:00.000000",
 }
-"""Operations that are NULL where an operand is."""
+"""Operations that are NULL if an operand is."""

@@ -17,7 +17,7 @@ from replicator.routing.expression.types import Call, Checked, ExpressionError, 
 
 @dataclass(frozen=True, slots=True)
 class ExpressionRule:
-    """A rule as it is written; an empty expression is none."""
+    """A rule as it is written; an empty expression means none."""
 
     name: str
     schema: str
@@ -29,7 +29,7 @@ class ExpressionRule:
 
 
 class Fate(IntEnum):
-    """What a change of a row is to the target; its number is that of a change of this kind."""
+    """The kind of a row's change on the target; its number is that of a change of this kind."""
 
     NOTHING = 0
     INSERT = 1
@@ -41,7 +41,7 @@ class Fate(IntEnum):
 class RowRules:
     """The rules of one table, checked: plain data for executors.
 
-    ``update`` are pairs for the row before and after; None where there is no expression.
+    ``update`` has pairs for the row before and after; None without an expression.
     """
 
     insert: tuple[Call, ...] = ()
@@ -50,20 +50,20 @@ class RowRules:
 
     @property
     def leaves_updates_out(self) -> bool:
-        """Whether a row may be on the target in another state than before an update of it."""
+        """Whether the target may have a row in another state than before an update of it."""
         return bool(self.update)
 
     @property
     def follows_inserts(self) -> bool:
         """Whether a row that an insert rule leaves out is never on the target.
 
-        Not where an update can be left out by which the row becomes one.
+        False if an update that makes a row such a row can be left out.
         """
         return all(before in self.insert for before, _ in self.update)
 
 
 class RowFates:
-    """Says what becomes of changes by the rules of their table. Raises EvaluationError."""
+    """Decides about changes by the rules of their table. Raises EvaluationError."""
 
     def __init__(self, rules: RowRules) -> None:
         self._follows_inserts = rules.follows_inserts
@@ -72,27 +72,27 @@ class RowFates:
         self._delete = tuple(map(evaluator, rules.delete))
 
     def of(self, change: int, before: Row, after: Row) -> Fate:
-        """What becomes of a change of this kind, the number of a `Fate`."""
+        """Return the fate of a change of this kind, the number of a `Fate`."""
         if change == Fate.UPDATE:
             return self.updated(before, after)
         return self.inserted(after) if change == Fate.INSERT else self.deleted(before)
 
     def inserted(self, row: Row) -> Fate:
-        """What becomes of a new row."""
+        """Return the fate of a new row."""
         return Fate.NOTHING if self._left_out(row) else Fate.INSERT
 
     def deleted(self, row: Row) -> Fate:
-        """What becomes of a row that is gone."""
+        """Return the fate of a deleted row."""
         for condition in self._delete:
             if condition(row):
                 return Fate.NOTHING
         return Fate.NOTHING if self._follows_inserts and self._left_out(row) else Fate.DELETE
 
     def updated(self, before: Row, after: Row) -> Fate:
-        """What becomes of a changed row.
+        """Return the fate of a changed row.
 
-        One that was not inserted, by a rule, and would be now is an insert; one that was, and would
-        not be now, is a delete.
+        A row whose insert was left out by a rule, and would not be now, is an insert; the reverse
+        is a delete.
         """
         for old, new in self._update:
             if old(before) and new(after):
@@ -118,8 +118,10 @@ def _condition(call: Call | None) -> Evaluate:
 class ResolvedRules:
     """The rules of one table with the columns that they need.
 
-    ``columns`` in the order of the values that ``rules`` take; ``copied`` is the condition of a
-    SELECT for the rows that a full copy takes, empty for all. ``names`` are those of the rules.
+    Attributes:
+        names: the names of the rules.
+        columns: in the order of the values that ``rules`` take.
+        copied: the condition of a SELECT for the rows that a full copy takes; empty for all.
     """
 
     names: tuple[str, ...]
@@ -129,7 +131,7 @@ class ResolvedRules:
 
 
 class ExpressionFilters:
-    """The rules of one source. Raises ExpressionError for an expression that can't be read."""
+    """The rules of one source. Raises ExpressionError for an expression that can't be parsed."""
 
     def __init__(self, rules: Iterable[ExpressionRule], *, case_sensitive: bool) -> None:
         self._case_sensitive = case_sensitive
@@ -139,7 +141,7 @@ class ExpressionFilters:
         return bool(self._rules)
 
     def without_table(self, tables: Iterable[tuple[str, str]]) -> tuple[ExpressionRule, ...]:
-        """The rules that are for none of these tables, given by schema and name."""
+        """Return the rules for none of these tables, given by schema and name."""
         known = tuple(tables)
         return tuple(
             read.rule for read in self._rules if not any(self._is_for(read, *t) for t in known)
@@ -158,7 +160,7 @@ class ExpressionFilters:
         return any(read.rule.delete for read in self._of(schema, table))
 
     def texts_of(self, schema: str, table: str) -> tuple[str, ...]:
-        """The expressions of a table's rules as they are written, with their keys."""
+        """Return the expressions of a table's rules as they are written, with their keys."""
         return tuple(
             f"{key}: {text.text}"
             for read in self._of(schema, table)

@@ -1,5 +1,5 @@
-"""The functions that expressions can have, as MySQL's manual describes them ("String Functions and
-Operators", "Date and Time Functions", "Flow Control Functions")."""
+"""The functions that expressions can have, as MySQL's manual describes them ("String Functions
+and Operators", "Date and Time Functions", "Flow Control Functions")."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ _PARTS = {
 
 def chosen(conditions: Sequence[Checked], values: Sequence[Checked]) -> Checked:
     """CASE WHEN … THEN … ELSE … END: one value more than conditions. Raises
-    UnsupportedExpressionError.
-    """
+    UnsupportedExpressionError."""
     alike = joined(values)
     kind = alike[0].type
     operands: list[Call] = []
@@ -63,7 +62,7 @@ def null_if(value: Checked, other: Checked) -> Checked:
 
 
 def joined(values: Sequence[Checked]) -> tuple[Checked, ...]:
-    """Values of which one is chosen, brought to one type. Raises UnsupportedExpressionError."""
+    """Convert the values of a choice to one type. Raises UnsupportedExpressionError."""
     typed = [v for v in values if v.text is None and v.type.kind is not Kind.NULL]
     if not typed:
         if any(value.text is not None for value in values):

@@ -1,4 +1,4 @@
-"""What expressions of filters are made of: types, columns, and operations as plain data."""
+"""The parts of filter expressions: types, columns, and operations as plain data."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from enum import StrEnum
 
 
 class ExpressionError(Exception):
-    """An expression that can't be used as it is: says what, where in its text, and what can be."""
+    """An expression that can't be used; the message says what, its place in the text, and what
+    can be."""
 
 
 class Kind(StrEnum):
-    """What a value is to the operators and functions."""
+    """The kind of a value for operators and functions."""
 
     INTEGER = "integer"
     """A whole number of a signed or unsigned BIGINT: an int."""
@@ -36,16 +37,18 @@ class Kind(StrEnum):
     NULL = "NULL"
     """None, and nothing else."""
     OTHER = "other"
-    """Anything else: all that can be asked is whether it is NULL."""
+    """Any other type: expressions can only test whether it is NULL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collation:
     """How texts of a column compare.
 
-    ``kind`` is one of `replicator.routing.expression.collation_folding.FOLDED`, or empty for a
-    collation that compares code points. ``pads``: spaces at the end do not count. ``codec`` is
-    Python's name of the charset.
+    Attributes:
+        kind: one of `replicator.routing.expression.collation_folding.FOLDED`, or empty for a
+            collation that compares code points.
+        pads: spaces at the end do not count.
+        codec: Python's name of the charset.
     """
 
     name: str
@@ -59,9 +62,11 @@ class Collation:
 class ValueType:
     """The type of a column or of a part of an expression.
 
-    ``scale`` counts the digits behind the point of a DECIMAL, ``whole`` those before the point that
-    a number can have. ``cased``: LOWER or UPPER of a text, which is known only as far as its
-    letters of plain ASCII. ``why`` says what is wrong with a column that can't be compared.
+    Attributes:
+        scale: the digits of a DECIMAL after the point.
+        whole: the most digits of a number before the point.
+        cased: LOWER or UPPER of a text, which is known only for its letters of plain ASCII.
+        why: why a column can't be compared.
     """
 
     kind: Kind
@@ -98,10 +103,10 @@ class FilterColumn:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operation of `replicator.routing.expression.evaluation`, with what it works on.
+    """An operation of `replicator.routing.expression.evaluation`, with its operands.
 
-    Plain and hashable, since executors get it with a plan. ``settings`` are what was settled when
-    the expression was checked.
+    Plain and hashable, since executors get it with a plan. ``settings``: determined when the
+    expression was checked.
     """
 
     operation: str
@@ -111,11 +116,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A part of an expression that was found to be one that can be evaluated exactly.
+    """A part of an expression that can be evaluated exactly.
 
-    ``sql`` is the same for a statement, whatever the session's charset and modes. ``text`` is the
-    value of a text that is written out: what its bytes are depends on what it is compared with.
-    ``number`` is that of a whole number that is written out.
+    Attributes:
+        sql: the part in a statement, valid for all charsets and modes of a session.
+        text: the value of a literal text; its bytes depend on what it is compared with.
+        number: the value of a literal whole number.
     """
 
     type: ValueType
@@ -126,7 +132,7 @@ class Checked:
 
 
 class UnsupportedExpressionError(Exception):
-    """A part of an expression that can't be evaluated exactly; its place is added by who knows it.
+    """A part of an expression that can't be evaluated exactly; the caller adds its place.
 
     The message says why, and what can be written instead.
     """
