@@ -326,7 +326,7 @@ class BlockDecoder:
         wanted: Truths,
         given: Bytes,
     ) -> Bytes:
-        """Append values that the compiled loop does not know to ``given``, and note their places."""
+        """Append values unknown to the compiled loop to ``given``, and note their places."""
         parts, at = [given], len(given)
         for n in columns:
             images = np.flatnonzero((walk.sizes[:, n] != NULL) & wanted)

@@ -98,7 +98,7 @@ class RowBlock:
         return RowBlock(event, before, after, self.lines, self.keys, self.hashes)
 
     def touches(self) -> RowBlock:
-        """Return the changes of each key: a row with a changed key becomes a delete and an insert."""
+        """Return the changes of each key: a changed key becomes a delete and an insert."""
         before, after = self.before, self.after
         updates = np.flatnonzero((before >= 0) & (after >= 0))
         changed = updates[self.keys.differ(before[updates], after[updates])]

@@ -112,7 +112,7 @@ def transcoder(source: str, target: str) -> Callable[[bytes], bytes]:
 
 
 def _reason(error: UnicodeError) -> str:
-    """Return the error without the text that has it."""
+    """Return the reason of an error without the text, which is private."""
     if isinstance(error, UnicodeDecodeError | UnicodeEncodeError):
         return f"{error.reason} at place {error.start}"
     return "it is not possible"
