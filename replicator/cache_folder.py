@@ -1,4 +1,4 @@
-"""The folder of this user for what is made once on a host and used by all tasks there."""
+"""The folder of this user for files that are made once on a host and used by all tasks there."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """The first folder that can be used, made where it is not there. Raises OSError.
+    """Return the first usable folder; make it if it does not exist. Raises OSError.
 
-    Who could write there could have us run what he likes, so it must be ours alone.
+    Anybody who can write there could have us run any code, so it must be ours alone.
     """
     for folder in _candidates():
         try:

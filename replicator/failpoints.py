@@ -1,9 +1,9 @@
 """Named steps between reading and checkpoint at which tests kill the process.
 
 `reach` is called at each of them; it does nothing unless the environment variable
-``REPLICATOR_CRASH_AT`` names the step, optionally as ``name:n`` for the n-th time it is
-reached. Then the process that ``REPLICATOR_CRASH_PID`` names (executors are told the driver's), if
-it names one, and this process are killed with SIGKILL: no clean-up, as after a power failure.
+``REPLICATOR_CRASH_AT`` names the step, optionally as ``name:n`` for the n-th time it is reached.
+Then the process of ``REPLICATOR_CRASH_PID`` (executors get the driver's), if it is set, and this
+process are killed with SIGKILL: no clean-up, as after a power failure.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Failpoint(StrEnum):
     RELAY_PURGED = "relay-purged"
     """The relay has deleted one file of several."""
     SEGMENT_READ = "segment-read"
-    """A chunk was read from the binlog, nothing is known of it elsewhere."""
+    """A chunk was read from the binlog; it exists nowhere else."""
     BATCH_SUBMITTED = "batch-submitted"
-    """A batch is about to be handed to the tasks that apply it."""
+    """A batch is about to be passed to the tasks that apply it."""
     PARTS_SENT = "parts-sent"
     """Each task has been sent its part of a batch; some may have written already."""
     PART_RECEIVED = "part-received"
@@ -40,9 +40,9 @@ class Failpoint(StrEnum):
     BUCKET_COMMITTED = "bucket-committed"
     """In an executor: one bucket is committed, the others may not be."""
     PART_APPLIED = "part-applied"
-    """In an executor: all buckets of a task are committed, the driver has not been told."""
+    """In an executor: all buckets of a task are committed, the driver does not know it yet."""
     BATCH_APPLIED = "batch-applied"
-    """All buckets of a batch are committed, the driver has not taken note."""
+    """All buckets of a batch are committed, the driver has not recorded it."""
     CHECKPOINT_OPEN = "checkpoint-open"
     """The checkpoint is written but not committed."""
     CHECKPOINT_SAVED = "checkpoint-saved"
@@ -60,27 +60,27 @@ class Failpoint(StrEnum):
     LOCK_DECIDED = "lock-decided"
     """The decision is saved, older rows may not be applied yet."""
     ANSWER_EXECUTED = "answer-executed"
-    """A statement is answered, what follows from it is executed; no row behind it is applied."""
+    """A statement is answered, its consequences are executed; no later row is applied."""
     RELEASE_DUE = "release-due"
-    """Rows that were held may flow, nothing is under way; that is not saved."""
+    """Held rows may be applied, nothing is under way; that is not saved."""
     RELEASE_SAVED = "release-saved"
     """That is saved; nothing is read again."""
     UNLOCK_SAVED = "unlock-saved"
-    """The operator's answer to an open statement is saved, nothing follows from it yet."""
+    """The operator's answer to an open statement is saved, without consequences so far."""
     MODE_OPEN = "mode-open"
-    """The saved state is that of another shard-mode; that is not committed."""
+    """The saved state is converted to another shard-mode; that is not committed."""
     MODE_CHANGED = "mode-changed"
-    """It is; the task has not begun to run in this mode."""
+    """It is committed; the task has not begun to run in this mode."""
     ROWS_RELEASED = "rows-released"
     """Rows that were held in memory go to the writer; none of them is applied."""
     SOURCE_RESTARTED = "source-restarted"
-    """A source begins to read again what it held."""
+    """A source begins to read its held events again."""
     GHOST_READ = "ghost-read"
-    """What a ghost table went through is read and not saved."""
+    """The statements on a ghost table are read and not saved."""
     GHOST_RECORDED = "ghost-recorded"
-    """What a ghost table went through is saved, nothing of its statement is handed on."""
+    """The statements on a ghost table are saved, none is passed on."""
     GHOSTS_FORGOTTEN = "ghosts-forgotten"
-    """What no reading can need of ghost tables is removed, nothing is read yet."""
+    """The records of ghost tables that no reading can need are removed, nothing is read yet."""
     TABLES_ADDED = "tables-added"
     """Tables are saved as shards that are to be copied, no copy of them has begun."""
     COPY_BEGUN = "copy-begun"
@@ -92,7 +92,7 @@ class Failpoint(StrEnum):
     CHUNK_RECORDED = "chunk-recorded"
     """In an executor: rows and record are written, the transaction is not committed."""
     CHUNK_COMMITTED = "chunk-committed"
-    """In an executor: a chunk is committed, nobody has been told."""
+    """In an executor: a chunk is committed, the driver does not know it yet."""
     COPY_COMPLETE = "copy-complete"
     """All chunks of a source are committed, the end of its copy is not saved."""
     COPY_FINISHED = "copy-finished"
@@ -100,18 +100,18 @@ class Failpoint(StrEnum):
     KEYS_LOOKED_UP = "keys-looked-up"
     """Keys that the target lacks were found in the shards, nothing is put back."""
     KEYS_FORGOTTEN = "keys-forgotten"
-    """Keys that one shard has, or none, are not noted any more."""
+    """Keys that one shard has, or none, are not recorded any more."""
     FAILOVER_OPEN = "failover-open"
-    """What is saved of a source is rewritten for another server, not committed."""
+    """The saved state of a source is rewritten for another server, not committed."""
     FAILOVER_SAVED = "failover-saved"
     """That is committed, nothing is read of the other server."""
     COPY_BEGUN_AGAIN = "copy-begun-again"
-    """Shards that were deferred are noted as being copied once more, no chunk is planned."""
+    """Deferred shards are recorded as being copied once more, no chunk is planned."""
     RULES_ACCEPTED = "rules-accepted"
-    """Shards and targets are noted as changed rules have them; nothing is emptied, and the rules
-    are not saved."""
+    """Shards and targets are recorded as changed rules have them; nothing is emptied, and the
+    rules are not saved."""
     TARGET_EMPTIED = "target-emptied"
-    """A target is emptied to be copied anew, which is not noted."""
+    """A target is emptied to be copied again, which is not recorded."""
     RECOPY_ASKED = "recopy-asked"
     """The operator's request to copy targets again without emptying them is saved."""
     SHARDS_LEFT = "shards-left"
@@ -125,7 +125,7 @@ class Failpoint(StrEnum):
     CORRECTION_OPEN = "correction-open"
     """Rows of a target are corrected, the transaction is not committed."""
     ROWS_CORRECTED = "rows-corrected"
-    """Rows of a target are corrected and committed; what is saved of the pass is older."""
+    """Rows of a target are corrected and committed; the saved state of the pass is older."""
     RECONCILING_SAVED = "reconciling-saved"
     """The progress of a pass is saved."""
     VERIFICATION_SAVED = "verification-saved"
@@ -168,7 +168,7 @@ def reach(point: Failpoint) -> None:
 
 
 def take_settings(point: str, process: str) -> None:
-    """In an executor: die where the driver's environment asks for it, and take the driver along."""
+    """In an executor: die if the driver's environment asks for it, and kill the driver, too."""
     if point:
         os.environ["REPLICATOR_CRASH_AT"] = point
         os.environ["REPLICATOR_CRASH_PID"] = process

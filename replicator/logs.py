@@ -1,10 +1,10 @@
 """The log of a process: JSON lines for machines, a readable rendering on a terminal.
 
 Every record has ``timestamp`` (UTC, ISO 8601), ``level``, ``event`` (a stable dotted name such as
-``source.connected``; `replicator.events` has them all) and, where they apply, ``task``, ``source``,
-``target``, ``position`` and ``version``. Values of keys that hold secrets are blotted out.
+``source.connected``; `replicator.events` has them all) and, if they apply, ``task``, ``source``,
+``target``, ``position`` and ``version``. Values of keys that hold secrets are masked.
 
-The log file of a process: that it can't be written is told once, and does not stop the task.
+An unwritable log file is reported once, and does not stop the task.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ from replicator.printable_text import printable_text, safe_json, shown_line
 
 
 class LogFile(WatchedFileHandler):
-    """Appends to a file, which is opened anew when a rotation has renamed it.
+    """Appends to a file, which is opened again when a rotation has renamed it.
 
     While it can't be written (a full disk, a folder that is gone) records are counted, and each
-    tries anew. ``tell_lost`` is called with the reason when that begins, ``tell_back`` with the
-    number of lost records when it ends; it may log. A file that it makes is for its owner and group
-    alone: it tells of tables, statements and keys. Raises OSError where the file can't be opened.
+    retries. A new file is readable for its owner and group alone: it has names of tables,
+    statements and keys. Raises OSError if the file can't be opened.
 
-    With ``most_bytes`` it is renamed when it has so many, and the names of older ones count up:
-    `KEPT_FILES` are kept.
+    Args:
+        tell_lost: called with the reason when records begin to be lost; it may log.
+        tell_back: called with the number of lost records when that ends; it may log.
+        most_bytes: if set, the file is renamed at this size, and the names of older ones count up:
+            `KEPT_FILES` are kept.
     """
 
     def __init__(
@@ -89,7 +91,7 @@ class LogFile(WatchedFileHandler):
         """Rename the file, and those before it; the next record begins a new one."""
         names = [self.baseFilename, *(f"{self.baseFilename}.{n}" for n in range(1, KEPT_FILES + 1))]
         for newer, older in reversed([*pairwise(names)]):
-            # One that can't be renamed only grows: no record is lost by that.
+            # A file that can't be renamed only grows: no record is lost by that.
             with suppress(OSError):
                 os.replace(newer, older)
 
@@ -102,7 +104,7 @@ class LogFile(WatchedFileHandler):
             return file.read(1) != b"\n"
 
     def _fail(self, error: OSError) -> None:
-        # What is buffered would be tried again, and grow, with each record.
+        # Buffered text would be retried, and grow, with each record.
         if self.stream is not None:
             with suppress(OSError):
                 self.stream.close()
@@ -134,11 +136,11 @@ _TOLD_ONCE = frozenset(
         "ddl.override",
     }
 )
-"""Warnings about how things are, or about a place in the binlog, which every restart of an actor
+"""Warnings about a state, or about a position in the binlog, which every restart of an actor
 would find again."""
 
 _KEPT = 10_000
-"""So many of them are known; what was told before these may be told again."""
+"""Number of remembered warnings; a warning before these may be repeated."""
 
 
 class LogFileError(Exception):
@@ -153,13 +155,17 @@ def configure(
     stream: TextIO | None = None,
     most_bytes: int = 0,
 ) -> None:
-    """Send the records of structlog and of the standard library to the places asked for.
+    """Send the records of structlog and of the standard library to the given outputs.
 
-    ``level``: ``debug``, ``info``, ``warning`` or ``error``. ``stream`` (default: the standard
-    error output) gets a rendering for people if it is a terminal, JSON lines otherwise;
-    ``log_file`` is appended to, always in JSON lines, and rotated as `LogFile` says where there are
-    ``most_bytes``. ``task``: put into every record, whichever thread it comes from. A later call
-    replaces the first. Raises LogFileError when the file can't be opened.
+    A later call replaces the first. Raises LogFileError if the file can't be opened.
+
+    Args:
+        level: ``debug``, ``info``, ``warning`` or ``error``.
+        log_file: is appended to, always in JSON lines.
+        task: added to every record, whichever thread it comes from.
+        stream: gets a rendering for people if it is a terminal, JSON lines otherwise; default: the
+            standard error output.
+        most_bytes: rotate the log file as `LogFile` does.
     """
     out = sys.stderr if stream is None else stream
     console = _Console(_PresentStderr() if stream is None else stream)
@@ -191,7 +197,7 @@ def configure(
 
 
 class _Console(logging.StreamHandler[Any]):
-    """The standard error output. What it does not take is lost: there is nobody else to tell."""
+    """The standard error output. If it fails, the record is lost: there is no other output."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         if not isinstance(sys.exc_info()[1], OSError):
@@ -199,7 +205,7 @@ class _Console(logging.StreamHandler[Any]):
 
 
 class _PresentStderr(io.TextIOBase):
-    """What is the standard error output at the time: above a bar, while one is shown."""
+    """The present standard error output: above a bar, while one is shown."""
 
     def write(self, text: str) -> int:
         return sys.stderr.write(text)
@@ -211,7 +217,7 @@ class _PresentStderr(io.TextIOBase):
 def _file_handler(
     path: Path, task: str, console: logging.Handler, most_bytes: int
 ) -> logging.Handler:
-    # It can't tell of itself in itself.
+    # It can't log its own failure to itself.
     apart = logging.getLogger("replicator.logs.file")
     apart.propagate = False
     apart.handlers = [console]
@@ -235,7 +241,7 @@ def _file_handler(
 
 
 def _once() -> Processor:
-    """Leaves out what was told before in just the same words."""
+    """Leaves out records that were logged before with the same content."""
     known: dict[str, None] = {}
 
     def leave_out(
@@ -291,7 +297,7 @@ def _as_json(logger: Any, method: str, record: MutableMapping[str, Any]) -> str:
 def _in_one_line(
     logger: Any, method: str, record: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Keep names and values from writing lines of their own, or giving the terminal orders."""
+    """Keep names and values from writing separate lines, or controlling the terminal."""
     lines = ("exception", "stack")
     return {
         shown_line(key): _shown(value, printable_text if key in lines else shown_line)
@@ -300,7 +306,7 @@ def _in_one_line(
 
 
 def _shown(value: Any, shown: Callable[[str], str]) -> Any:
-    """Of other values than text `repr` is shown, which has escapes itself."""
+    """For values other than text, `repr` is shown, which has escapes itself."""
     return shown(value) if isinstance(value, str) else value
 
 

@@ -1,4 +1,4 @@
-"""How much memory this process may have, and what follows from it.
+"""The memory that this process may use, and the defaults derived from it.
 
 Sources: Linux, cgroups(7), "Control Group v2" (``memory.max``) and "Memory Resource Controller"
 (v1: ``memory.limit_in_bytes``); MySQL manual, ``max_allowed_packet`` (1 GiB at most).
@@ -18,7 +18,7 @@ LARGEST_PACKET: Final = 1 << 30
 """No server takes or sends a larger event, row or value."""
 _LARGEST_EVENT: Final = "REPLICATOR_LARGEST_EVENT"
 _MEMORY: Final = "REPLICATOR_MEMORY"
-"""The environment variables by which workers learn what the task file says."""
+"""The environment variables by which workers get the settings of the task file."""
 _LEAST_HEAP: Final = 512 * MIB
 """Spark doesn't start with less than 450 MiB."""
 _V1: Final = "memory"
@@ -26,9 +26,9 @@ _V1: Final = "memory"
 
 @dataclass(frozen=True, slots=True)
 class MemoryDefaults:
-    """Settings in bytes, where the task file doesn't give them.
+    """Settings in bytes, unless the task file has them.
 
-    ``largest_event``: of an event, a row or the answer to a look-up. ``batch_bytes``: of a batch.
+    ``largest_event``: of an event, a row or the answer to a query. ``batch_bytes``: of a batch.
     ``java_heap``: of the driver's Java.
     """
 
@@ -38,7 +38,7 @@ class MemoryDefaults:
 
 
 def memory_defaults(memory: int) -> MemoryDefaults:
-    """The defaults for a process that may have so many bytes of memory."""
+    """Return the defaults for a process that may use so many bytes of memory."""
     return MemoryDefaults(
         largest_event=_between(16 * MIB, memory // 8, LARGEST_PACKET),
         batch_bytes=_between(MIB, memory // 128, 64 * MIB),
@@ -52,9 +52,9 @@ def _between(least: int, wanted: int, most: int) -> int:
 
 
 def available_memory(root: Path = Path("/"), physical: int | None = None) -> int:
-    """The bytes that this process may have: its cgroup's limit, at most what the machine has.
+    """Return the bytes that this process may use: its cgroup's limit, at most the machine's memory.
 
-    ``root`` is where ``proc`` and ``sys`` are; ``physical``: the machine's bytes.
+    ``root``: the folder of ``proc`` and ``sys``; ``physical``: the machine's bytes.
     """
     if physical is None:
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -62,7 +62,7 @@ def available_memory(root: Path = Path("/"), physical: int | None = None) -> int
 
 
 def _cgroup_limits(root: Path) -> Iterator[int]:
-    """The limits of the process's cgroups and of those that they are in."""
+    """The limits of the process's cgroups and of their ancestors."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -96,7 +96,8 @@ def _limit(file: Path) -> Iterator[int]:
 
 
 def granted_memory() -> int:
-    """The bytes for this process and all that it starts: what there is, or less by `set_memory`."""
+    """Return the bytes for this process and its children: all available ones, or less by
+    `set_memory`."""
     given = os.environ.get(_MEMORY, "")
     return min([available_memory(), *([int(given)] if given.isdecimal() else [])])
 
@@ -107,15 +108,15 @@ def _own_defaults() -> MemoryDefaults:
 
 
 def set_memory(size: int | None) -> None:
-    """Have the defaults of this process, and of those that it starts, follow from ``size`` bytes at
-    most; None: from what there is."""
+    """Derive the defaults of this process and its children from ``size`` bytes at most; None:
+    from the available memory."""
     _set(_MEMORY, size)
     _own_defaults.cache_clear()
     largest_event.cache_clear()
 
 
 def set_largest_event(size: int | None) -> None:
-    """Have this process and those that it starts take ``size`` bytes at most; None: the default."""
+    """Limit events of this process and its children to ``size`` bytes; None: the default."""
     _set(_LARGEST_EVENT, size)
     largest_event.cache_clear()
 
@@ -129,7 +130,7 @@ def _set(name: str, size: int | None) -> None:
 
 @cache
 def largest_event() -> int:
-    """The bytes of the largest event, row or answer to a look-up that this process takes."""
+    """Return the bytes of the largest event, row or answer to a query that this process accepts."""
     given = os.environ.get(_LARGEST_EVENT, "")
     return int(given) if given.isdecimal() else _own_defaults().largest_event
 
@@ -140,17 +141,17 @@ def worker_environment() -> dict[str, str]:
 
 
 def batch_bytes(given: int | None) -> int:
-    """The size of a batch: what the task file says, or the default."""
+    """Return the size of a batch: the task file's, or the default."""
     return given or _own_defaults().batch_bytes
 
 
 def default_java_heap() -> int:
-    """The bytes of the driver's Java heap where the task file doesn't give it."""
+    """Return the bytes of the driver's Java heap unless the task file sets it."""
     return _own_defaults().java_heap
 
 
 def too_large(what: str, size: int) -> str:
-    """The message for something from a server that is larger than is taken."""
+    """Return the message for an event or answer that is larger than the limit."""
     return (
         f"{what} has {size} bytes or more, and this task takes {largest_event()} at most"
         " (limits.largest-event in the task file; by default an eighth of the memory there is, 1GiB"

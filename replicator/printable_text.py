@@ -1,7 +1,8 @@
-"""Text of servers and files as it may go to a terminal or into a log.
+"""Make text of servers and files safe for a terminal or a log.
 
-Names and values can hold what a terminal obeys (ECMA-48, "Control Functions": C0, DEL, C1) or what
-changes the order in which a line is read (Unicode Standard Annex #9: bidirectional formatting).
+Names and values can have characters that a terminal obeys (ECMA-48, "Control Functions": C0, DEL,
+C1) or that change the order in which a line is read (Unicode Standard Annex #9: bidirectional
+formatting).
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def printable_text(text: str) -> str:
-    """A text with control characters written as escapes (``\\x1b``); lines stay lines."""
+    """Return a text with control characters written as escapes (``\\x1b``); lines stay lines."""
     return _IN_TEXT.sub(_escape, text)
 
 
 def shown_line(text: str) -> str:
-    """The same in one line: a name or a value."""
+    """Return the same in one line: a name or a value."""
     return _IN_LINE.sub(_escape, text)
 
 
 def shown_json(value: object, *, indent: int | None = None) -> str:
-    """A value as JSON, which no terminal takes for more than text."""
+    """Return a value as JSON, without characters that a terminal obeys."""
     return safe_json(json.dumps(value, indent=indent, ensure_ascii=False))
 
 
 def safe_json(text: str) -> str:
-    """A JSON text with the control characters escaped that JSON lets stand in strings."""
-    # Between strings JSON has none but line ends.
+    """Return a JSON text with control characters escaped that JSON allows in strings."""
+    # Outside strings JSON has no control characters except line ends.
     return _IN_TEXT.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

@@ -1,7 +1,7 @@
-"""Frozen dataclasses as the values that JSON knows, and back: the form that the status travels in.
+"""Frozen dataclasses as the values of JSON, and back: the form in which the status is sent.
 
-Made here rather than by pydantic: its models of all these take longer to build than the rest of
-`replicator status`, which is typed again and again.
+Not by pydantic: its models of all these take longer to build than the rest of `replicator status`,
+which users run again and again.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 T = TypeVar("T")
 
 _AS_THEY_ARE = frozenset({NoneType, str, int, float, bool})
-"""Most values are of these, and a status has thousands where there are many targets."""
+"""Most values are of these, and a status has thousands of them with many targets."""
 
 
 class ShapeError(Exception):
-    """A value is not of the form that it should be; says where, and what it should be."""
+    """A value is not of the expected form; the message says where, and which form is expected."""
 
 
 def plain(value: object) -> Any:
-    """The values of a dataclass, and of what it holds: objects, lists, texts, numbers, null.
+    """Return a dataclass and all its values as objects, lists, texts, numbers, null.
 
     Times are UTC in ISO 8601.
     """
@@ -43,9 +43,9 @@ def plain(value: object) -> Any:
 
 
 def shaped(kind: type[T], values: object, place: str = "") -> T:
-    """The dataclass that `plain` described; fields that it does not know are left out.
+    """Return the dataclass that `plain` described; unknown fields are left out.
 
-    ``place``: where the values stand, as ``field.field``. Raises ShapeError.
+    ``place``: the place of the values, as ``field.field``. Raises ShapeError.
     """
     return cast("T", _dataclass(kind, values, place))
 
@@ -65,7 +65,7 @@ def _dataclass(kind: type[Any], values: object, place: str) -> Any:
 
 @cache
 def _reading(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    """The names of a dataclass's fields, and what gives their values."""
+    """The names of a dataclass's fields, and a function that returns their values."""
     names = tuple(field.name for field in fields(kind))
     if len(names) > 1:
         return names, attrgetter(*names)

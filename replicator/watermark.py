@@ -1,7 +1,7 @@
-"""Places in a source's binlog, and watermarks: up to where its rows are on a target.
+"""Positions in a source's binlog, and watermarks: how far its rows are on a target.
 
-Both compare as the events stand in the binlog. They are tuples, so they travel through Spark and
-into the meta tables as they are.
+Both compare in the order of the events in the binlog. They are tuples, so they are sent to Spark
+and saved in the meta tables without conversion.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import NamedTuple
 class Place(NamedTuple):
     """The place of one event in a source's binlog.
 
-    ``transaction`` is the key (`replicator.binlog.positions.position.BinlogPosition.key`) of the
-    position at which the transaction begins. ``ordinal`` is 0 for a statement, counts a
-    transaction's row events from 1, those of all tables, and is -1 for the boundary before all of
-    them (see
-    `boundary`).
+    Attributes:
+        transaction: the key (`replicator.binlog.positions.position.BinlogPosition.key`) of the
+            position at which the transaction begins.
+        ordinal: 0 for a statement; counts a transaction's row events of all tables from 1; -1 for
+            the boundary before all of them (see `boundary`).
     """
 
     transaction: int
@@ -24,7 +24,7 @@ class Place(NamedTuple):
 
 
 class Watermark(NamedTuple):
-    """Up to where a source's rows for a target have been applied; compared lexicographically.
+    """How far a source's rows for a target have been applied; compared lexicographically.
 
     ``version`` counts the DDL items executed before; the rest is a `Place`.
     """
@@ -35,36 +35,37 @@ class Watermark(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """Where the last row event that was applied stands."""
+        """Return the place of the last applied row event."""
         return Place(self.transaction, self.ordinal)
 
 
 class Reached(NamedTuple):
-    """A transaction boundary up to which rows are applied: its key, the GTID set executed there in
-    its text form, and an event that the binlog had by then, as the text of a
-    `replicator.mysql.server.identity.Anchor event`. Both texts are empty where that is not
-    known."""
+    """A transaction boundary up to which rows are applied.
+
+    Its key, the GTID set executed there in its text form, and an event that the binlog had by then,
+    as the text of a `replicator.mysql.server.identity.AnchorEvent`. Unknown texts are empty.
+    """
 
     key: int
     gtid: str
     anchor: str = ""
 
     def mark(self, watermark: Watermark) -> Mark:
-        """What is saved with a watermark that was moved by then."""
+        """Return the mark to save with a watermark that was moved by then."""
         return Mark(self.gtid_of(watermark), self.anchor)
 
     def gtid_of(self, watermark: Watermark) -> str:
-        """The set by which another server tells where a watermark stands that was moved by then.
+        """Return the GTID set by which another server finds the place of a watermark moved by then.
 
-        Empty where it stands inside the transaction behind the boundary: that has no such place.
+        Empty if the watermark is inside the transaction after the boundary, which no set describes.
         """
         return self.gtid if watermark.transaction < self.key else ""
 
 
 class Mark(NamedTuple):
-    """By what the place of a watermark is known: a `Reached` without its key.
+    """The identification of a watermark's place: a `Reached` without its key.
 
-    ``gtid`` is empty where the watermark stands inside a transaction.
+    ``gtid`` is empty if the watermark is inside a transaction.
     """
 
     gtid: str = ""
@@ -76,5 +77,5 @@ NOTHING_APPLIED = Watermark(0, 0, 0)
 
 
 def boundary(transaction: int) -> Place:
-    """The place before every event of the transaction that begins at this key."""
+    """Return the place before every event of the transaction that begins at this key."""
     return Place(transaction, -1)

@@ -1,4 +1,4 @@
-"""The Python API: look at a merge task, wait for it, and compare its targets, from a program.
+"""The Python API: observe a merge task, wait for it, and compare its targets, from a program.
 
     from replicator.api import Task
 

@@ -51,7 +51,7 @@ class Estate:
         )
 
     def binlog_ends(self) -> dict[str, BinlogPosition]:
-        """Where the binlog of each source ends now."""
+        """Return the present end of each source's binlog."""
         ends = {}
         for source, server in self.sources.items():
             (row,) = server.execute("SHOW MASTER STATUS")
@@ -61,9 +61,10 @@ class Estate:
 
 @contextmanager
 def running_estate() -> Iterator[Estate]:
-    """Three servers on free loopback ports, with the tables in them; gone afterwards.
+    """Yield three servers on free loopback ports, with the tables in them; they are removed
+    afterwards.
 
-    Raises replicator.sandbox.keeper.SandboxError when a server can't be had or does not start.
+    Raises replicator.sandbox.keeper.SandboxError if a server is missing or does not start.
     """
     servers = [MariaDBServer(_SERVER_OPTIONS) for _ in range(len(SOURCES) + 1)]
     with ExitStack() as stack:

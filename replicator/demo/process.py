@@ -1,4 +1,4 @@
-"""The replicator of the demo: a process of its own, started as a user would."""
+"""The replicator of the demo: a separate process, started as a user would."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOG_LINES = 15
 
 
 class DemoError(Exception):
-    """The demo can't go on; the message is for the user, ``fault`` what the replicator said."""
+    """The demo can't continue; the message is for the user, ``fault`` is the replicator's."""
 
     def __init__(self, message: str, fault: Fault | None = None) -> None:
         super().__init__(message)
@@ -39,8 +39,8 @@ class DemoError(Exception):
 class ReplicatorProcess:
     """``replicator run`` on a task file; ended when the context is left.
 
-    ``folder`` takes its log, console output and temporary files. The control socket is found
-    through XDG_RUNTIME_DIR, which this process has to share.
+    ``folder`` gets its log, console output and temporary files. The control socket is found through
+    XDG_RUNTIME_DIR, which this process has to share.
     """
 
     def __init__(self, task_file: Path, folder: Path) -> None:
@@ -61,9 +61,9 @@ class ReplicatorProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=subprocess.STDOUT,
-                # What it leaves behind when it is killed goes with our folder.
+                # Files that it leaves when it is killed are removed with our folder.
                 env={**os.environ, "TMPDIR": str(self._folder)},
-                # Ctrl-C is for the demo, which then ends this process in good order.
+                # Ctrl-C reaches only the demo, which then ends this process in good order.
                 start_new_session=True,
             )
         return self
@@ -84,15 +84,15 @@ class ReplicatorProcess:
         except subprocess.TimeoutExpired as slow:
             raise DemoError(f"the replicator did not end within {STOP_SECONDS:.0f} s") from slow
         finally:
-            # Its whole process group, as a Java process may live on.
+            # The whole process group, as a Java process may live on.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
     def status(self) -> TaskStatus | None:
-        """What it says of itself; None while it starts.
+        """Return its status; None while it starts.
 
-        Raises DemoError when it has ended, does not answer, or reports an error.
+        Raises DemoError if it has ended, does not answer, or reports an error.
         """
         try:
             reply = anyio.run(self._ask_status)
@@ -128,7 +128,7 @@ class ReplicatorProcess:
 
 
 def _last_error(log: Path) -> str:
-    """The last error in a log of JSON lines, in words; empty when there is none."""
+    """The last error in a log of JSON lines, in words; empty if there is none."""
     if not log.exists():
         return ""
     for line in reversed(log.read_text(encoding="utf-8", errors="replace").splitlines()):

@@ -33,11 +33,11 @@ from replicator.terminal.status import StatusScreen, fault_panel
 START_SECONDS = 120.0
 CATCH_UP_SECONDS = 120.0
 LOOK_SECONDS = 0.5
-"""Time between two looks at the replicator."""
+"""Seconds between two status requests to the replicator."""
 LINE_SECONDS = 2.0
-"""Time between two lines where there is no terminal."""
+"""Seconds between two lines without a terminal."""
 AROUND_SECONDS = 40
-"""What starting, catching up and comparing take, roughly."""
+"""Seconds for starting, catching up and comparing, roughly."""
 
 INTRODUCTION = """\
 Two MariaDB servers play the shops [bold]shop-east[/] and [bold]shop-west[/]. Their orders, \
@@ -52,7 +52,7 @@ All servers are private to this demo, and removed afterwards. It takes about {du
 
 @dataclass(frozen=True)
 class _Stage:
-    """What a run of the demo works with."""
+    """The objects of a run of the demo."""
 
     console: Console
     folder: Path
@@ -62,10 +62,10 @@ class _Stage:
 
 
 def play(console: Console, *, run_seconds: int, keep: bool) -> int:
-    """Run the demo; 0 if every target equals its shards, otherwise 1.
+    """Run the demo; return 0 if every target equals its shards, otherwise 1.
 
-    ``run_seconds``: how long the shards are written to. With ``keep`` all goes on running at the
-    end until Ctrl-C. Everything is stopped and removed, whatever happens.
+    ``run_seconds``: how long the shards are written to. With ``keep`` everything runs on at the end
+    until Ctrl-C. Everything is stopped and removed in any case.
     """
     console.print(_introduction(run_seconds))
     try:
@@ -157,12 +157,13 @@ def _write_and_prove(stage: _Stage, run_seconds: int) -> int:
 
 
 Show = Callable[[TaskStatus, str, Workload], None]
-"""Shows the status at a moment: seconds since the start and what is done, and the application."""
+"""Shows the status at a moment: seconds since the start and the present step, and the
+application."""
 
 
 @contextmanager
 def _screen(console: Console) -> Iterator[Show]:
-    """On a terminal the screen of ``status --watch``, elsewhere a line now and then."""
+    """On a terminal the screen of ``status --watch``, otherwise a line now and then."""
     next_line = 0.0
 
     def line(status: TaskStatus, moment: str, workload: Workload) -> None:
@@ -196,7 +197,7 @@ def _wait_running(stage: _Stage) -> None:
 
 
 def _wait_caught_up(ends: dict[str, BinlogPosition], look: Callable[[], TaskStatus | None]) -> None:
-    """Wait until all that stands before these positions is applied and saved."""
+    """Wait until everything before these positions is applied and saved."""
     deadline = time.monotonic() + CATCH_UP_SECONDS
     while behind := _behind(look(), ends):
         if time.monotonic() > deadline:
@@ -207,7 +208,7 @@ def _wait_caught_up(ends: dict[str, BinlogPosition], look: Callable[[], TaskStat
 
 
 def _behind(status: TaskStatus | None, ends: dict[str, BinlogPosition]) -> str:
-    """Which sources are not saved up to their end, in words; empty when all are."""
+    """The sources that are not saved up to their end, in words; empty if all are."""
     if status is None:
         return "it can't be asked"
     saved = {source.source: source.saved_position for source in status.sources}
@@ -239,7 +240,7 @@ def _failure(message: str) -> Framed:
 
 
 def _print_directions(stage: _Stage) -> None:
-    """How to look around, in lines that can be copied as they are."""
+    """Print commands to explore the estate, in lines that can be copied as they are."""
     servers = {**stage.estate.sources, f"the target, schema {TARGET_SCHEMA}": stage.estate.target}
     lines = [
         *(
@@ -264,7 +265,7 @@ def _wait_for_interrupt() -> None:
 
 @contextmanager
 def _runtime_dir(path: Path) -> Iterator[None]:
-    """A folder for control sockets of our own: a task named as ours may run already."""
+    """A separate folder for control sockets: a task with our name may run already."""
     path.mkdir(mode=0o700)
     before = os.environ.get("XDG_RUNTIME_DIR")
     os.environ["XDG_RUNTIME_DIR"] = str(path)

@@ -1,4 +1,4 @@
-"""The demo's estate on paper: which shards there are, and what their rows look like."""
+"""The definition of the demo's estate: the shards, and the content of their rows."""
 
 from __future__ import annotations
 

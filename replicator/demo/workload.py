@@ -1,6 +1,6 @@
-"""What an application does to its shards all day, at a steady pace.
+"""An application that writes to its shards all day, at a steady pace.
 
-Each writer has a schema of a source to itself and remembers the rows it made, so it never reads.
+Each writer has a separate schema of a source and remembers the rows it made, so it never reads.
 Rows also move to shards of the other schema, so writers of one source meet there; a deadlock
 between them undoes a transaction, as in any application.
 """
@@ -36,7 +36,7 @@ class Workload:
         self._ending = threading.Event()
         numbers = itertools.count(1)
         self._writers = [
-            # The same rows for the same seed, and nobody is to be kept from guessing them.
+            # The same rows for the same seed; they need not be unpredictable.
             _Writer(server, schema, random.Random(f"{seed} {source} {schema}"), numbers)  # nosec B311
             for source, server in estate.sources.items()
             for schema in SCHEMAS
@@ -69,7 +69,7 @@ class Workload:
         return sum(writer.transactions for writer in self._writers)
 
     def failure(self) -> Exception | None:
-        """What ended a writer before its time, if anything did."""
+        """Return the error that ended a writer early, if any."""
         return next((writer.failure for writer in self._writers if writer.failure), None)
 
 
@@ -99,7 +99,7 @@ class _Writer:
         self.failure: Exception | None = None
 
     def work(self, ending: threading.Event) -> None:
-        """Write at the set pace until told to end."""
+        """Write at the set pace until ``ending`` is set."""
         try:
             with self._server.connect(autocommit=False) as connection:
                 while not ending.wait(self._rng.expovariate(TRANSACTIONS_PER_SECOND)):

@@ -1,6 +1,6 @@
-"""All events of the log: what `log_events.yaml` and `faults.yaml` beside this say of them.
+"""All events of the log, from `log_events.yaml` and `faults.yaml` in this folder.
 
-A test holds what the program logs against these tables, and pages are made from them.
+A test compares the program's log with these tables, and pages are made from them.
 """
 
 from __future__ import annotations
@@ -27,16 +27,18 @@ COMMON_FIELDS: Mapping[str, str] = {
     "where": "the source, target, shard and position, as far as known",
     "remedies": "what to do",
 }
-"""The fields that mean the same wherever no event says otherwise."""
+"""The fields that mean the same unless an event says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultSection:
-    """What an operator is told of a fault.
+    """The operator's information on a fault.
 
-    ``blocks``: what does not go on until the operator has acted (``target``, ``source``, ``task``,
-    or two of them with "or" between). ``cause``: what leads to it. ``remedies``: ways to end it,
-    of which one is enough.
+    Attributes:
+        blocks: what stops until the operator has acted (``target``, ``source``, ``task``, or two of
+            them with "or" between).
+        cause: the causes of the fault.
+        remedies: ways to end it, of which one is enough.
     """
 
     blocks: str
@@ -48,9 +50,11 @@ class FaultSection:
 class LogEvent:
     """One kind of record in the log.
 
-    ``fields``: what each field besides those of all records means. ``no_row_lost``: of a warning,
-    the reason why it costs no row. ``other_level``: some of its records have this level instead, as
-    the meaning says. ``fault``: of a fault, what docs/runbook/faults.md tells of it.
+    Attributes:
+        fields: the meaning of each field besides the fields of all records.
+        no_row_lost: of a warning, the reason why it costs no row.
+        other_level: some of its records have this level instead, as the meaning says.
+        fault: the section of docs/runbook/faults.md about a fault.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""Compiled loops over bytes: how they are compiled and kept, and those that several rooms use."""
+"""Compiled loops over bytes: how they are compiled and cached, and the loops of several rooms."""

@@ -1,10 +1,10 @@
-"""Compiling loops over bytes with numba.
+"""Compile loops over bytes with numba.
 
-A kernel is compiled when its module is imported, for one signature, and kept on disk
-(`replicator.kernels.loop_folder`). It is kept by a name that has a checksum of all modules that it
-may call: those of its own folder, those of `replicator/rows/`, and `replicator/kernels/crc32.py`.
-numba looks whether the module of a kernel has changed, and not whether those have that the kernel
-calls.
+A kernel is compiled when its module is imported, for one signature, and cached on disk
+(`replicator.kernels.loop_folder`). The name of the file has a checksum of all modules that the
+kernel may call: the modules of its own folder, of `replicator/rows/`, and
+`replicator/kernels/crc32.py`. numba checks whether the module of a kernel has changed, but not the
+modules that the kernel calls.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ from replicator.kernels.loop_folder import compiling_alone, loop_folder
 
 
 class LoopFolder(InTreeCacheLocator):
-    """Tells numba the folder (its setting ``CACHE_LOCATOR_CLASSES``)."""
+    """Returns the folder to numba (its setting ``CACHE_LOCATOR_CLASSES``)."""
 
     def get_cache_path(self) -> str:
-        """The folder of the loops of a module. Raises OSError where there is none to trust."""
+        """Return the folder of the loops of a module. Raises OSError if no folder can be
+        trusted."""
         return str(loop_folder(Path(self._py_file).parent))
 
     def get_source_stamp(self) -> bytes:
-        """What the module is known by: its content, as other versions of numba take its time."""
+        """Return a stamp of the module: its content, since other versions of numba use its time."""
         return hashlib.sha256(Path(self._py_file).read_bytes()).digest()
 
 
 _config: Any = numba.config
-# Unless the environment names a place (NUMBA_CACHE_DIR, NUMBA_CACHE_LOCATOR_CLASSES).
+# Unless the environment sets a folder (NUMBA_CACHE_DIR, NUMBA_CACHE_LOCATOR_CLASSES).
 if not (_config.CACHE_DIR or _config.CACHE_LOCATOR_CLASSES):
     _config.CACHE_LOCATOR_CLASSES = f"{LoopFolder.__module__}.{LoopFolder.__qualname__}"
 
@@ -47,7 +48,7 @@ Integers = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 
 Number = Any
-"""An integer inside a kernel: numba finds its width, where Python and numpy have types apart."""
+"""An integer inside a kernel: numba finds its width, while Python and numpy have separate types."""
 
 NOTHING, TRUTH, INTEGER, FLOATS = types.void, types.boolean, types.int64, types.float64[::1]
 INPUT = types.Array(types.uint8, 1, "C", readonly=True)
@@ -60,14 +61,15 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 def record(shared: Any) -> Any:
-    """The type, for a kernel, of objects with shared numbers
-    (`replicator.kernels.shared_numbers`): an array that has them as its only item. A call takes an
-    array in a tenth of the time that it takes for a record."""
+    """Return the type, for a kernel, of objects with shared numbers
+    (`replicator.kernels.shared_numbers`): an array that has them as its only item. A call takes
+    an array in a tenth of the time that it takes for a record."""
     return types.Array(numba.from_dtype(np.dtype(shared)), 1, "C")
 
 
 def record_of(shared: Structure) -> Any:
-    """The numbers of an object as a kernel takes them; a view, which keeps the object alive."""
+    """Return the numbers of an object as a kernel takes them; a view, which keeps the object
+    alive."""
     return np.frombuffer(cast("Any", shared), np.dtype(type(shared)))
 
 
@@ -80,12 +82,12 @@ _SHARED = (
     *sorted((_ROOMS / "rows").rglob("*.py")),
     *sorted((_ROOMS / "binlog" / "events").glob("*.py")),
 )
-"""What kernels of all folders may call, and what compiles them."""
+"""The modules that kernels of all folders may call, and those that compile them."""
 
 
 @cache
 def sources_checksum(folder: Path) -> str:
-    """A checksum of the modules that kernels in a folder may call, as hexadecimal digits."""
+    """Return a checksum of the modules that kernels in a folder may call, as hexadecimal digits."""
     digest = hashlib.sha256()
     for path in (*_SHARED, *sorted(folder.glob("*.py"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -93,10 +95,10 @@ def sources_checksum(folder: Path) -> str:
 
 
 def compiled(result: object, *arguments: object) -> Callable[[Kernel], Kernel]:
-    """A decorator that compiles a function for arguments and a result of these types.
+    """Return a decorator that compiles a function for arguments and a result of these types.
 
-    The function releases the interpreter's lock while it runs. It checks no bounds: that is its
-    own business.
+    The function releases the interpreter's lock while it runs. It does not check bounds; the code
+    itself must.
     """
     signature = cast("Any", result)(*arguments)
 
@@ -107,7 +109,7 @@ def compiled(result: object, *arguments: object) -> Callable[[Kernel], Kernel]:
             try:
                 found: Any = numba.njit(signature, nogil=True, cache=True)(function)
             except RuntimeError:
-                # There is no folder that it can be kept in.
+                # There is no folder to cache it in.
                 found = numba.njit(signature, nogil=True)(function)
         return cast("Kernel", found)
 

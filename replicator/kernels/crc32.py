@@ -1,8 +1,8 @@
-"""CRC32 of a stretch of bytes, eight bytes at a step, for compiled loops.
+"""CRC32 of a range of bytes, eight bytes at a step, for compiled loops.
 
-The checksum is that of zlib (RFC 1952, section 8). The way of taking several bytes at a step by as
-many tables: M. E. Kounavis, F. L. Berry, "A Systematic Approach to Building High Performance
-Software-Based CRC Generators" (2005), "slicing-by-8".
+The checksum is zlib's (RFC 1952, section 8). Several bytes at a step by as many tables: M. E.
+Kounavis, F. L. Berry, "A Systematic Approach to Building High Performance Software-Based CRC
+Generators" (2005), "slicing-by-8".
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def _tables() -> Checksums:
 
 
 TABLES = _tables()
-"""What the loop looks up: for each of eight bytes the effect of each of its 256 values."""
+"""The tables of the loop: for each of eight bytes the effect of each of its 256 values."""
 
 
 _ONE, _FOUR, _EIGHT = np.uint64(1), np.uint64(4), np.uint64(8)
 _S8, _S16, _S24 = np.uint32(8), np.uint32(16), np.uint32(24)
 _T1, _T2, _T3, _T4, _T5, _T6, _T7 = (np.uint64(256 * number) for number in range(1, 8))
-# Signed numbers in their places would be taken for indexes from the end, and looked at each time.
+# Signed numbers would be taken for indexes from the end, and checked each time.
 
 
 @inlined
@@ -52,7 +52,7 @@ def _word(data: Bytes, at: Number) -> Number:
 
 @inlined
 def crc32(data: Bytes, begin: int, end: int, tables: Checksums) -> Number:
-    """The CRC32 of ``data[begin:end]``; ``tables`` are TABLES."""
+    """Return the CRC32 of ``data[begin:end]``; ``tables`` are TABLES."""
     value, byte = np.uint32(0xFFFFFFFF), np.uint32(255)
     at, stop = np.uint64(begin), np.uint64(end)
     while stop - at >= _EIGHT:

@@ -1,4 +1,4 @@
-"""Copying pieces of a buffer one behind the other, compiled."""
+"""Copy pieces of a buffer one after the other, compiled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replicator.kernels.compiled import INPUT, INTEGERS, NOTHING, OUTPUT, Bytes,
 def _copy(data: Bytes, begins: Integers, starts: Integers, out: Bytes) -> None:
     for piece in range(begins.shape[0]):
         size = starts[piece + 1] - starts[piece]
-        # A loop over slices is one over whole vectors.
+        # Slices let the compiler copy whole vectors.
         source = data[begins[piece] : begins[piece] + size]
         copy = out[starts[piece] : starts[piece] + size]
         for index in range(size):
@@ -27,9 +27,9 @@ def copy_pieces(data: Bytes, begins: Integers, starts: Integers, out: Bytes) -> 
 
 
 def gather_pieces(data: Bytes, begins: Integers, ends: Integers) -> tuple[Bytes, Integers]:
-    """The pieces ``data[begins[i]:ends[i]]`` in a buffer of their own.
+    """Return the pieces ``data[begins[i]:ends[i]]`` in a separate buffer.
 
-    With the place where each begins in it, and the end of the last.
+    With the place of the beginning of each in it, and the end of the last.
     """
     starts = np.zeros(len(begins) + 1, np.int64)
     np.cumsum(ends - begins, out=starts[1:])

@@ -1,8 +1,8 @@
-"""Where compiled loops are kept, so that a host compiles them once.
+"""The folder of compiled loops, so that a host compiles them once.
 
-Beside their modules, where these may be written to. Elsewhere, and for the modules that an executor
-has unpacked for one application only, in the cache folder of the user: all processes of a host
-then share it. Numba knows what was compiled by the module and by the processor.
+It is beside their modules, if that is writable. Otherwise, and for modules that an executor has
+unpacked for one application only, it is in the cache folder of the user: all processes of a host
+then share it. Numba identifies compiled loops by the module and by the processor.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 from replicator.cache_folder import cache_folder
 
 UNPACKED = "replicator-package"
-"""The folder that an executor unpacks our package in, anew for each application."""
+"""The folder that an executor unpacks our package in, again for each application."""
 
 
 def loop_folder(package: Path) -> Path:
-    """Where the loops of the modules in a folder are kept. Raises OSError."""
+    """Return the folder for the loops of the modules in a folder. Raises OSError."""
     if UNPACKED not in package.parts and os.access(package, os.W_OK):
         return package / "__pycache__"
     return _shared_folder() / package.name
@@ -30,13 +30,13 @@ def loop_folder(package: Path) -> Path:
 
 @contextlib.contextmanager
 def compiling_alone(package: Path) -> Iterator[None]:
-    """Have one process of this host compile at a time: the others find what it has kept."""
+    """Let only one process of this host compile at a time: the others find its files."""
     try:
         folder = loop_folder(package)
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder / "compiling.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
-        # Nothing can be kept, so there is nothing to wait for.
+        # Nothing can be cached, so there is nothing to wait for.
         yield
         return
     try:
@@ -48,8 +48,8 @@ def compiling_alone(package: Path) -> Iterator[None]:
 
 @cache
 def _shared_folder() -> Path:
-    """The folder of this user for this Python and this numba, others' being of no use to them."""
-    # Here: who asks for the name of the unpacked package alone need not load it.
+    """The folder of this user for this Python and this numba; others can't use its files."""
+    # Here: the name of the unpacked package alone does not need it.
     import numba
 
     return cache_folder() / f"loops-{platform.python_version()}-{numba.__version__}"

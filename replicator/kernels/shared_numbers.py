@@ -1,6 +1,6 @@
-"""Numbers that Python and a compiled loop share: they stand in one place, and none is copied.
+"""Numbers that Python and a compiled loop share: they have one place, and none is copied.
 
-It imports nothing that compiles: what has such numbers is needed where nothing is compiled, too.
+It imports nothing that compiles: such numbers are also needed without compiled loops.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ Shared = TypeVar("Shared", bound=Structure)
 
 
 def shared(kind: type[Shared]) -> type[Shared]:
-    """A decorator for a class of objects whose numbers a compiled loop reads and writes.
+    """Decorate a class of objects whose numbers a compiled loop reads and writes.
 
-    They are the fields that are annotated in the class: an ``int`` is a number of 64 bits with a
-    sign; a larger one loses bits in silence, so what may be larger is looked at before.
+    They are the fields that are annotated in the class: an ``int`` is a signed number of 64 bits; a
+    larger one silently loses bits, so the caller checks numbers that may be larger.
     """
     kind._fields_ = [(name, _KINDS[text]) for name, text in kind.__annotations__.items()]
     return kind

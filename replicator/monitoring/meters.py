@@ -1,4 +1,4 @@
-"""The metrics that are fed where something happens: all others are read from the status.
+"""The metrics that are counted at their events: all others are read from the status.
 
 An observation takes about a microsecond; there is one for each batch, segment, fault or restart,
 never one for each row.
@@ -47,7 +47,7 @@ class TaskMeters:
         )
 
     def described(self) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
-        """The name in Prometheus, the kind, the labels and the meaning of each."""
+        """Yield the name in Prometheus, the kind, the labels and the meaning of each."""
         found: tuple[tuple[MetricWrapperBase, tuple[str, ...]], ...] = (
             *((self._batch, ()), (self._visible, ("source",))),
             *((self._faults, ("event",)), (self._restarts, ())),
@@ -58,22 +58,22 @@ class TaskMeters:
             yield f"{family.name}{end}", family.type, labels, family.documentation
 
     def batch(self, seconds: float) -> None:
-        """A batch was applied, in so many seconds."""
+        """Count a batch that was applied in so many seconds."""
         self._batch.observe(seconds)
 
     def visible(self, source: str, seconds: float) -> None:
-        """Rows of a source became visible so many seconds after their commit there."""
+        """Record that rows of a source became visible so many seconds after their commit there."""
         self._visible.labels(source).observe(max(0.0, seconds))
 
     def fault(self, event: str) -> None:
-        """The task has told of a fault."""
+        """Count a reported fault."""
         self._faults.labels(event).inc()
 
     def restart(self) -> None:
-        """The task restarts from its saved state."""
+        """Count a restart of the task from its saved state."""
         self._restarts.inc()
 
     def collect(self) -> Iterator[Metric]:
-        """Their values now."""
+        """Yield the present values."""
         for meter in (self._batch, self._visible, self._faults, self._restarts):
             yield from meter.collect()

@@ -30,20 +30,20 @@ from replicator.status import (
 
 Joined = Callable[[Iterable[float]], float]
 Samples = Iterable[tuple[tuple[str, ...], float | None]]
-"""Values of labels, and the figure; None where it is not known, which tells nothing."""
+"""Values of labels, and the figure; None if it is unknown, which is not exported."""
 
 STATES: tuple[TaskState, ...] = (
     *("starting", "standby", "running", "pausing", "paused", "stopping", "stopped", "killed"),
 )
 RESTART = "task.restart"
-"""What a task that restarts by itself has as its fault: it needs nobody."""
+"""The fault of a task that restarts by itself, which needs no operator."""
 
 PLACES: Mapping[str, str] = {
     "read": "position",
     "applied": "applied_position",
     "saved": "saved_position",
 }
-"""The places of a source in its binlog, by the value of the label ``at``."""
+"""The positions of a source in its binlog, by the value of the label ``at``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class StatusMetric:
         return f"{self.name}_total" if self.kind == "counter" else self.name
 
     def family(self, status: TaskStatus) -> Metric:
-        """Its values."""
+        """Return its values."""
         kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         family = kind(self.name, self.meaning, labels=("task", *self.labels))
         for labels, value in self.read(status):
@@ -410,14 +410,14 @@ CONDITION_MEANING = "1, with the word that `replicator status` has for the task.
 
 
 class TaskCollector(Collector):
-    """What Prometheus gets of a task: ``status`` gives the status of the moment of each look."""
+    """The collector of a task for Prometheus: ``status`` returns the present status."""
 
     def __init__(self, status: Callable[[], TaskStatus], meters: TaskMeters) -> None:
         self._status = status
         self._meters = meters
 
     def collect(self) -> Iterator[Metric]:
-        """The values now."""
+        """Yield the present values."""
         status = self._status()
         for metric in STATUS_METRICS:
             yield metric.family(status)
@@ -432,14 +432,14 @@ class TaskCollector(Collector):
             family.samples = [
                 sample._replace(labels={"task": status.task, **sample.labels})
                 for sample in family.samples
-                # The time of a series' beginning is that of the process.
+                # The beginning of a series is the start of the process.
                 if not sample.name.endswith("_created")
             ]
             yield family
 
 
 def registry_of(status: Callable[[], TaskStatus], meters: TaskMeters) -> CollectorRegistry:
-    """What `prometheus_client` makes the text from."""
+    """Return the registry that `prometheus_client` makes the text from."""
     # Registering would collect once for the names.
     registry = CollectorRegistry(auto_describe=False)
     registry.register(TaskCollector(status, meters))

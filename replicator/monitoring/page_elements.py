@@ -1,4 +1,4 @@
-"""Pages in plain HTML, made of elements, never of text: so all that servers say is escaped.
+"""Pages in plain HTML, made of elements, never of text: so all text of servers is escaped.
 
 They load nothing and run nothing, and are light or dark as the browser is.
 """
@@ -45,7 +45,8 @@ svg { display: block; } polyline { fill: none; stroke: var(--curve); stroke-widt
 
 
 def empty_page(title: str, *, refresh_seconds: int = 0) -> tuple[ET.Element, ET.Element]:
-    """An empty page, and its body. A browser asks for it anew where there are seconds for that."""
+    """Return an empty page, and its body. A browser loads it again after ``refresh_seconds``,
+    if set."""
     html = ET.Element("html", lang="en")
     head = ET.SubElement(html, "head")
     ET.SubElement(head, "meta", charset="utf-8")
@@ -53,7 +54,7 @@ def empty_page(title: str, *, refresh_seconds: int = 0) -> tuple[ET.Element, ET.
         ET.SubElement(head, "meta", {"http-equiv": "refresh", "content": str(refresh_seconds)})
     ET.SubElement(head, "meta", name="viewport", content="width=device-width, initial-scale=1")
     add_text(head, "title", title)
-    # Nothing of servers goes in here: browsers take it as it is.
+    # This must have no text of servers: browsers do not escape it.
     ET.SubElement(head, "style").text = _STYLE
     return html, ET.SubElement(html, "body")
 
@@ -71,7 +72,7 @@ def add_text(parent: ET.Element, tag: str, text: str, kind: str = "") -> ET.Elem
 
 
 def add_remedies(box: ET.Element, remedies: Sequence[str]) -> None:
-    """Add the ways out as a list, commands apart from prose."""
+    """Add the remedies as a list, commands apart from prose."""
     if not remedies:
         return
     ways = ET.SubElement(box, "ul")
@@ -99,5 +100,5 @@ def add_table(body: ET.Element, heads: Sequence[str], rows: Iterable[Sequence[st
 
 
 def clock(moment: datetime) -> str:
-    """A moment as pages tell it."""
+    """Return a moment as shown on pages."""
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

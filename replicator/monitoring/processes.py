@@ -1,4 +1,4 @@
-"""The memory of a task's processes on this host: its own, Java's, and those of Spark's workers.
+"""The memory of a task's processes on this host: its own, Java's, and the workers'.
 
 Source: proc(5), ``/proc/[pid]/stat`` (the parent), ``statm`` (resident pages) and ``smaps_rollup``
 (``Pss``: of pages that several processes have, each counts its part).
@@ -14,7 +14,7 @@ PROC = Path("/proc")
 
 
 def memory_by_process(proc: Path = PROC, own: int | None = None) -> dict[str, int]:
-    """Bytes of ``driver``, ``java`` and ``workers``; empty where the system does not tell.
+    """Return bytes of ``driver``, ``java`` and ``workers``; empty if the system does not show them.
 
     ``own``: the process of the task. Reads some files for each process of this host: for a thread.
     """

@@ -1,7 +1,7 @@
-"""The page at the metrics' address: what `status --watch` shows, read only, in plain HTML.
+"""The page at the metrics' address: the content of `status --watch`, read only, in plain HTML.
 
-Made of elements, never of text: so whatever servers put into names and statements is escaped.
-It loads nothing and runs nothing; a browser gets it anew every few seconds.
+Made of elements, never of text: so names and statements of servers are escaped. It loads nothing
+and runs nothing; a browser loads it again every few seconds.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ REFRESH_SECONDS = 3
 """Seconds after which a browser asks again."""
 
 MOST_TARGETS = 100
-"""Targets that are told, those in front that something happens to."""
+"""Most targets that are listed, the active ones first."""
 
 _CURVE = (240, 36)
 """Width and height of a curve in pixels."""
 
 
 def status_page(status: TaskStatus) -> str:
-    """The status as a page of its own."""
+    """Return the status as a separate page."""
     html, body = empty_page(f"{condition(status)}: {status.task}", refresh_seconds=REFRESH_SECONDS)
     _head(body, status)
     for what, fault in faults_of(status):
@@ -237,7 +237,7 @@ def _targets(body: ET.Element, targets: Sequence[TargetStatus]) -> None:
 
 
 def _verified(body: ET.Element, targets: Sequence[VerifiedTarget]) -> None:
-    """The targets that differ, then those that were not verified for the longest time."""
+    """The targets that differ, then the ones with the oldest verification."""
     if not targets:
         return
     order = sorted(targets, key=lambda t: (not t.differing, t.at.timestamp() if t.at else 0))

@@ -1,17 +1,17 @@
 """A folder and a program that end with this process, however it ends.
 
-Between us and a server stands a keeper process. It makes the folder, starts the server, and reads
+Between us and a server there is a keeper process. It makes the folder, starts the server, and reads
 our requests from a pipe. When the pipe closes (we closed it, or died of whatever cause, SIGKILL
 included) it kills the server and removes the folder. Why not something simpler:
 
 * ``atexit`` and signal handlers do not run on SIGKILL;
 * PR_SET_PDEATHSIG is cleared by the server's change of user, is sent when the *thread* that started
   the server ends, and removes no folder;
-* a watchdog that is told a process id could be told too late, and kill a stranger that got the id
+* a watchdog that gets a process id could get it too late, and kill another process that got the id
   later. The keeper is the server's parent: there is no such moment.
 
-The keeper has a session of its own, so Ctrl-C and signals to our process group do not reach it.
-A child forked without exec holds our end of the pipe open: the clean-up then waits for it, too.
+The keeper has a separate session, so Ctrl-C and signals to our process group do not reach it. A
+child forked without exec holds our end of the pipe open: the clean-up then waits for it, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any, Self
 
 
 class SandboxError(Exception):
-    """A private server, or the process that looks after it, is not in the state that is needed."""
+    """A private server, or its keeper process, is not in the necessary state."""
 
 
 class ServerUnavailableError(SandboxError):
@@ -34,11 +34,11 @@ class ServerUnavailableError(SandboxError):
 
 
 class ServerStartError(SandboxError):
-    """The server (or the making of its data folder) failed; the message ends with its log."""
+    """The server (or the creation of its data folder) failed; the message ends with its log."""
 
 
 class ServerDiedError(SandboxError):
-    """A server ended that nobody told to; the message ends with its log."""
+    """A server ended without a request; the message ends with its log."""
 
 
 class Keeper:
@@ -64,16 +64,16 @@ class Keeper:
     def start(
         self, argv: Sequence[str], env: Mapping[str, str], log: Path, stdin: Path | None = None
     ) -> int:
-        """Start a program in the folder, its output going to `log`; returns its process id."""
+        """Start a program in the folder, with its output in `log`; return its process id."""
         pid = self._ask("start", list(argv), dict(env), str(log), str(stdin or "/dev/null"))
         return int(pid)
 
     def running(self) -> bool:
-        """Whether the program that was started last still runs."""
+        """Whether the last started program still runs."""
         return self._ask("poll") is None
 
     def wait(self, seconds: float) -> int | None:
-        """The program's exit status; None when it still runs after so many seconds."""
+        """Return the program's exit status; None if it still runs after so many seconds."""
         status: int | None = self._ask("wait", seconds)
         return status
 
@@ -86,9 +86,9 @@ class Keeper:
         self._ask("kill")
 
     def close(self) -> None:
-        """Kill the program, remove the folder; returns when both are done. Idempotent.
+        """Kill the program, remove the folder; return when both are done. Idempotent.
 
-        Raises SandboxError when the keeper could not do that.
+        Raises SandboxError if the keeper could not do that.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None

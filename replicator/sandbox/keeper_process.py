@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 STOP_SECONDS = 30.0
-"""A server that has not ended so long after SIGTERM gets SIGKILL."""
+"""Seconds after SIGTERM until a server that has not ended gets SIGKILL."""
 
 
 class Child:
@@ -30,12 +30,12 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, argv: list[str], env: dict[str, str], log: str, stdin: str) -> int:
-        """Start the program in a session of its own; its output is appended to `log`."""
+        """Start the program in a separate session; append its output to `log`."""
         with open(log, "ab") as out, open(stdin, "rb") as source:
             self._process = subprocess.Popen(
                 argv,
                 env=env,
-                # Some servers make files wherever they are started.
+                # Some servers make files in their working folder.
                 cwd=self._folder,
                 stdin=source,
                 stdout=out,
@@ -45,11 +45,11 @@ class Child:
         return self._process.pid
 
     def poll(self) -> int | None:
-        """The exit status, or None while the program runs."""
+        """Return the exit status, or None while the program runs."""
         return self._process.poll() if self._process else 0
 
     def wait(self, seconds: float) -> int | None:
-        """The exit status, or None when the program still runs after so many seconds."""
+        """Return the exit status, or None if the program still runs after so many seconds."""
         if self._process is None:
             return 0
         try:
@@ -58,16 +58,16 @@ class Child:
             return None
 
     def kill(self) -> int:
-        """SIGKILL for the program and what it started; it is reaped on return."""
+        """Send SIGKILL to the program and its children; it is reaped on return."""
         if self._process is None:
             return 0
-        # Our unreaped child keeps its id from being used anew. The group may outlive it.
+        # Our unreaped child keeps its id from being used again. The group may outlive it.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         return self._process.wait()
 
     def stop(self) -> int:
-        """SIGTERM, which lets a server shut down cleanly; SIGKILL when that takes too long."""
+        """Send SIGTERM, which lets a server shut down cleanly; SIGKILL if that takes too long."""
         if self._process is None or self._process.poll() is not None:
             return self.poll() or 0
         self._process.terminate()
@@ -95,7 +95,8 @@ def answers(child: Child) -> Iterator[Any]:
 
 def reply(answer: Any) -> None:
     """Write one line to the owner."""
-    # Not through sys.stdout, which would complain at exit about what a dead owner has not read.
+    # Not through sys.stdout, which would complain at exit about output that a dead owner has not
+    # read.
     os.write(1, (json.dumps(answer) + "\n").encode())
 
 

@@ -1,4 +1,4 @@
-"""A private, throw-away database server on a free loopback port: what all kinds have in common."""
+"""A private, throw-away database server on a free loopback port: the common parts of all kinds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COMMON_OPTIONS: Mapping[str, str | None] = {
     "local_infile": "1",
     "max_allowed_packet": "64M",
     "performance_schema": "OFF",
-    # What was committed survives a kill of the server, not of the machine: nobody waits for disks.
+    # Committed data survives a kill of the server, not of the machine: nobody waits for disks.
     "sync_binlog": "0",
     "innodb_flush_log_at_trx_commit": "2",
     "innodb_doublewrite": "0",
@@ -55,11 +55,11 @@ LOG_FILE_SIZE: Mapping[str, str | None] = {"innodb_log_file_size": "32M"}
 class DatabaseServer(ABC):
     """One server: a context manager that starts it, and kills it and removes its folder at the end.
 
-    `options` are those of the server's option file, `-` and `_` being the same in names; the value
-    None stands for an option without a value (``{"skip_log_bin": None}``). They override the
-    defaults: row-based binlog, utf8mb4, a server id that no other running private server has.
+    `options` are for the server's option file, `-` and `_` being the same in names; the value None
+    means an option without a value (``{"skip_log_bin": None}``). They override the defaults:
+    row-based binlog, utf8mb4, a server id that no other running private server has.
 
-    The server is reached as `user` with `password` (none but for TiDB), from this machine only.
+    The server is reached as `user` with `password` (none except for TiDB), from this machine only.
     """
 
     host = "127.0.0.1"
@@ -83,18 +83,18 @@ class DatabaseServer(ABC):
 
     @abstractmethod
     def _program(self) -> Path:
-        """The server's binary. Raises ServerUnavailableError."""
+        """Return the server's binary. Raises ServerUnavailableError."""
 
     @abstractmethod
     def _lay_out(self, folder: Path) -> None:
-        """Put into the server's new folder what its first start needs."""
+        """Put the files for the first start into the server's new folder."""
 
     @abstractmethod
     def _argv(self) -> list[str]:
-        """The command that starts the server."""
+        """Return the command that starts the server."""
 
     def reconfigure(self, options: Mapping[str, str | None]) -> None:
-        """Have these options, and none that were given before, from the next start on."""
+        """Use these options, and none of the former ones, from the next start on."""
         self._wanted = {name.replace("-", "_"): value for name, value in options.items()}
 
     @property
@@ -105,7 +105,7 @@ class DatabaseServer(ABC):
 
     @property
     def folder(self) -> Path:
-        """Where the server keeps its data; gone after `close`."""
+        """The folder of the server's data; removed by `close`."""
         return self._opened().folder
 
     @property
@@ -114,10 +114,10 @@ class DatabaseServer(ABC):
         return int(self._wanted.get("server_id") or self.port)
 
     def start(self) -> None:
-        """Start the server and wait until it takes connections; nothing if it runs.
+        """Start the server and wait until it accepts connections; does nothing if it runs.
 
-        Raises ServerUnavailableError when its program is missing, ServerStartError (with the end
-        of its log) when it does not come up; it is closed then.
+        Raises ServerUnavailableError if its program is missing, ServerStartError (with the end of
+        its log) if the start fails; it is closed then.
         """
         if self._keeper is None:
             self._open()
@@ -148,15 +148,15 @@ class DatabaseServer(ABC):
         self._opened().kill()
 
     def close(self) -> None:
-        """Kill the server, remove its folder, give the port back. Idempotent."""
+        """Kill the server, remove its folder, release the port. Idempotent."""
         self._wanted_running = False
         self._keeper = None
         self._resources.close()
 
     def connect(self, **overrides: Any) -> Connection[Cursor]:
-        """A new connection as root: autocommit, utf8mb4; `overrides` are PyMySQL's own.
+        """Return a new connection as root: autocommit, utf8mb4; `overrides` are PyMySQL's own.
 
-        Raises pymysql's errors; ServerDiedError where nothing listens because the server crashed.
+        Raises pymysql's errors; ServerDiedError if nothing listens because the server crashed.
         """
         settings: dict[str, Any] = {
             "host": self.host,
@@ -178,7 +178,7 @@ class DatabaseServer(ABC):
         return connection
 
     def execute(self, *statements: str, database: str | None = None) -> tuple[tuple[Any, ...], ...]:
-        """Run the statements on one new connection; returns the rows of the last."""
+        """Run the statements on one new connection; return the rows of the last."""
         with self.connect(database=database) as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
@@ -205,7 +205,8 @@ class DatabaseServer(ABC):
         self._keeper = keeper
 
     def _await_connections(self, keeper: Keeper) -> None:
-        # The server has no event for "I am ready" that both kinds know: try until one is taken.
+        # The server has no event for "I am ready" that both kinds know: retry until one is
+        # accepted.
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
@@ -224,18 +225,19 @@ class DatabaseServer(ABC):
 
 
 class BinlogServer(DatabaseServer):
-    """A MySQL or a MariaDB: options on its command line, a copy of a data folder made before."""
+    """A MySQL or a MariaDB: options on its command line, a copy of a prepared data folder."""
 
     @abstractmethod
     def _template(self) -> Path:
-        """A folder with ``data`` (and what else the server reads), to be copied for each server."""
+        """Return a folder with ``data`` (and other files of the server), to be copied for each
+        server."""
 
     @abstractmethod
     def _kind_options(self) -> Mapping[str, str | None]:
-        """Options that this kind of server needs besides the common ones."""
+        """Return options that this kind of server needs besides the common ones."""
 
     def _command(self) -> list[str]:
-        """What runs the program, before its options."""
+        """Return the command that runs the program, before its options."""
         return [str(self._program())]
 
     def _lay_out(self, folder: Path) -> None:
@@ -257,14 +259,14 @@ class BinlogServer(DatabaseServer):
 
 
 def arguments(options: Mapping[str, str | None]) -> list[str]:
-    """Options as command line arguments of a server."""
+    """Return options as command line arguments of a server."""
     return [
         f"--{name}" if value is None else f"--{name}={value}" for name, value in options.items()
     ]
 
 
 def user_arguments() -> list[str]:
-    """What makes a server that is started by root change to the user of databases.
+    """Return the arguments by which a server that root starts changes to the user of databases.
 
     A server that any local user can reach as its root must not be able to write root's files.
     """
@@ -272,7 +274,7 @@ def user_arguments() -> list[str]:
 
 
 def give_to_server(folder: Path) -> None:
-    """Make the folder and all in it the property of the user that the server will run as."""
+    """Make the user that the server will run as the owner of the folder and all its content."""
     if os.geteuid() != 0:
         return
     try:
@@ -287,13 +289,13 @@ def give_to_server(folder: Path) -> None:
 
 
 def program_environment(program: Path) -> dict[str, str]:
-    """Our environment, with the libraries that stand beside the program to be found first."""
+    """Return our environment, with the libraries in the program's folder to be found first."""
     paths = [str(program.parent), os.environ.get("LD_LIBRARY_PATH", "")]
     return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths))}
 
 
 def tail(log: Path) -> str:
-    """The last lines of a log."""
+    """Return the last lines of a log."""
     if not log.exists():
         return "(it wrote none)"
     lines = log.read_text(errors="replace").splitlines()
@@ -301,10 +303,11 @@ def tail(log: Path) -> str:
 
 
 def reserved_port(host: str) -> socket.socket:
-    """A socket bound to a free port, which nobody else is then given, and which a server can use.
+    """Return a socket bound to a free port, which nobody else then gets, and which a server can
+    use.
 
-    Linux lets a server listen on a port where a socket is bound but does not listen if both set
-    SO_REUSEADDR (servers do), while it gives such a port to nobody who asks for any free one.
+    Linux lets a server listen on a port if a bound socket does not listen and both set SO_REUSEADDR
+    (servers do), while it gives such a port to nobody who asks for any free one.
     """
     reservation = socket.socket()
     reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -313,16 +316,17 @@ def reserved_port(host: str) -> socket.socket:
 
 
 def cache_root() -> Path:
-    """``$XDG_CACHE_HOME/replicator``, or ``~/.cache/replicator``."""
+    """Return ``$XDG_CACHE_HOME/replicator``, or ``~/.cache/replicator``."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "replicator"
 
 
 def cached_folder(key: str, build: Callable[[Path], None]) -> Path:
-    """The folder of that key; `build` fills it, given an empty folder, if it is not there yet.
+    """Return the folder of that key; `build` fills it, given an empty folder, if it does not exist
+    yet.
 
-    Processes that want the same key at the same time wait for the one that builds. A folder
-    appears under its name when it is complete only; what a killed builder left is built anew.
+    Processes that want the same key at the same time wait for the one that builds. A folder gets
+    its name only when it is complete; the rest of a killed builder's is built again.
     """
     folder = cache_root() / key
     if folder.is_dir():

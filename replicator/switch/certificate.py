@@ -1,4 +1,4 @@
-"""The certificate of a switch: what a task had merged, and up to which place, when it was finished.
+"""The certificate of a switch: the tables that a finished task has merged, up to which position.
 
 Its JSON form has the names of the attributes here, and `version`.
 """
@@ -70,7 +70,7 @@ class SwitchedShard:
 
 @dataclass(frozen=True, slots=True)
 class SwitchedTarget:
-    """A target, and what was compared of it.
+    """A target, and the result of its comparison.
 
     Attributes:
         schema: schema of the target.
@@ -79,7 +79,7 @@ class SwitchedTarget:
         rows: rows of the target at `compared_at`.
         checksum: the sum of the checksums of its rows at `compared_at`, as hexadecimal digits;
             empty if none was computed.
-        compared: what was compared, as a sentence.
+        compared: the extent of the comparison, as a sentence.
         compared_at: when the last comparison of all rows ended; None if there was none.
         frozen: whether this comparison was made while the sources were read-only.
         auto_increment: the next value of its AUTO_INCREMENT column; None without one.

@@ -1,4 +1,4 @@
-"""The decisions of a switch: what must hold before it, and what is compared during it. Pure."""
+"""The decisions of a switch: its conditions, and the targets to compare during it. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TASK, _TARGET = CheckedPart("task"), CheckedPart("target")
 
 
 def task_findings(status: TaskStatus) -> Iterator[CheckResult]:
-    """What of the task's state must hold before a switch."""
+    """Yield the conditions of a switch on the task's state."""
     name = status.task
     if status.state != "running":
         resume = (f"`replicator resume {name}`",) if status.state == "paused" else ()
@@ -72,7 +72,7 @@ def task_findings(status: TaskStatus) -> Iterator[CheckResult]:
 def verification_findings(
     status: TaskStatus, targets: Collection[TableName]
 ) -> Iterator[CheckResult]:
-    """When each target was last verified. The switch compares all of them in any case."""
+    """Yield when each target was last verified. The switch compares all of them in any case."""
     known = {entry.target: entry for entry in status.verified}
     for target in sorted(targets):
         entry = known.get(str(target))
@@ -172,7 +172,7 @@ class Rehearsed:
 def compared_whole(
     rehearsed: Sequence[Rehearsed], *, skipped: int, budget: float = BUDGET
 ) -> tuple[TableName, ...]:
-    """Return the targets of which all rows are compared again while the sources are read-only.
+    """Return the targets whose rows are all compared again while the sources are read-only.
 
     These are the targets whose changed rows can't be compared by their keys and, in the order of
     their size, the targets that the budget allows.

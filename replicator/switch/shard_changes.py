@@ -23,7 +23,7 @@ from replicator.schema.structure.structure import Table
 
 
 class UnplacedError(Exception):
-    """No statement for a shard can be made of a change: the text is the reason."""
+    """A change can't be made a statement for a shard; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class OwningShard:
 
     Attributes:
         table: the structure of the shard.
-        rules: what the task file makes of its columns.
+        rules: the rules of the task file for its columns.
     """
 
     member: Member
@@ -41,7 +41,8 @@ class OwningShard:
 
     @property
     def marked(self) -> bool:
-        """Whether its rows have something that those of other shards have not."""
+        """Whether its rows have values by which they are distinguished from rows of other
+        shards."""
         return bool(self.rules.extracted) or self.rules.mapped is not None
 
 
@@ -87,7 +88,7 @@ class ShardChanges:
         yield from found
 
     def owner(self, line: bytes) -> OwningShard:
-        """The shard that a row belongs to. Raises UnplacedError."""
+        """Return the shard that a row belongs to. Raises UnplacedError."""
         if len(self.shards) == 1:
             return self.shards[0]
         if not all(shard.marked for shard in self.shards):

@@ -30,10 +30,10 @@ def render_checks(
     verbose: bool = False,
     allowed: tuple[str, str] = ("the task", "run"),
 ) -> RenderableType:
-    """What failed and what is warned of, with the remedies, the targets, and a summary.
+    """Return the failures and warnings with their remedies, the targets, and a summary.
 
-    ``left_out`` are the checks that the task file leaves out. Only with ``verbose`` are checks
-    that passed shown one by one. ``allowed`` is what the checks are about.
+    ``left_out``: the checks that the task file leaves out. Passed checks are shown one by one only
+    with ``verbose``. ``allowed``: the subject of the checks, and what it can do if they pass.
     """
     parts: list[RenderableType] = []
     for state in _ORDER:
@@ -46,10 +46,10 @@ def render_checks(
 
 
 def _of_state(results: Sequence[CheckResult]) -> Iterator[RenderableType]:
-    """These results, below the servers that they are about."""
+    """These results, each after its server."""
     for where, group in groupby(results, key=lambda result: result.where):
         yield Text(where, style="bold")
-        # Many tables may have one remedy: it comes once, after all of them.
+        # Many tables may have one remedy: it is shown once, after all of them.
         alike: dict[tuple[str, ...], list[CheckResult]] = {}
         for result in group:
             alike.setdefault((result.name, *result.remedies), []).append(result)
@@ -93,8 +93,11 @@ def checks_json(
     left_out: Collection[str] = (),
     targets: Sequence[TargetEstimate] = (),
 ) -> str:
-    """The stable JSON form: ``task``, ``passed``, ``left_out``, ``checks`` with the fields of a
-    result, and ``targets`` with those of an estimate."""
+    """Return the stable JSON form.
+
+    It has ``task``, ``passed``, ``left_out``, ``checks`` with the fields of a result, and
+    ``targets`` with the fields of an estimate.
+    """
     values = {
         "task": task,
         "passed": not any(result.state == "failed" for result in results),
@@ -128,7 +131,7 @@ def _summary(
         text.append(f"✓ passed: {passed} (check --verbose shows each)\n", "green")
     text.append(f"{passed} passed, {warnings} with a warning, {failed} failed: ")
     if set(names_failed) == {KEY_COLLISIONS}:
-        # `run` does not look at them.
+        # `run` does not check them.
         text.append("the task starts, ", "bold yellow")
         return text.append("but the target can't have all rows until this is fixed.", "bold red")
     if failed:

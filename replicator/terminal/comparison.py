@@ -19,7 +19,7 @@ VALUES_HIDDEN = "values of rows are hidden: `show-row-values: true` in the task 
 
 
 def verdict(result: TargetComparison) -> str:
-    """One word: ``differs``, ``blocked``, ``incomplete``, ``held`` or ``equal``."""
+    """Return one word: ``differs``, ``blocked``, ``incomplete``, ``held`` or ``equal``."""
     if result.differing or result.structure:
         return "differs"
     if result.blocked:
@@ -30,7 +30,7 @@ def verdict(result: TargetComparison) -> str:
 
 
 def comparison_line(result: TargetComparison) -> str:
-    """A target that is finished, in a line."""
+    """Return a line about a finished target."""
     return f"{result.target}: {verdict(result)}, {result.rows:,} rows, {result.seconds:.1f} s"
 
 
@@ -60,7 +60,7 @@ class ComparisonBar:
         self._task = self._progress.add_task(target, total=total, line="")
 
     def show(self, result: TargetComparison, doubted: int) -> None:
-        """Show how far it is; so many rows are in doubt."""
+        """Show the progress; so many rows are in doubt."""
         parts = [f"{number(result.rows)} rows"]
         if result.differing:
             parts.append(f"{number(result.differing)} differ")
@@ -70,7 +70,7 @@ class ComparisonBar:
         self._update(self._line, result.rows)
 
     def pause(self, why: str) -> None:
-        """Show why it pauses; an empty text: it goes on."""
+        """Show why it pauses; an empty text: it continues."""
         self._update(why or self._line, None)
 
     def _update(self, line: str, rows: int | None) -> None:
@@ -78,7 +78,7 @@ class ComparisonBar:
             self._progress.update(self._task, completed=rows, line=line, refresh=True)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._task is not None:
             self._progress.remove_task(self._task)
             self._progress.stop()
@@ -86,7 +86,7 @@ class ComparisonBar:
 
 
 def render_comparison(results: Sequence[TargetComparison], repair: Path | None) -> RenderableType:
-    """All targets, then the rows that differ and what was not compared."""
+    """Return all targets, then the differing rows and the parts that were not compared."""
     table = Table(box=None, pad_edge=False)
     table.add_column("target")
     counted = ("rows", "shards", "missing", "extra", "different", "held", "unsettled", "retired")
@@ -120,7 +120,7 @@ def _details(result: TargetComparison) -> list[str]:
 
 
 def remarks(result: TargetComparison) -> Iterator[str]:
-    """What is to be said of a target besides its counts and rows."""
+    """Yield the remarks on a target besides its counts and rows."""
     if result.failure:
         yield f"was not compared: {result.failure}"
     yield from result.remarks
@@ -171,7 +171,7 @@ def _examples(result: TargetComparison) -> Iterator[str]:
 
 
 def example_text(example: RowExample) -> str:
-    """A row that differs, in a line."""
+    """Return a line about a differing row."""
     where = f" ({example.shard})" if example.shard else ""
     columns = "; ".join(map(str, example.columns))
     return f"{example.kind}: {example.key}{where}{f': {columns}' if columns else ''}"

@@ -1,8 +1,6 @@
-"""The terminal of the command line.
+"""The terminal of the command line: a console for text of any origin.
 
 Only commands print (held by ``tests/unit/pages/test_layout.py``).
-
-A console for text that may come from anywhere.
 """
 
 from __future__ import annotations
@@ -23,8 +21,9 @@ from replicator.terminal.remedies import command_line, parts_of, remedies_list
 class SafeConsole(Console):
     """A console that writes text as it is, and control characters in it as escapes.
 
-    Names and values of servers and files come into nearly all that is shown: they are no markup,
-    and give the terminal no orders. Also into a pipe, since somebody may look at what comes out.
+    Nearly all output has names and values of servers and files: they are no markup, and must not
+    control the terminal. The same applies to a pipe, since somebody may read its output on a
+    terminal.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
@@ -33,7 +32,7 @@ class SafeConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """The pieces of something to be shown."""
+        """Yield the segments of an output."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
@@ -42,7 +41,7 @@ class SafeConsole(Console):
 
 
 UNWRAPPED = 1_000_000
-"""Columns of what is no terminal: so no line is ever broken there."""
+"""Width of an output that is no terminal: so no line is ever broken there."""
 
 
 def _console(*, stderr: bool = False) -> SafeConsole:
@@ -53,9 +52,9 @@ def _console(*, stderr: bool = False) -> SafeConsole:
 
 
 out = _console()
-"""What a command was asked for."""
+"""The output of a command."""
 err = _console(stderr=True)
-"""What went wrong."""
+"""The errors of a command."""
 
 
 def tell(text: str) -> None:
@@ -96,7 +95,7 @@ def complains_as_json() -> bool:
 def complain(message: str, *, where: str = "", remedies: Sequence[str] = ()) -> None:
     """Report why a command fails, as text, or as a line of JSON as the log has them.
 
-    ``where`` names source, target and position as far as known.
+    ``where`` names source, target and position as far as they are known.
     """
     if complains_as_json():
         record = {

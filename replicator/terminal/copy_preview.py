@@ -1,4 +1,4 @@
-"""What a full copy would do, on a terminal."""
+"""The preview of a full copy, on a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from replicator.terminal.remedies import command_line
 
 
 def render_preview(targets: Sequence[TargetPreview]) -> RenderableType:
-    """Each target with its shards, what it would be made by, and its first rows."""
+    """Return each target with its shards, its CREATE TABLE if it is missing, and its first rows."""
     if not targets:
         return Text("\nno table is replicated: no route takes any", "yellow")
     shards = [shard for target in targets for shard in target.shards]

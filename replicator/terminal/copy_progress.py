@@ -12,9 +12,9 @@ from replicator.terminal.figures import number, parts, seconds, size
 
 
 def copy_line(copy: CopyStatus) -> str:
-    """How much is done and when it will be, and then rows, bytes, rate and tables, in one line.
+    """Return progress and remaining time, and then rows, bytes, rate and tables, in one line.
 
-    What matters most stands in front: a narrow terminal cuts the rest.
+    The most important parts are first: a narrow terminal cuts the others.
     """
     copying = copy.state == "copying"
     found = [f"{copy.percent:.1f} %"] if copying and copy.percent is not None else []
@@ -39,7 +39,7 @@ def copy_line(copy: CopyStatus) -> str:
 
 
 def render_copy(copy: CopyStatus) -> Table:
-    """The copy as a line of the status."""
+    """Return the copy as a line of the status."""
     grid = Table.grid(padding=(0, 1))
     text = Text(copy_line(copy))
     if copy.waiting:
@@ -73,7 +73,7 @@ class CopyBar:
         self._task: TaskID | None = None
 
     def show(self, copy: CopyStatus | None) -> None:
-        """Show this state; nothing where no copy is under way."""
+        """Show this state; nothing without a copy under way."""
         if copy is None or copy.state != "copying":
             self.close()
             return
@@ -88,7 +88,7 @@ class CopyBar:
         )
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._task is not None:
             self._progress.remove_task(self._task)
             self._progress.stop()

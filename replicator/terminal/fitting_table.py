@@ -1,4 +1,4 @@
-"""Tables whose columns fit a terminal: the least wanted ones are left out, no word is broken."""
+"""Tables that fit a terminal: the least important columns are left out, no word is broken."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _GAP = 2
 """Columns of the terminal between two columns of a table."""
 
 _EDGES = 2
-"""Columns of the terminal beside the outer columns of a table."""
+"""Columns of the terminal besides the outer columns of a table."""
 
 _SENTENCE = 20
-"""So much room a sentence is to have."""
+"""Fewest columns of the terminal for a sentence."""
 
 _FEWEST = 8
-"""A sentence that has less room is not begun in its column."""
+"""A sentence with less room is not begun in its column."""
 
 _CUT = " …"
 
@@ -34,9 +34,10 @@ _CUT = " …"
 class TextColumn:
     """A column: its heading and a cell for each row.
 
-    ``rank`` 0 is always shown; of the others the highest goes first where the terminal is narrow.
-    ``sentences``: its cells may be long. They get what room is left, and what does not fit is told
-    below the table.
+    Attributes:
+        rank: 0 is always shown; of the others the highest is left out first on a narrow terminal.
+        sentences: its cells may be long. They get the remaining room; longer ones are repeated in
+            full below the table.
     """
 
     heading: str
@@ -51,7 +52,7 @@ class TextColumn:
 
     @property
     def longest(self) -> int:
-        """The cells of the terminal that it takes to tell all of it."""
+        """The cells of the terminal for its full text."""
         return max(max(map(cell_len, self.cells), default=0), cell_len(self.heading))
 
     @property
@@ -62,9 +63,9 @@ class TextColumn:
 
 @dataclass(frozen=True, slots=True)
 class FittingTable:
-    """A table of columns; how many of them it has is decided where it is printed.
+    """A table of columns; the number of columns is decided when it is printed.
 
-    ``told_below``: whether the sentences that don't fit are told in whole below it, each behind
+    ``told_below``: whether the sentences that don't fit are repeated in full below it, each after
     the first cell of its row.
     """
 
@@ -80,7 +81,7 @@ class FittingTable:
         shown = [column for column in (_cut(column, wanted, width) for column in wanted) if column]
         for number, column in enumerate(shown):
             room = width - sum(other.longest + _GAP for other in shown[1:])
-            # A name has no place to be broken at: where there is no room it goes on below.
+            # A name can't be broken between words: without room it continues on the next line.
             fixed = max(min(column.longest, room), 1) if not number else column.longest
             table.add_column(
                 column.heading,
@@ -105,7 +106,7 @@ class FittingTable:
 
 
 def _cut(column: TextColumn, shown: Sequence[TextColumn], width: int) -> TextColumn | None:
-    """The column with its sentences cut to the room that is left; None where that is too little."""
+    """The column with its sentences cut to the remaining room; None if that is too little."""
     if not column.sentences:
         return column
     room = width - _taken([other for other in shown if other is not column]) - _GAP
@@ -125,7 +126,7 @@ def _taken(columns: Sequence[TextColumn]) -> int:
 
 
 def fitting(columns: Sequence[TextColumn], width: int) -> list[TextColumn]:
-    """The columns that are shown in so many cells of a terminal, in their order."""
+    """Return the columns that are shown in so many cells of a terminal, in their order."""
     shown = list(columns)
     while _taken(shown) > width:
         least = max(shown, key=lambda column: column.rank)

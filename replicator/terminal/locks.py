@@ -37,7 +37,7 @@ def render_locks(
 
 
 def differences_list(differing: DifferingTarget) -> Text:
-    """In what shards of a target are not as it is, with their names, and the notices."""
+    """Return the differences of a target's shards, with the shards' names, and the notices."""
     lines = [Text.assemble(("shards of ", ""), (shown_line(differing.target), "bold"), " differ")]
     lines += [
         Text(f"  {shown_line(text)}: {some_of(shards)}")
@@ -50,7 +50,8 @@ def differences_list(differing: DifferingTarget) -> Text:
 def locks_json(
     task: str, locks: Sequence[LockStatus], differing: Sequence[DifferingTarget] = ()
 ) -> str:
-    """The documented JSON text: ``task``, ``locks``, ``differing``, each as in the status."""
+    """Return the documented JSON text: ``task``, ``locks``, ``differing``, each as in the
+    status."""
     values = {
         "task": task,
         "locks": plain(tuple(locks)),
@@ -60,7 +61,7 @@ def locks_json(
 
 
 def lock_panel(lock: LockStatus, elsewhere: str = "", *, everything: bool = False) -> Framed:
-    """One lock: the statement, who has it, what waits, and the remedies.
+    """Return one lock: the statement, its shards, the waiting rows, and the remedies.
 
     ``elsewhere``: as in `replicator.terminal.remedies.Remedies`; ``everything``: as in
     `render_locks`.
@@ -71,7 +72,7 @@ def lock_panel(lock: LockStatus, elsewhere: str = "", *, everything: bool = Fals
 
 
 def lock_line(lock: LockStatus) -> Text:
-    """One lock in one line, as far as the terminal is wide."""
+    """Return a line about a lock, as far as the terminal is wide."""
     return Text.assemble(
         (f"lock {lock.id}  {lock.state}{_age(lock)}: ", f"bold {_BORDER[lock.state]}"),
         shown_line(lock.ddl),
@@ -132,7 +133,8 @@ def _source(source: LockSource, *, reads: bool) -> Text:
 
 
 def distance_told(distance: BinlogDistance | None) -> str:
-    """How far a position is from both ends of its binlog, to be put behind it; empty for None."""
+    """Return how far a position is from both ends of its binlog, to append to it; empty for
+    None."""
     if distance is None:
         return ""
     return (

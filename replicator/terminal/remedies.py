@@ -1,4 +1,4 @@
-"""Remedies as a list, commands on lines of their own, to be copied; and messages in frames."""
+"""Remedies as a list, commands on separate lines, to be copied; and messages in frames."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.text import Text
 
 _INDENT = "    "
 
-# A command of ours with an argument at least: without one it is a mention.
+# A command of ours with at least one argument: without one it is a mention.
 _OWN = r"`(?P<own>replicator [a-z-]+ [^`]+)`"
 _SQL_BEGINS = (
     r"GRANT (?=[^;]* TO )|REVOKE (?=[^;]* FROM )|RENAME TABLE "
@@ -39,7 +39,7 @@ class RemedyPart:
 
 
 def parts_of(way: str) -> Iterator[RemedyPart]:
-    """A remedy as prose and commands, in its order.
+    """Yield the prose and commands of a remedy, in its order.
 
     Commands are our own, in backquotes and with arguments, and statements that end in a semicolon.
     """
@@ -53,18 +53,21 @@ def parts_of(way: str) -> Iterator[RemedyPart]:
 
 def _prose(text: str) -> Iterator[RemedyPart]:
     words = text.strip(" ,;:" if text.startswith((":", ",", ";")) else " ")
-    # What only joined two commands says nothing without them.
+    # A word that only joined two commands means nothing without them.
     if words.strip(" .,;:") and words.strip(" ,;") not in ("and", "then"):
         yield RemedyPart(words, False)
 
 
 @dataclass(frozen=True, slots=True)
 class Remedies:
-    """Each way behind a bullet, its commands in lines of their own that are never broken.
+    """Each remedy after a bullet, its commands on separate lines that are never broken.
 
-    They have to be printed with ``crop=False``. ``elsewhere``: the command that shows them, where
-    what is shown is cut at the width of the terminal; one that is wider is left out then.
-    ``margin``: blanks before each line.
+    They have to be printed with ``crop=False``.
+
+    Attributes:
+        elsewhere: if the output is cut at the width of the terminal, the command that shows all; a
+            wider command is left out then.
+        margin: blanks before each line.
     """
 
     ways: tuple[str, ...]
@@ -91,7 +94,7 @@ class Remedies:
 
 
 def _told_first(parts: Iterable[RemedyPart]) -> list[RemedyPart]:
-    """The parts with some words in front: what the command does, or that it is to be run."""
+    """The parts after some words: what the command does, or that it is to be run."""
     found = list(parts)
     if not found or not found[0].command:
         return found
@@ -101,7 +104,8 @@ def _told_first(parts: Iterable[RemedyPart]) -> list[RemedyPart]:
 
 
 def command_line(command: str, lead: str = _INDENT) -> Text:
-    """A command in a line of its own, which is not broken if it is printed with ``crop=False``."""
+    """Return a command on a separate line, which is not broken if it is printed with
+    ``crop=False``."""
     return Text.assemble(lead, (command, "cyan"), no_wrap=True, overflow="ignore")
 
 
@@ -112,15 +116,15 @@ def _beside(bullet: str, text: str) -> Table:
 
 
 def remedies_list(ways: Iterable[str], elsewhere: str = "", margin: int = 0) -> RenderableType:
-    """The list of some remedies; see `Remedies`."""
+    """Return the list of some remedies; see `Remedies`."""
     return Remedies(tuple(ways), elsewhere, margin)
 
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """A body in a frame with a title. Elsewhere than on a terminal there is no frame.
+    """A body in a frame with a title. Without a terminal there is no frame.
 
-    ``below`` stands behind it, without a frame: so a command there can be copied as it is.
+    ``below`` follows it, without a frame: so a command there can be copied as it is.
     """
 
     title: Text

@@ -40,13 +40,13 @@ MOST_PANELS = 5
 """Blocked parts, and locks, that are shown in whole without --all."""
 
 FEWEST_TARGETS = 3
-"""So many targets are told however small the terminal is."""
+"""Fewest targets that are listed, however small the terminal is."""
 
 _TABLE_LINES = 5
-"""Lines of a table of targets beside its rows: around its heading, and how many were left out."""
+"""Lines of a table of targets besides its rows: around its heading, and for the omitted number."""
 
 _BRIEF_LINES = 4
-"""So many blocked parts and locks are told where they don't fit."""
+"""Most blocked parts and locks that are listed if they don't fit."""
 
 _STATE_STYLE = {
     "running": "bold green",
@@ -60,7 +60,7 @@ _STATE_STYLE = {
 
 
 def render(status: TaskStatus, *, everything: bool = False) -> RenderableType:
-    """What the status says: what needs the operator in front, then what goes on.
+    """Return the status: first the parts that need the operator, then the running ones.
 
     Of very many parts, the rest is a summary unless ``everything`` is shown.
     """
@@ -78,7 +78,7 @@ def render(status: TaskStatus, *, everything: bool = False) -> RenderableType:
 
 
 def _some_sources(status: TaskStatus) -> Iterator[RenderableType]:
-    """All sources in a table, or of many those that are not read, and a summary."""
+    """All sources in a table, or of many only the unread ones, and a summary."""
     if len(status.sources) <= MOST_ROWS:
         yield from _sources_shown(status)
         return
@@ -87,7 +87,7 @@ def _some_sources(status: TaskStatus) -> Iterator[RenderableType]:
 
 
 def _some_targets(status: TaskStatus) -> Iterator[RenderableType]:
-    """All targets in a table, or of many those that something is the matter with, and a summary."""
+    """All targets in a table, or of many only the conspicuous ones, and a summary."""
     targets = status.targets
     if len(targets) <= MOST_ROWS:
         yield from [_targets(targets)] if targets else []
@@ -100,7 +100,7 @@ def _some_targets(status: TaskStatus) -> Iterator[RenderableType]:
 
 
 def render_tasks(tasks: Sequence[TaskStatus], silent: Sequence[str] = ()) -> RenderableType:
-    """One line for each task, also for those that are ``silent``: which don't tell their status."""
+    """Return one line for each task, also for ``silent`` ones, which don't report their status."""
     if not tasks and not silent:
         return Text("no task runs here as this user")
 
@@ -125,13 +125,13 @@ def render_tasks(tasks: Sequence[TaskStatus], silent: Sequence[str] = ()) -> Ren
 
 
 def _trouble(task: TaskStatus) -> str:
-    """What a task suffers from, in a word or two."""
+    """The fault of a task, in a word or two."""
     faults = [task.error, *(part.error for part in task.blocked)]
     return next((fault.event for fault in faults if fault), "")
 
 
 def _troubles(tasks: Sequence[TaskStatus]) -> Iterator[RenderableType]:
-    """What the tasks suffer from, in whole."""
+    """The faults of the tasks, in full."""
     for task in tasks:
         notes = dict.fromkeys(
             error.message for error in (task.error, *(p.error for p in task.blocked)) if error
@@ -146,11 +146,11 @@ def _troubles(tasks: Sequence[TaskStatus]) -> Iterator[RenderableType]:
 
 @dataclass(frozen=True, slots=True)
 class StatusScreen:
-    """The status for a terminal that shows no more than its height, as `--watch` does.
+    """The status for a terminal that shows no more than its height, as for `--watch`.
 
-    What needs the operator is told first, and as much of it as there is room for; what goes on
-    gives way to it: sources and targets become a line each where their tables don't fit.
-    ``spared``: lines of the terminal that something else takes.
+    The parts that need the operator are first, as far as there is room for them. The running parts
+    get the rest: sources and targets become a line each if their tables don't fit. ``spared``:
+    lines of the terminal for other output.
     """
 
     status: TaskStatus
@@ -167,7 +167,8 @@ class StatusScreen:
 
 
 def _ever_less(status: TaskStatus) -> Iterator[list[RenderableType]]:
-    """What needs the operator, and what goes on but for the targets: in whole, then shorter."""
+    """The parts that need the operator, and the running ones except the targets: in full, then
+    shorter."""
     head, goes_on = _head(status), list(_what_goes_on(status))
     sources, folded = list(_sources_shown(status)), _folded_sources(status.sources)
     first, others = _briefly(status)
@@ -179,7 +180,8 @@ def _ever_less(status: TaskStatus) -> Iterator[list[RenderableType]]:
 
 
 def _targets_in(targets: tuple[TargetStatus, ...], room: int) -> list[RenderableType] | None:
-    """The targets in so many lines: a table, of at least some, or a line; None: there is none."""
+    """The targets in so many lines: a table, of at least some, or a line; None if there is no
+    room."""
     rows = min(len(targets), FEWEST_TARGETS)
     if room < 0 or (targets and not room):
         return None
@@ -193,7 +195,7 @@ def _targets_in(targets: tuple[TargetStatus, ...], room: int) -> list[Renderable
 def _cut_to(
     console: Console, options: ConsoleOptions, status: TaskStatus, height: int
 ) -> Iterator[RenderableType]:
-    """As much as there is room for of what needs the operator, and where the rest is told."""
+    """As many parts that need the operator as there is room for, and the command for the others."""
     first, others = _briefly(status)
     parts = [_head(status), *others, *first]
     lines = [line for part in parts for line in console.render_lines(part, options)]
@@ -213,7 +215,7 @@ def _lines(console: Console, options: ConsoleOptions, parts: Sequence[Renderable
 def _needs_operator(
     status: TaskStatus, elsewhere: str = "", *, most: int | None = None, everything: bool = False
 ) -> Iterator[RenderableType]:
-    """The faults and the locks, in whole; of each only so many, and a line for each of the others.
+    """The faults and the locks, in full; of each only so many, and a line for each of the others.
 
     ``everything``: as in `replicator.terminal.locks.render_locks`.
     """
@@ -253,7 +255,7 @@ def _worst_first(locks: Sequence[LockStatus]) -> list[LockStatus]:
 
 
 def _briefly(status: TaskStatus) -> tuple[list[RenderableType], list[Text]]:
-    """The first fault or lock in whole, and of all others a line."""
+    """The first fault or lock in full, and of all others a line."""
     faults = list(_faults(status, whole_status(status)))
     locks = _worst_first(status.locks)
     of_task = len(faults) > len(status.blocked)
@@ -278,7 +280,7 @@ def _at_most(lines: list[Text], what: str) -> list[Text]:
 
 
 def whole_status(status: TaskStatus) -> str:
-    """The command that shows all of it."""
+    """Return the command that shows the whole status."""
     return f"replicator status {quote(status.task)} --all"
 
 
@@ -306,7 +308,7 @@ def _sources_shown(status: TaskStatus) -> Iterator[RenderableType]:
 
 
 def render_relay(source: SourceStatus) -> Text:
-    """A line about the relay log of a source that has one."""
+    """Return a line about the relay log of a source that has one."""
     relay = source.relay
     assert relay is not None
     held = f", held by: {relay.held_by}" if relay.held_by else ""
@@ -318,7 +320,7 @@ def render_relay(source: SourceStatus) -> Text:
 
 
 def _folded_sources(sources: Sequence[SourceStatus]) -> list[RenderableType]:
-    """Counts of the sources by what they do, and a line for each of those that can't be read."""
+    """Counts of the sources by their states, and a line for each unreadable one."""
     if not sources:
         return []
     does = Counter(source.state.partition(":")[0] for source in sources)
@@ -347,12 +349,13 @@ def _folded_targets(targets: Sequence[TargetStatus]) -> Text:
 
 
 def one_line(*parts: str | Text | tuple[str, str]) -> Text:
-    """A line that is cut where the terminal ends."""
+    """Return a line that is cut at the end of the terminal."""
     return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
 
 def fault_panel(fault: Fault, title: str, elsewhere: str = "") -> Framed:
-    """One fault with its remedies; ``elsewhere`` as in `replicator.terminal.remedies.Remedies`."""
+    """Return one fault with its remedies; ``elsewhere`` as in
+    `replicator.terminal.remedies.Remedies`."""
     text = Text(fault.message)
     if fault.where:
         text.append(f"\nwhere: {fault.where}", style="dim")
@@ -363,14 +366,14 @@ def fault_panel(fault: Fault, title: str, elsewhere: str = "") -> Framed:
 
 
 def blocked_line(part: BlockedPart) -> Text:
-    """A part that does not go on, and why, in one line."""
+    """Return a line about a stopped part, with the reason."""
     why = part.error.message if part.error else f"waits for {part.waits_for}"
     reason = why if part.error or part.waits_for else "paused"
     return one_line((f"{part.kind} {part.name} is blocked: ", "bold red"), shown_line(reason))
 
 
 def blocked_panel(part: BlockedPart, elsewhere: str) -> RenderableType:
-    """One part that does not go on, why, and how it will."""
+    """Return a stopped part, with the reason and the remedies."""
     title = f"{part.kind} {part.name} is blocked"
     fault = part.error or Fault(
         f"waits for {part.waits_for}" if part.waits_for else "paused",
@@ -459,7 +462,7 @@ def _targets(targets: Sequence[TargetStatus], *, told_below: bool = True) -> Fit
 
 
 def _busiest(targets: tuple[TargetStatus, ...], most: int) -> RenderableType:
-    """Of too many targets those that something happens to, and how many are left out."""
+    """Of too many targets the most active ones, and how many are left out."""
     if len(targets) <= most:
         return _targets(targets, told_below=False)
     order = sorted(targets, key=lambda t: (not t.ddl, -t.rows_per_second, -t.missing, t.target))

@@ -1,7 +1,7 @@
 """The screens of ``status --watch``: the whole task, lists of its parts, one part; and the keys.
 
-What is looked at is a value (`View`), and a key makes another one of it; only `keyboard` reads from
-a terminal.
+The view is a value (`View`), and a key makes another one from it; only `keyboard` reads from a
+terminal.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _LISTED: dict[str, Kind] = {"s": "source", "t": "target", "l": "lock"}
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What of a task is looked at: without a ``kind`` all of it, else its parts of this kind.
+    """The visible part of a task: without a ``kind`` all of it, else its parts of this kind.
 
-    ``chosen`` is the name of one of them (of a lock its id), and it is ``opened`` or stands in the
-    list. One that has gone is no more chosen: the first one is.
+    ``chosen``: the name of one of them (of a lock its id), which is ``opened`` or in the list. If
+    it does not exist any more, the first one is chosen.
     """
 
     kind: Kind | None = None
@@ -56,7 +56,7 @@ class View:
 
 
 def after_key(view: View, key: str, status: TaskStatus) -> View | None:
-    """What is looked at after a key; None where it ends the watching."""
+    """Return the view after a key; None if the key ends the command."""
     if key == "q":
         return None
     if key in _LISTED:
@@ -76,7 +76,7 @@ def after_key(view: View, key: str, status: TaskStatus) -> View | None:
 
 
 def _names(status: TaskStatus, kind: Kind) -> list[str]:
-    """The parts of a kind, those that need the operator first."""
+    """The parts of a kind, with the ones that need the operator first."""
     if kind == "lock":
         locks = sorted(status.locks, key=lambda k: k.state != "conflict")
         # Open statements of one target have the id of its lock.
@@ -96,9 +96,9 @@ def _place(view: View, names: list[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class WatchScreen:
-    """A view of a task, never more than the terminal is high.
+    """A view of a task, never higher than the terminal.
 
-    ``keys``: whether keys are read; they are told in the last line then.
+    ``keys``: whether keys are read; the last line lists them then.
     """
 
     status: TaskStatus
@@ -169,7 +169,7 @@ def _listed(status: TaskStatus, kind: Kind, name: str, *, chosen: bool) -> Text:
 
 
 def _opened(status: TaskStatus, kind: Kind, name: str) -> Iterator[RenderableType]:
-    """All that is known of a part, what needs the operator in front."""
+    """Everything known about a part, first what needs the operator."""
     elsewhere = whole_status(status)
     for part in status.blocked:
         if (part.kind, part.name) == (kind, name):
@@ -236,12 +236,12 @@ _KEYS = {sent: key for key, sequences in _SENT_BY.items() for sent in sequences}
 _SENT = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|.", re.DOTALL)
 
 _REST_SECONDS = 0.05
-"""The rest of a key's sequence comes within this time: without it, it was the key Esc."""
+"""The rest of a key's sequence arrives within this time; otherwise the key was Esc."""
 
 
 def keys_of(sent: str) -> Iterator[str]:
-    """The keys in what a terminal sends (ECMA-48): ``up``, ``down``, ``open``, ``back``, and the
-    letters that mean something; others are left out."""
+    """Yield the keys in a terminal's input (ECMA-48): ``up``, ``down``, ``open``, ``back``, and
+    the letters with a meaning; others are left out."""
     return (_KEYS[part] for part in _SENT.findall(sent) if part in _KEYS)
 
 
@@ -257,7 +257,7 @@ class Keyboard:
         return self.descriptor is not None
 
     def pressed(self, patience: float) -> Iterator[str]:
-        """The keys of so many seconds, each when it is pressed."""
+        """Yield the keys of so many seconds, each when it is pressed."""
         deadline = time.monotonic() + patience
         while (left := deadline - time.monotonic()) > 0:
             sent = b"" if self.descriptor is None else _sent(self.descriptor, left)
@@ -270,7 +270,7 @@ class Keyboard:
 
 
 def _sent(descriptor: int, patience: float) -> bytes | None:
-    """What the terminal sends, whole keys; None where that is nothing."""
+    """The terminal's input, whole keys; None without any."""
     if not select.select([descriptor], [], [], patience)[0]:
         return None
     sent = os.read(descriptor, 1024)
@@ -282,9 +282,9 @@ def _sent(descriptor: int, patience: float) -> bytes | None:
 
 @contextmanager
 def keyboard() -> Iterator[Keyboard]:
-    """The keys of the terminal that this process is in front of, without Enter and an echo.
+    """Yield the keys of this process's terminal, without Enter and an echo; only in the foreground.
 
-    Ctrl-C stays what it is. The terminal is as before at the end.
+    Ctrl-C keeps its effect. The terminal is as before at the end.
     """
     try:
         descriptor = sys.stdin.fileno()

@@ -170,9 +170,10 @@ class ExpressionFilters:
     def resolved(
         self, schema: str, table: str, find: Find, collation_of: FindCollation
     ) -> ResolvedRules | None:
-        """The rules of a table with these columns; None where it has none.
+        """Return the rules of a table with these columns, if any.
 
-        Raises ExpressionError for what can't be evaluated exactly, with its place in the text.
+        Raises ExpressionError for parts that can't be evaluated exactly, with their place in the
+        text.
         """
         found = self._of(schema, table)
         if not found:
