@@ -1,1 +1,1 @@
-"""Row images of the binlog to text, as executors need it."""
+"""Row images of the binlog to text for executors."""

@@ -1,1 +1,1 @@
-"""Row events to lines: the compiled decoder, and the reference decoder value by value."""
+"""Row events to lines: the compiled decoder, and the reference decoder, value by value."""

@@ -1,10 +1,10 @@
 """Row events to lines, keys and hashes in arrays: no Python object per row or value.
 
-The work is done in steps over all rows of the events: find the values
-(`replicator.rows.decoder.image_walk`), let those be written that the compiled loop does not know
-(`replicator.rows.values.value_readers`), then write lines and keys
-(`replicator.rows.decoder.field_text`). What one of the steps does not take is left to
-`replicator.rows.decoder.reference_decoder`, which reads value by value and says what is wrong.
+Each step handles all rows of the events: find the values (`replicator.rows.decoder.image_walk`),
+write the values that the compiled loop does not know (`replicator.rows.values.value_readers`), then
+write lines and keys (`replicator.rows.decoder.field_text`). If a step can't handle the events, they
+are left to `replicator.rows.decoder.reference_decoder`, which reads value by value and reports
+errors.
 
 Source of the format of the heads of row events: MySQL internals manual, "ROWS_EVENT"; MariaDB KB,
 "Rows Event V1" and "Compressing Events to Reduce Size of the Binary Log".
@@ -53,8 +53,8 @@ from replicator.rows.values.float_text import float_text
 from replicator.rows.values.value_readers import MappedValueError, column_reader
 
 EXTRA, COMPRESSED = 4, 8
-"""Beside the change (1 to 3), what a kind of row event can have: extra data in its head, and
-compressed rows."""
+"""Flags of a kind of row event, besides the change (1 to 3): extra data in its head, and compressed
+rows."""
 
 _TABLE_AND_FLAGS = 8
 _TWO_BYTES = 252
@@ -66,7 +66,7 @@ _UPDATE = 2
 def _read(
     data: Bytes, begins: Integers, ends: Integers, kinds: Integers, columns: int, heads: Integers
 ) -> int:
-    """The index of the first event whose head is not one of ``columns`` columns, or -1."""
+    """Return the index of the first event with another head than one of ``columns``, or -1."""
     width = (columns + 7) // 8
     for event in range(begins.shape[0]):
         at, end = begins[event], ends[event]
@@ -109,7 +109,6 @@ def _read(
 
 @compiled(TRUTH, INPUT, INTEGERS, INTEGER)
 def _alike(data: Bytes, places: Integers, width: int) -> bool:
-    """Whether the same bytes stand at all ``places``."""
     first = places[0]
     for place in places:
         for byte in range(width):
@@ -120,8 +119,8 @@ def _alike(data: Bytes, places: Integers, width: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RowEventHeaders:
-    """Of each event: its change, whether its rows are compressed, where the bitmaps of the columns
-    in its (former and latter) images stand, and where its rows begin."""
+    """For each event: its change, whether its rows are compressed, the places of the bitmaps of the
+    columns in its (former and latter) images, and the beginning of its rows."""
 
     change: Integers
     compressed: Integers
@@ -133,10 +132,10 @@ class RowEventHeaders:
 def read_heads(
     data: Bytes, begins: Integers, ends: Integers, kinds: Integers, columns: int
 ) -> RowEventHeaders | None:
-    """The heads of the events ``data[begins[i]:ends[i]]``, from their 19-byte headers on.
+    """Read the heads of the events ``data[begins[i]:ends[i]]``, from their 19-byte headers on.
 
-    ``kinds`` has the change of each event type, with `EXTRA` and `COMPRESSED`, and 0 for what is no
-    row event. None where there is another event, or one with another number of columns.
+    ``kinds`` has the change of each event type, with `EXTRA` and `COMPRESSED`, and 0 for other
+    types. None if there is another event, or an event with another number of columns.
     """
     heads = np.empty((len(begins), 5), np.int64)
     if _read(data, begins, ends, kinds, columns, heads) >= 0:
@@ -145,7 +144,7 @@ def read_heads(
 
 
 def alike(data: Bytes, places: Integers, width: int) -> bool:
-    """Whether the same ``width`` bytes stand at all ``places``."""
+    """Return whether the same ``width`` bytes are at all ``places``."""
     return bool(_alike(data, places, width))
 
 
@@ -154,18 +153,18 @@ _UNREADABLE = (BinlogError, MappedValueError, ValueError, IndexError, struct.err
 
 @dataclass(frozen=True, slots=True)
 class OwnBuckets:
-    """Those of a target's ``count`` buckets that are ``own``."""
+    """The ``own`` buckets among a target's ``count`` buckets."""
 
     count: int
     own: frozenset[int]
 
     @property
     def all(self) -> bool:
-        """Whether no bucket is another task's."""
+        """Whether no bucket belongs to another task."""
         return len(self.own) == self.count
 
     def holds(self, hashes: Checksums) -> Truths:
-        """Whether rows with these hashes belong into them."""
+        """Return for each hash whether its row is in one of these buckets."""
         mine = np.zeros(self.count, np.bool_)
         mine[[*self.own]] = True
         chosen: Truths = mine[hashes % np.uint32(self.count)]
@@ -187,7 +186,7 @@ class BlockDecoder:
     """Decodes the row events of one table structure."""
 
     def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> None:
-        """As `replicator.rows.decoder.reference_decoder.ReferenceDecoder`."""
+        """Compile the format; arguments as in `ReferenceDecoder`."""
         columns, used = rows.columns, {*rows.written, *rows.key, *rows.hashed}
         self._columns = columns
         self._readers: list[Read] = [column_reader(column) for column in columns]
@@ -205,19 +204,19 @@ class BlockDecoder:
         self._pieces, self._piece_ends = pieces.arrays()
         self._longest = max(field_text.LONGEST, pieces.longest) + 1
         given = [n for n in range(len(columns)) if n in used and formats[n][0] == field_text.GIVEN]
-        # Any bytes are a number, so those of other tasks' rows need not be looked at.
+        # Any bytes are a valid number, so other tasks' rows need no check of these columns.
         self._then = [n for n in given if n not in rows.hashed and _is_float(columns[n])]
         self._first = [n for n in given if n not in self._then]
         self._in_python = bool(raw_columns) or not all(_is_float(columns[n]) for n in given)
 
     def decode(self, events: RowEvents, own: OwnBuckets | None = None) -> RowBlock | None:
-        """The rows of the events; only those of ``own`` buckets have lines, where these are given.
+        """Return the rows of the events; None if the events are unusual in any way.
 
-        None where something about them is not as it usually is.
+        If ``own`` is given, only rows of these buckets have lines.
         """
         heads = self._heads(events) if len(events) else None
         if heads is not None and (self._in_python or heads.compressed.any()):
-            # What is not compiled takes all bytes at once: none but these.
+            # Python code reads the whole buffer, so it must hold nothing but these events.
             events = events.gathered()
             heads = self._heads(events)
         if heads is None:
@@ -238,7 +237,7 @@ class BlockDecoder:
         return read_heads(events.data, events.begin, events.end, _KINDS, len(self._columns))
 
     def _layouts(self, data: Bytes, heads: RowEventHeaders) -> tuple[Integers, Integers] | None:
-        """The layouts of the images, where all events have the same columns."""
+        """Return the layouts of the images if all events have the same columns."""
         width = (len(self._columns) + 7) // 8
         updates = np.ascontiguousarray(heads.latter[heads.latter != heads.former])
         if not alike(data, heads.former, width):
@@ -260,7 +259,7 @@ class BlockDecoder:
 
     def _block(self, data: Bytes, walk: Walk, own: OwnBuckets | None) -> RowBlock | None:
         raw = data.tobytes() if self._in_python else b""
-        # Before the places of some values become those of their text.
+        # Noted first: later, the places of some values are replaced by the places of their text.
         raw_columns = tuple(self._note(raw, walk, column) for column in self._raw_columns)
         every = np.ones(len(walk.sizes), np.bool_)
         given = self._write_given(raw, data, walk, self._first, every, np.empty(0, np.uint8))
@@ -327,10 +326,7 @@ class BlockDecoder:
         wanted: Truths,
         given: Bytes,
     ) -> Bytes:
-        """Write values of columns that the compiled loop does not know, and note where they are.
-
-        They stand behind those that are ``given`` already.
-        """
+        """Append values unknown to the compiled loop to ``given``, and note their places."""
         parts, at = [given], len(given)
         for n in columns:
             images = np.flatnonzero((walk.sizes[:, n] != NULL) & wanted)
@@ -357,7 +353,7 @@ class BlockDecoder:
 
 
 def _is_float(column: ColumnFormat) -> bool:
-    """Whether values are floating-point numbers and nothing else: those have a compiled loop."""
+    """Return whether all values are floating-point numbers, which have a compiled loop."""
     real = BINLOG_TYPES[column.type_code].decoder is Decoder.REAL
     return real and not (column.before or column.behind)
 
@@ -365,7 +361,7 @@ def _is_float(column: ColumnFormat) -> bool:
 def _expanded(
     data: Bytes, heads: RowEventHeaders, ends: Integers
 ) -> tuple[Bytes, RowEventHeaders, Integers]:
-    """The events with the rows of compressed ones behind them, expanded."""
+    """Return the events with the expanded rows of compressed ones appended."""
     raw = data.tobytes()
     parts, at = [raw], len(raw)
     rows, ends = heads.rows.copy(), ends.copy()
@@ -381,14 +377,14 @@ class CompiledDecoder:
     """Decodes the row events of one table structure."""
 
     def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> None:
-        """As `replicator.rows.decoder.reference_decoder.ReferenceDecoder`."""
+        """Compile the format; arguments as in `ReferenceDecoder`."""
         self._reference = ReferenceDecoder(rows, raw_columns)
         self._blocks = BlockDecoder(rows, raw_columns) if rows.until is None else None
 
     def decode(self, events: RowEvents, own: OwnBuckets | None = None) -> RowBlock:
-        """The rows of the events. Of those outside of ``own`` buckets lines and keys may be empty.
+        """Return the rows of the events. Rows outside ``own`` may have empty lines and keys.
 
-        Raises what `replicator.rows.decoder.reference_decoder.ReferenceDecoder` raises.
+        Raises the errors of `ReferenceDecoder.decode`.
         """
         block = self._blocks.decode(events, own) if self._blocks is not None else None
         return self._reference.decode(events.split()) if block is None else block

@@ -1,9 +1,9 @@
-"""From values in row images to fields of row lines, compiled.
+"""Write values in row images as fields of row lines, compiled.
 
-A field is written by its *format*: a number that says how, and up to four numbers of its own.
-Source of the values' formats: MySQL internals manual, "Binary Protocol Value" and "Date and Time
-Data Type Representation", and for DECIMAL MySQL's decimal.c; what is not written here is written by
-`replicator.rows.values.value_readers`, whose result is passed through (`GIVEN`).
+A field's *format* is a number for the way of writing, and up to four numbers of its own. Source of
+the values' formats: MySQL internals manual, "Binary Protocol Value" and "Date and Time Data Type
+Representation", and for DECIMAL MySQL's decimal.c. Other values are written by
+`replicator.rows.values.value_readers`, and passed through (`GIVEN`).
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from replicator.rows.values.temporal_text import put_date, put_datetime, put_tim
 
 GIVEN, CONSTANT, INTEGER, TEXT, PADDED, DECIMAL, LABEL = 0, 1, 2, 3, 4, 5, 6
 DATE, YEAR, TIMESTAMP, DATETIME, TIME = 7, 8, 9, 10, 11
-"""How a field is written, with its own numbers:
+"""Ways of writing a field, with their own numbers:
 
-``GIVEN``: as it stands in the bytes given. ``CONSTANT``: the piece's number. ``INTEGER``: 1 for
-unsigned; the bits to add, and the number that all values must be below (0: any). ``TEXT``: none.
-``PADDED``: the length. ``DECIMAL``: digits before and behind the point. ``LABEL``: the number of
-the first piece, how many there are. ``TIMESTAMP``, ``DATETIME``, ``TIME``: digits of fraction."""
+``GIVEN``: copied from the bytes given. ``CONSTANT``: the piece's number. ``INTEGER``: 1 for
+unsigned; the bits to add, and the limit that all values must be below (0: none). ``TEXT``: none.
+``PADDED``: the length. ``DECIMAL``: digits before and after the point. ``LABEL``: the number of
+the first piece, and their count. ``TIMESTAMP``, ``DATETIME``, ``TIME``: digits of fraction."""
 
 WIDTH = 7
-"""The numbers of a format: how, the index of the column, three of its own, and the pieces before
-and behind the field (-1: none)."""
+"""Count of a format's numbers: the way, the column's index, three of its own, and the pieces before
+and after the field (-1: none)."""
 
 LONGEST = 80
-"""Bytes that a field which is no text has at most: DECIMAL's 65 digits, point and sign."""
+"""The most bytes of a field that is not text: DECIMAL's 65 digits, point and sign."""
 
 _BACKSLASH, _TAB, _NEWLINE, _N, _T, _NULL_MARK = 92, 9, 10, 110, 116, 78
 _GROUP = 9
@@ -49,7 +49,7 @@ _GROUP = 9
 
 @inlined
 def _put_text(out: Bytes, at: Number, data: Bytes, start: Number, size: Number) -> Number:
-    # Mostly there is nothing to escape, and a loop that only copies and looks is much faster.
+    # Most text needs no escape, and a loop that only copies and checks is much faster.
     source, copy = data[start : start + size], out[at : at + size]
     special = np.uint8(0)
     for index in range(size):
@@ -139,7 +139,7 @@ def _copy(out: Bytes, at: Number, data: Bytes, start: Number, end: Number) -> Nu
 def _put_integer(
     out: Bytes, at: Number, data: Bytes, start: Number, size: Number, form: Integers
 ) -> Number:
-    """Where the integer ends; -1 where it has no room below the limit."""
+    """Return the end of the integer; -1 if it is not below the limit."""
     value = np.uint64(0)
     for index in range(size):
         value |= np.uint64(data[start + index]) << np.uint64(8 * index)
@@ -224,7 +224,7 @@ def _put_null(out: Bytes, at: Number) -> Number:
 
 @inlined
 def _always_fits(how: Number, form: Integers) -> bool:
-    """Whether any bytes of the right size are a value."""
+    """Return whether any bytes of the right size are a value."""
     if how == INTEGER:
         return bool(form[4] == 0)
     return how in (TEXT, GIVEN, CONSTANT, PADDED, YEAR)
@@ -243,13 +243,13 @@ def write_lines(
     out: Bytes,
     line_starts: Integers,
 ) -> bool:
-    """Write a line of the fields of ``formats`` for each image; False where a value is not one.
+    """Write a line of the fields of ``formats`` for each image; return False for an invalid value.
 
-    Images that are not ``wanted`` get no line, not even a newline; their values are looked at.
-    ``starts`` and ``sizes`` are those of `replicator.rows.decoder.image_walk.Walk`, but for columns
-    with the format `GIVEN`, whose fields stand in ``given``. ``pieces`` are bytes that fields are
+    Images that are not ``wanted`` get no line, not even a newline; their values are checked.
+    ``starts`` and ``sizes`` are as in `replicator.rows.decoder.image_walk.Walk`, except for columns
+    with the format `GIVEN`, whose fields are in ``given``. ``pieces`` are bytes that fields are
     made of, the n-th from ``piece_ends[n]`` to ``piece_ends[n + 1]``. ``out`` must have room for
-    each field's bytes: `LONGEST`, twice a text's, a piece's; ``line_starts`` for an end, too.
+    each field's bytes: `LONGEST`, twice a text's, a piece's; ``line_starts`` also for an end.
     """
     at = 0
     for image in range(starts.shape[0]):
@@ -273,7 +273,7 @@ def write_lines(
                 continue
             if form[5] >= 0:
                 at = _copy(out, at, pieces, piece_ends[form[5]], piece_ends[form[5] + 1])
-            # What is most frequent is called here, as a call costs as much as a field.
+            # The most frequent ways are called here: a further call costs as much as a field.
             if how == INTEGER:
                 at = _put_integer(out, at, data, start, size, form)
             elif how == TEXT:

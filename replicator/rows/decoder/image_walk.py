@@ -1,9 +1,9 @@
-"""From row events to the place of each value, compiled.
+"""Find the place of each value in row events, compiled.
 
 Source of the format: MySQL internals manual, "ROWS_EVENT"; MariaDB KB, "Rows Event V1". After its
-head an event holds row images: a bitmap of NULLs, then the values that are not NULL, each of a
-fixed size or behind its length. To find the values takes no more than that; what they mean comes
-later (`replicator.rows.decoder.field_text`), and only where it is needed.
+head an event holds row images: a bitmap of NULLs, then the values that are not NULL, each with
+a fixed size or after its length. This is enough to find the values; they are only interpreted if
+needed (`replicator.rows.decoder.field_text`).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from replicator.kernels.compiled import (
 )
 
 NULL = -1
-"""The length of a value that is NULL, or that the image leaves out."""
+"""The length of a NULL, or of a value that the image omits."""
 
 _INSERT, _UPDATE, _DELETE = 1, 2, 3
 
 
 @inlined
 def _row_end(data: Bytes, at: Number, end: Number, layout: Integers) -> Number:
-    """Where the image at ``at`` ends; beyond ``end`` where it does not fit."""
+    """Return the end of the image at ``at``; beyond ``end`` if it does not fit."""
     columns = layout.shape[0]
     nulls = at
     at += (columns + 7) // 8
@@ -62,7 +62,7 @@ def _row_end(data: Bytes, at: Number, end: Number, layout: Integers) -> Number:
 def _locate(
     data: Bytes, at: Number, layout: Integers, image: Number, starts: Integers, sizes: Integers
 ) -> Number:
-    """Note the values of the image at ``at``, which fits; where it ends."""
+    """Note the values of the image at ``at``, which fits; return its end."""
     columns = layout.shape[0]
     nulls = at
     at += (columns + 7) // 8
@@ -93,7 +93,7 @@ def _count(
     latter: Integers,
     counts: Integers,
 ) -> Number:
-    """The rows of each event; the index of the first that does not end with a row, or -1."""
+    """Count the rows of each event; return the first event that does not end with a row, or -1."""
     for event in range(begins.shape[0]):
         at, end = begins[event], ends[event]
         rows = 0
@@ -143,10 +143,10 @@ def _walk(
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """The rows of some events, and where their values are.
+    """The rows of some events, and the places of their values.
 
     ``starts`` and ``sizes`` (in bytes) have a line for each image and an entry for each column;
-    the size is `NULL` where there is no value. ``event``, ``before`` and ``after`` have an entry
+    the size is `NULL` if there is no value. ``event``, ``before`` and ``after`` have an entry
     for each row, in binlog order: the index of its event, and its images (-1: none).
     """
 
@@ -165,11 +165,11 @@ def walk_rows(
     layouts: tuple[Integers, Integers],
     columns: int,
 ) -> Walk | None:
-    """Find the values of the rows that stand in ``data[begins[i]:ends[i]]``.
+    """Find the values of the rows in ``data[begins[i]:ends[i]]``.
 
-    ``changes`` are values of `replicator.rows.decoder.row_block.RowChange`; ``layouts`` those of
-    the images before and after an update, the first also of all others; ``columns`` counts the
-    columns of the table. None where an event's rows do not end with it.
+    ``changes`` are values of `replicator.rows.decoder.row_block.RowChange`; ``layouts`` has the
+    layouts before and after an update, and the first is used for all other images; ``columns``
+    counts the columns of the table. None if an event does not end with a row.
     """
     counts = np.zeros(len(begins), np.int64)
     if _count(data, begins, ends, changes, *layouts, counts) >= 0:
@@ -184,9 +184,9 @@ def walk_rows(
 
 
 def layout_of(entries: list[tuple[int, int, int]]) -> NDArray[np.int64]:
-    """The layout of an image, from the entries of its columns, in their order.
+    """Return the layout of an image from the entries of its columns, in their order.
 
-    An entry has how many bytes of length stand before a value, or 0 and the values' size; and the
+    An entry has the bytes of length before a value and 0, or 0 and the values' size; then the
     column's index.
     """
     return np.array(entries, np.int64).reshape(len(entries), 3)

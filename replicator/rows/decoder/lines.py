@@ -1,4 +1,4 @@
-"""Many row lines in one run of bytes."""
+"""Many row lines in one buffer."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from replicator.kernels.gather import gather_pieces
 class Lines(Sequence[bytes]):
     """Lines as a server loads them, each with its newline, in ``text``.
 
-    ``starts`` has the place of each line, and behind them the end of the last one. A line that
-    nobody wants has no bytes, not even a newline; such are left behind before all are asked for.
+    ``starts`` has the begin of each line, then the end of the last one. An unwanted line has no
+    bytes, not even a newline; such lines are dropped before all lines are requested.
     """
 
     text: Bytes
@@ -58,30 +58,30 @@ class Lines(Sequence[bytes]):
         return iter(self.split())
 
     def split(self) -> list[bytes]:
-        """All lines, without their newlines; none holds another, as those are escaped."""
+        """Return all lines, without newlines; newlines inside lines are escaped."""
         return self.text[self.starts[0] : self.starts[-1]].tobytes().split(b"\n")[:-1]
 
     def take(self, indexes: Integers) -> Lines:
-        """Some of the lines, in this order."""
+        """Return some of the lines, in this order."""
         if len(indexes) == len(self) and np.array_equal(indexes, np.arange(len(self))):
             return self
         return Lines(*gather_pieces(self.text, self.starts[indexes], self.starts[indexes + 1]))
 
     def differ(self, these: Integers, those: Integers) -> Truths:
-        """Whether the lines with the indexes ``these`` are others than those beside them."""
+        """Return for each pair of indexes whether the two lines differ."""
         found = np.empty(len(these), np.bool_)
         _differ(self.text, self.starts, these, those, found)
         return found
 
     def checksums(self, cut: int = 0) -> Checksums:
-        """The CRC32 of each line, without its newline and ``cut`` bytes before that."""
+        """Return the CRC32 of each line, without its newline and ``cut`` bytes before that."""
         found = np.empty(len(self), np.uint32)
         _checksums(self.text, self.starts, cut, TABLES, found)
         return found
 
 
 def lines_of(lines: Sequence[bytes]) -> Lines:
-    """Lines from those without newlines."""
+    """Make `Lines` from lines without newlines."""
     starts = np.zeros(len(lines) + 1, np.int64)
     np.cumsum([len(line) + 1 for line in lines], out=starts[1:])
     text = b"".join(line + b"\n" for line in lines)
@@ -89,7 +89,7 @@ def lines_of(lines: Sequence[bytes]) -> Lines:
 
 
 def joined(parts: Sequence[Lines]) -> Lines:
-    """The lines of all parts, one part behind the other."""
+    """Return the lines of all parts in sequence."""
     if len(parts) == 1:
         return parts[0]
     starts, at = [np.zeros(1, np.int64)], 0
@@ -101,12 +101,12 @@ def joined(parts: Sequence[Lines]) -> Lines:
 
 
 def block_of(lines: Sequence[bytes]) -> bytes | memoryview:
-    """Lines with their newlines, for a load."""
+    """Return lines with their newlines, for a load."""
     return lines.block if isinstance(lines, Lines) else b"\n".join(lines) + b"\n"
 
 
 def bytes_of(lines: Sequence[bytes]) -> int:
-    """The size of all lines together."""
+    """Return the size of all lines together."""
     if isinstance(lines, Lines):
         return int(lines.starts[-1] - lines.starts[0])
     return sum(map(len, lines))
@@ -129,6 +129,6 @@ def _differ(text: Bytes, starts: Integers, these: Integers, those: Integers, out
 @compiled(NOTHING, INPUT, INTEGERS, INTEGER, CHECKSUMS, CHECKSUMS)
 def _checksums(text: Bytes, starts: Integers, cut: int, tables: Checksums, out: Checksums) -> None:
     for line in range(out.shape[0]):
-        # A line that nobody wants has no bytes, so its end would be before its beginning.
+        # An unwanted line has no bytes, so its end would be before its beginning.
         end = max(starts[line], starts[line + 1] - 1 - cut)
         out[line] = crc32(text, starts[line], end, tables)

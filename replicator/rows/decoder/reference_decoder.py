@@ -64,12 +64,12 @@ ROWS_KINDS: dict[int, RowsKind] = {
 }
 
 _Row = tuple[bytes | None, bytes | None, int, int]
-"""Line, key line, hash, and the offset behind the row; no line for a former row."""
+"""Line, key line, hash, and the offset after the row; no line for a former row."""
 _ReadRow = Callable[[bytes, int], _Row]
 _Pick = Callable[[list[bytes]], bytes]
 FOREVER = (b"2038-01-19 03:14:07.999999", b"2106-02-07 06:28:15.999999")
-"""The end of a present row's time: the greatest TIMESTAMP, which is a later one since MariaDB 11.5
-(its page "TIMESTAMP")."""
+"""The end of a present row's time: the greatest TIMESTAMP, which is later since MariaDB 11.5 (its
+page "TIMESTAMP")."""
 
 _DAMAGE = (BinlogError, ValueError, IndexError, struct.error)
 _HINT = (
@@ -84,9 +84,9 @@ class _Images:
 
     ``event`` is the index into the events given; ``change`` a value of `RowChange`. ``before`` and
     ``after`` are the row as a line without its newline (None: there was, there is no row);
-    ``…_key`` the key columns as such a line, or the whole line where there is no key; ``…_hash``
-    the CRC32 of the hashed columns' fields joined by tabs, but for
-    the bytes that are cut off (0 without hashed columns or row).
+    ``…_key`` the key columns as such a line, or the whole line if there is no key; ``…_hash`` the
+    CRC32 of the hashed columns' fields joined by tabs, except for the bytes that are cut off (0
+    without hashed columns or row).
     """
 
     event: list[int] = field(default_factory=list)
@@ -103,7 +103,7 @@ class ReferenceDecoder:
     """Decodes the row events of one table structure, value by value."""
 
     def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> None:
-        """``raw_columns`` are the indexes of columns of which the bytes are given, too. Raises
+        """``raw_columns`` are the indexes of columns whose bytes are also returned. Raises
         BinlogError for a column that cannot be read."""
         self._rows = rows
         self._counting = slice(-rows.hash_cut if rows.hash_cut else None)
@@ -116,11 +116,11 @@ class ReferenceDecoder:
         self._images: dict[bytes, _ReadRow] = {}
 
     def decode(self, events: Sequence[bytes]) -> RowBlock:
-        """The changes in ``events``: whole events from their 19-byte header on, no checksum.
+        """Return the changes in ``events``, each from its 19-byte header on, without checksum.
 
-        Raises UnsupportedEventError for any other event than an insert, update or delete of rows,
-        BinlogError for one that does not fit the columns or lacks some of them, NoRoomError for a
-        value that can't be mapped.
+        Raises UnsupportedEventError for an event other than an insert, update or delete of rows,
+        BinlogError for an event that does not fit the columns or lacks some of them, NoRoomError
+        for a value that can't be mapped.
         """
         images = _Images()
         for values in self._raw_columns.values():
@@ -180,7 +180,7 @@ class ReferenceDecoder:
             images.after_hash.append(after_hash)
 
     def _image(self, bitmap: bytes) -> _ReadRow:
-        """The reader of rows with the columns that ``bitmap`` says are present."""
+        """Return the reader of rows with the columns in ``bitmap``."""
         read = self._images.get(bitmap)
         if read is None:
             bits = int.from_bytes(bitmap, "little")
@@ -265,7 +265,7 @@ class ReferenceDecoder:
 
 
 def _keeping_raw(read: Read, values: list[bytes | None]) -> Read:
-    """A reader that also keeps the bytes that it has read."""
+    """Return a reader that also keeps the bytes that it has read."""
     note = values.append
 
     def read_and_note(data: bytes, at: int) -> tuple[bytes, int]:
@@ -290,7 +290,7 @@ def _kind(event: bytes) -> RowsKind:
 
 
 def _picker(indexes: tuple[int, ...], count: int) -> _Pick:
-    """Joins the fields at ``indexes`` by tabs."""
+    """Return a function that joins the fields at ``indexes`` by tabs."""
     join = b"\t".join
     if indexes == tuple(range(count)):
         return join
@@ -303,10 +303,10 @@ def _picker(indexes: tuple[int, ...], count: int) -> _Pick:
 
 
 def _present_rows(images: _Images) -> _Images:
-    """What the changes do to the rows that are the present ones.
+    """Return the effects of the changes on the present rows.
 
-    A server with system versioning deletes a row by giving it an end, and logs an update as the new
-    row in place of the old one, and the insert of that with its end (MariaDB's page
+    A server with system versioning deletes a row by giving it an end. It logs an update as the new
+    row in place of the old one, and an insert of the old row with its end (MariaDB's page
     "System-Versioned Tables").
     """
     found = _Images()
@@ -329,7 +329,7 @@ def _present_rows(images: _Images) -> _Images:
 
 
 def _block(images: _Images, raw_columns: tuple[RawColumn, ...]) -> RowBlock:
-    """The same rows as arrays."""
+    """Return the same rows as arrays."""
     before, after = (
         np.array([key is not None for key in keys], np.bool_)
         for keys in (images.before_key, images.after_key)

@@ -1,6 +1,6 @@
-"""What row events did to rows, as arrays: a run of rows without a Python object for each.
+"""The changes of row events as arrays, without a Python object for each row.
 
-Decoding, filters, buckets and the net effect all take rows in this form.
+Decoding, filters, buckets and the net effect all use this form.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from replicator.kernels.crc32 import Checksums
 from replicator.rows.decoder.lines import Lines, joined
 
 _BUCKET_BITS = 16
-"""A target has far fewer buckets."""
+"""More than enough: a target has far fewer buckets."""
 
 UNKNOWN_LINE = b"\\?"
-"""Stands for a row that is not known, though its key is; no row has this line."""
+"""The line of a row if only its key is known; no row has this line."""
 
 
 class RowChange(IntEnum):
-    """What a row event did to a row."""
+    """The change of a row by a row event."""
 
     INSERT = 1
     UPDATE = 2
@@ -32,11 +32,10 @@ class RowChange(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawColumn:
-    """The values of a column as they stand in events, one for each row image.
+    """The values of a column as stored in events, one for each row image.
 
-    Of an update the image before comes first. The values are the ``sizes[i]`` bytes of ``data``
-    from ``starts[i]`` on, with their length where they have one in front; the size of NULL is below
-    0.
+    The image before an update comes first. The values are the ``sizes[i]`` bytes of ``data`` from
+    ``starts[i]`` on, including a length if the type has one; the size of NULL is below 0.
     """
 
     data: bytes
@@ -44,7 +43,7 @@ class RawColumn:
     sizes: Integers
 
     def values(self) -> list[bytes | None]:
-        """The bytes of each value; None for NULL."""
+        """Return the bytes of each value; None for NULL."""
         data, ends = self.data, self.starts + self.sizes
         return [
             None if end < start else data[start:end]
@@ -53,7 +52,7 @@ class RawColumn:
 
 
 def raw_column(values: Sequence[bytes | None]) -> RawColumn:
-    """A column of these values."""
+    """Return a column of these values."""
     lengths = [0 if value is None else len(value) for value in values]
     sizes = np.array([-1 if value is None else len(value) for value in values], np.int64)
     starts = np.cumsum(np.array(lengths, np.int64)) - lengths
@@ -62,14 +61,15 @@ def raw_column(values: Sequence[bytes | None]) -> RawColumn:
 
 @dataclass(frozen=True, slots=True)
 class RowBlock:
-    """The changes of rows, in the order of their events: an entry for each.
+    """The changes of rows, in the order of their events.
 
-    ``event``, ``before`` and ``after`` have an entry for each row: the index of its event, and its
-    images, -1 for none; a row that came, or came into these buckets, has none before, and one that
-    went has none after. ``lines``,
-    ``keys`` and ``hashes`` have one for each image: the row, its key columns (the row again where
-    there is no key), and the hash that its bucket follows from (0 without any). ``raw_columns``:
-    the values of some columns as they stand in the events, in the order of the rows.
+    Attributes:
+        event: for each row, the index of its event.
+        before, after: for each row, its images; -1: none. A row that is new, or new in these
+            buckets, has none before; a row that is gone has none after.
+        lines, keys: for each image, the row and its key columns (the row if there is no key).
+        hashes: for each image, the hash that determines its bucket (0 without any).
+        raw_columns: the values of some columns as stored in the events, in the order of the rows.
     """
 
     event: Integers
@@ -85,11 +85,11 @@ class RowBlock:
 
     @property
     def key(self) -> Integers:
-        """An image of each row that has its key."""
+        """An image of each row with its key."""
         return np.where(self.after >= 0, self.after, self.before)
 
     def these(self, chosen: Truths) -> RowBlock:
-        """Some of the rows."""
+        """Return the chosen rows."""
         if chosen.all():
             return self
         return self._of(self.event[chosen], self.before[chosen], self.after[chosen])
@@ -98,7 +98,7 @@ class RowBlock:
         return RowBlock(event, before, after, self.lines, self.keys, self.hashes)
 
     def touches(self) -> RowBlock:
-        """What is done to each key: a row whose key changes goes, and another one comes."""
+        """Return the changes of each key: a changed key becomes a delete and an insert."""
         before, after = self.before, self.after
         updates = np.flatnonzero((before >= 0) & (after >= 0))
         changed = updates[self.keys.differ(before[updates], after[updates])]
@@ -108,23 +108,23 @@ class RowBlock:
         times[changed] = 2
         row = np.repeat(np.arange(len(before)), times)
         before, after = before[row], after[row]
-        # Where the second of two touches is: the row that goes first, then the one that comes.
+        # The index of the second of two touches: the old row goes first, then the new one comes.
         comes = np.cumsum(times)[changed] - 1
         after[comes - 1] = -1
         before[comes] = -1
         return self._of(self.event[row], before, after)
 
     def with_own_events(self) -> tuple[RowBlock, Integers]:
-        """The same with events numbered among those that have rows, and which these are."""
+        """Return the rows with only the events that have rows, renumbered, and these events."""
         if not len(self):
             return self, self.event
         first = np.concatenate([[True], self.event[1:] != self.event[:-1]])
         return self._of(np.cumsum(first) - 1, self.before, self.after), self.event[first]
 
     def touched(self, source: Integers, buckets: int) -> list[tuple[int, int]]:
-        """Sources and the buckets that rows of theirs came to or left; ``source`` is each event's.
+        """Return pairs of a source and a bucket that its rows entered or left, as numbers.
 
-        Both are numbers.
+        ``source`` has the source of each event.
         """
         pairs = []
         bucket = _buckets(self.hashes, buckets)
@@ -136,7 +136,7 @@ class RowBlock:
         return [(pair >> _BUCKET_BITS, pair & (1 << _BUCKET_BITS) - 1) for pair in found]
 
     def of_buckets(self, events: Mapping[int, Truths], buckets: int) -> RowBlock:
-        """What is left for some of the ``buckets``, and for each of them of some events only."""
+        """Return the rows of some of the ``buckets``, for each bucket only of its chosen events."""
         of = _buckets(self.hashes, buckets)
         before, after = np.full_like(self.before, -1), np.full_like(self.after, -1)
         for bucket, chosen in events.items():
@@ -152,7 +152,7 @@ def _buckets(hashes: Checksums, buckets: int) -> Integers:
 
 
 def merged(blocks: Sequence[RowBlock], buckets: int, own: frozenset[int]) -> RowBlock:
-    """The rows of a target in those of its ``buckets`` that are ``own``, in one block.
+    """Return the rows in the ``own`` of a target's ``buckets``, in one block.
 
     The ``event`` of a block's rows is the index of the event among all of the batch.
     """

@@ -1,4 +1,4 @@
-"""What compiled loops are told of a table: how its values stand in an image and are written."""
+"""A table's format for compiled loops: how its values are stored in an image and written."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _TEMPORAL = {
 
 
 class Extent(NamedTuple):
-    """How much of an image a value takes: behind so many bytes of length, or of a fixed size."""
+    """The size of a value in an image: after a length of some bytes, or fixed."""
 
     length_bytes: int
     size: int
 
 
 def extent(column: ColumnFormat) -> Extent:
-    """The extent of the column's values."""
+    """Return the extent of the column's values."""
     found, high, low = BINLOG_TYPES[column.type_code], column.metadata >> 8, column.metadata & 255
     match found.width:
         case Width.FIXED:
@@ -50,13 +50,13 @@ def extent(column: ColumnFormat) -> Extent:
 
 @dataclass(slots=True)
 class Pieces:
-    """Bytes that fields are made of; equal ones are kept once."""
+    """Bytes that fields are made of; equal pieces are kept once."""
 
     _numbers: dict[bytes, int] = field(default_factory=dict)
     _all: list[bytes] = field(default_factory=list)
 
     def number(self, piece: bytes) -> int:
-        """The number of a piece; -1 for an empty one."""
+        """Return the number of a piece; -1 for an empty one."""
         if not piece:
             return -1
         if piece not in self._numbers:
@@ -64,13 +64,13 @@ class Pieces:
         return self._numbers[piece]
 
     def run(self, pieces: Sequence[bytes]) -> int:
-        """Add pieces that get successive numbers; the number of the first."""
+        """Add pieces with successive numbers; return the first number."""
         first = len(self._all)
         self._all.extend(pieces)
         return first
 
     def arrays(self) -> tuple[Bytes, Integers]:
-        """All bytes, and where each piece begins, with the end of the last."""
+        """Return all bytes, and the begin of each piece, with the end of the last."""
         ends = np.cumsum([0, *map(len, self._all)], dtype=np.int64)
         return np.frombuffer(b"".join(self._all) + b"\0", np.uint8), ends
 
@@ -81,12 +81,12 @@ class Pieces:
 
 
 def is_text(how: int) -> bool:
-    """Whether a field may be as long as its value is."""
+    """Return whether a field can be as long as its value."""
     return how in (field_text.TEXT, field_text.PADDED, field_text.GIVEN)
 
 
 def field_format(column: ColumnFormat, index: int, pieces: Pieces) -> list[int]:
-    """The format (`replicator.rows.decoder.field_text`) of the column with this index."""
+    """Return the format (`replicator.rows.decoder.field_text`) of the column with this index."""
     how, *own = _own_format(column, pieces)
     own += [0] * (3 - len(own))
     if how == field_text.GIVEN:
@@ -95,7 +95,7 @@ def field_format(column: ColumnFormat, index: int, pieces: Pieces) -> list[int]:
 
 
 def constant_format(constant: bytes, pieces: Pieces) -> list[int]:
-    """The format of a field that is the same in each row."""
+    """Return the format of a field that is the same in each row."""
     return [field_text.CONSTANT, -1, pieces.run([constant]), 0, 0, -1, -1]
 
 

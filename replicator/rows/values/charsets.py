@@ -1,13 +1,11 @@
-"""The servers' character sets as Python codecs.
+"""The servers' character sets: Python codecs, and the sets of collations by number.
 
-Where the servers' tables differ from Python's codec of the same name, or Python has none that
-maps every byte as they do, a codec ``mysql_…`` is registered when this module is imported.
+If a server's table differs from Python's codec of the same name, or Python has no codec that maps
+every byte as the server does, a codec ``mysql_…`` is registered when this module is imported.
 Compared with a real server, byte by byte.
 
-The character set of a collation, by the number that table maps tell.
-
-Source: ID and CHARACTER_SET_NAME in information_schema.COLLATIONS of MySQL 9.7, and
-COLLATION_CHARACTER_SET_APPLICABILITY of MariaDB 10.11, which agree where both have a number. Sets
+Source of the collations: ID and CHARACTER_SET_NAME in information_schema.COLLATIONS of MySQL 9.7,
+and COLLATION_CHARACTER_SET_APPLICABILITY of MariaDB 10.11, which agree if both have a number. Sets
 that no table of our time has are left out.
 """
 
@@ -56,7 +54,7 @@ _CODECS = {
     "utf8mb4": "utf_8",
 }
 
-# Base codec, and the bytes that the servers map otherwise or alone.
+# Base codec, and the bytes that only the servers map, or map differently.
 _PATCHES = {
     "mysql_latin1": ("cp1252", {b: chr(b) for b in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}),
     "mysql_cp866": ("cp866", {0xFC: "\u207f", 0xFD: "\xb2"}),
@@ -68,10 +66,10 @@ _UNDEFINED = "\ufffe"  # marks a byte without a character in Python's character 
 
 
 def codec(charset: str) -> str:
-    """The name of the Python codec for a server's character set.
+    """Return the name of the Python codec for a server's character set.
 
-    Raises BinlogError for a character set that has none: its columns can be passed on as they
-    are, but not converted.
+    Raises BinlogError if there is none: columns with this set can be passed on unchanged, but not
+    converted.
     """
     try:
         return _CODECS[charset.lower()]
@@ -83,10 +81,10 @@ def codec(charset: str) -> str:
 
 
 def encode_label(label: str, charset: str) -> bytes:
-    """An ENUM or SET label (or SET's comma) as the server stores it in ``charset``.
+    """Return an ENUM or SET label (or SET's comma) as the server stores it in ``charset``.
 
-    ``binary`` and the empty name stand for UTF-8. Raises BinlogError when the character set is
-    not known or does not have a character of the label.
+    ``binary`` and the empty name mean UTF-8. Raises BinlogError if the character set is not known
+    or lacks a character of the label.
     """
     name = codec(charset) if charset not in ("", "binary") else "utf_8"
     try:
@@ -96,7 +94,7 @@ def encode_label(label: str, charset: str) -> bytes:
 
 
 def transcoder(source: str, target: str) -> Callable[[bytes], bytes]:
-    """A conversion between two codecs that `codec` named.
+    """Return a conversion between two codecs, both named by `codec`.
 
     It raises BinlogError for bytes that are not text in ``source`` or have no counterpart.
     """
@@ -114,7 +112,7 @@ def transcoder(source: str, target: str) -> Callable[[bytes], bytes]:
 
 
 def _reason(error: UnicodeError) -> str:
-    """What is wrong, without the text in which it is."""
+    """Return the reason of an error without the text, which is private."""
     if isinstance(error, UnicodeDecodeError | UnicodeEncodeError):
         return f"{error.reason} at place {error.start}"
     return "it is not possible"
@@ -170,5 +168,5 @@ _CHARSETS = {number: name for name, ranges in _IDS.items() for ids in ranges for
 
 
 def charset_of(collation: int) -> str | None:
-    """The character set of a collation's number, "" for binary; None where it is not known here."""
+    """Return the character set of a collation's number, "" for binary; None if it is unknown."""
     return _CHARSETS.get(collation)

@@ -1,4 +1,4 @@
-"""How the values of a table stand in its row images, and how they are to be written as text."""
+"""The storage of a table's values in its row images, and how to write them as text."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ColumnFormat:
-    """The wire format of a column (from the table map) with what the table map leaves out.
+    """The wire format of a column (from the table map) and the facts that the table map lacks.
 
-    ``type_code`` is the binlog type after unpacking MYSQL_TYPE_STRING's real type (ENUM, SET,
-    CHAR); ``metadata`` the table map's metadata for it as one integer (MySQL internals manual,
-    "TABLE_MAP_EVENT"). ``length`` is the byte length that BINARY(n) is padded to with zero bytes
-    (None elsewhere). ``labels`` are the ENUM / SET labels as bytes in the charset to write,
-    ``unlabelled`` what is written for an ENUM's index 0,
-    ``separator`` the comma between the members of a SET in that charset. For the old temporal type
-    codes (7, 11, 12) ``metadata`` is the number of fractional digits that the column is declared
-    with, which the table map leaves out: above 0 only in MariaDB's own temporal format.
-    ``text`` names a special rendering: ``"uuid"``, ``"inet6"``, ``"inet4"``, ``"json"``
-    or ``""``. Read with CHARACTER SET binary, a UUID, INET6 or INET4 column takes bytes for its
-    own bytes, not for text: its text has to be converted in the statement, or left out
-    (``text=""`` with ``length`` 16, 16, 4).
-    ``transcode`` is (from, to) as Python codec names where the target column's charset
-    differs from the member's; None: bytes are passed on as they are. ``before`` and ``behind`` are
-    put around every field, escaped: what the target's type shows beyond the member's, such as
-    further zeros behind the point. Where ``limit`` is not 0, the column is an integer whose values
-    get the bits of ``upper``, and must be below ``limit``.
+    Attributes:
+        type_code: the binlog type after unpacking MYSQL_TYPE_STRING's real type (ENUM, SET, CHAR).
+        metadata: the table map's metadata as one integer (MySQL internals manual,
+            "TABLE_MAP_EVENT"). For the old temporal types (7, 11, 12) the declared number of
+            fractional digits, which the table map lacks: above 0 only in MariaDB's own format.
+        length: bytes to which BINARY(n) is padded with zero bytes; None for other types.
+        labels: the ENUM / SET labels in the charset to write.
+        unlabelled: the text for an ENUM's index 0.
+        separator: the comma between the members of a SET in that charset.
+        text: a special rendering: ``"uuid"``, ``"inet6"``, ``"inet4"``, ``"json"`` or ``""``. Read
+            with CHARACTER SET binary, a UUID, INET6 or INET4 column takes bytes for its own bytes,
+            not for text: the statement has to convert its text, or the column is sent as bytes
+            (``text=""`` with ``length`` 16, 16, 4).
+        transcode: (from, to) as Python codecs if the target column's charset differs from the
+            member's; None: bytes are passed on unchanged.
+        before, behind: escaped bytes around every field that the target's type shows in addition,
+            such as further zeros after the point.
+        upper, limit: if ``limit`` is not 0, the column is an integer whose values get the bits of
+            ``upper``, and must be below ``limit``.
     """
 
     name: str
@@ -46,14 +48,16 @@ class ColumnFormat:
 
 @dataclass(frozen=True, slots=True)
 class RowFormat:
-    """The columns of a table's row images, and what rows of them are made for the target.
+    """The columns of a table's row images, and the lines made of its rows for the target.
 
-    ``columns`` stand in the order of the row image. ``written``, ``key`` and ``hashed`` are the
-    indexes of those that make a line, its key and its hash; ``hash_cut`` bytes at the end of the
-    hashed fields do not count. A row image may leave out those in ``generated``. ``until`` is the
-    index of the column with the time until which a row was the present one, in a table that keeps
-    its former rows: of those nothing is told. ``constants`` are fields that each row has behind
-    those of the image; their indexes follow those of ``columns``.
+    Attributes:
+        columns: in the order of the row image.
+        written, key, hashed: indexes of the columns that make a line, its key and its hash.
+        hash_cut: bytes at the end of the hashed fields that do not count.
+        generated: columns that a row image may leave out.
+        until: in a table that keeps its former rows, the column with the time until which a row was
+            the present one; former rows are left out.
+        constants: further fields of each row, after the image; their indexes follow ``columns``.
     """
 
     columns: tuple[ColumnFormat, ...]

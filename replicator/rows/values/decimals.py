@@ -16,14 +16,14 @@ _BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
 def decimal_bytes(precision: int, scale: int) -> int:
-    """The bytes that a value takes."""
+    """Return the size of a value in bytes."""
     whole = precision - scale
     groups = whole // _GROUP + scale // _GROUP
     return 4 * groups + _BYTES[whole % _GROUP] + _BYTES[scale % _GROUP]
 
 
 def stored_groups(precision: int, scale: int) -> list[tuple[int, int]]:
-    """The groups of DECIMAL(precision, scale) from the high end on: their digits and bytes.
+    """Return the groups of DECIMAL(precision, scale) from the high end on: digits and bytes.
 
     Raises BinlogError for a precision and scale that no server allows.
     """
@@ -36,11 +36,11 @@ def stored_groups(precision: int, scale: int) -> list[tuple[int, int]]:
 
 
 def decimal_reader(precision: int, scale: int) -> Callable[[bytes, int], tuple[bytes, int]]:
-    """A reader for DECIMAL(precision, scale): exact digits, as the server prints them.
+    """Return a reader for DECIMAL(precision, scale): exact digits, as the server prints them.
 
     Raises BinlogError for a precision and scale that no server allows.
     """
-    # From the low end on, with the bits that each group takes.
+    # From the low end on, with the number of bits of each group.
     groups = [(n, 8 * size) for n, size in reversed(stored_groups(precision, scale))]
     bits = sum(width for _, width in groups)
     size = bits // 8

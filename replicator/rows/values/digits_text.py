@@ -1,4 +1,4 @@
-"""Digits of numbers, compiled: what all fields that are not text are written with."""
+"""Write digits of numbers, for all fields that are not text, compiled."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MOST_DIGITS = 20
 
 @inlined
 def put_digits(out: Bytes, at: Number, value: Number, digits: Number) -> Number:
-    """``value`` with leading zeros; -1 where it has more digits."""
+    """Write ``value`` with leading zeros; return the end, or -1 if it has more digits."""
     left = np.uint64(value)
-    # Unsigned places: a signed one would be looked at for being negative, as Python allows that.
+    # Unsigned places: the compiled code checks a signed index for being negative, as Python does.
     first = np.uint64(at)
     place = first + np.uint64(digits)
     while place > first:
@@ -28,7 +28,7 @@ def put_digits(out: Bytes, at: Number, value: Number, digits: Number) -> Number:
 
 @inlined
 def put_number(out: Bytes, at: Number, value: Number) -> Number:
-    """``value``, unsigned, in as few digits as it has."""
+    """Write an unsigned ``value`` in as few digits as possible; return the end."""
     digits = 1
     limit = np.uint64(10)
     while digits < _MOST_DIGITS and np.uint64(value) >= limit:
@@ -39,7 +39,7 @@ def put_number(out: Bytes, at: Number, value: Number) -> Number:
 
 @inlined
 def big_endian(data: Bytes, at: Number, size: Number) -> Number:
-    """The number in ``size`` bytes, the highest first."""
+    """Return the number in ``size`` bytes, the highest byte first."""
     value = np.int64(0)
     for index in range(at, at + size):
         value = value << 8 | np.int64(data[index])

@@ -1,17 +1,17 @@
-"""What every renderer of a field shares: its type, and the escaping of LOAD DATA lines."""
+"""The type of all renderers of fields, and the escaping of LOAD DATA lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Read = Callable[[bytes, int], tuple[bytes, int]]
-"""Reads a value that is not NULL: (data, offset) to (field of a line, the offset behind it)."""
+"""Reads a value that is not NULL: (data, offset) to (field of a line, the offset after it)."""
 
 _BACKSLASH, _TAB, _NEWLINE, _NUL = b"\\\t\n\0"
 
 
 def escape(value: bytes) -> bytes:
-    """``value`` as a field of ``FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\'
+    """Return ``value`` as a field of ``FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\'
     LINES TERMINATED BY '\\n'``, read with CHARACTER SET binary.
     """
     if _BACKSLASH in value:

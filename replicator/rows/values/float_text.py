@@ -1,4 +1,4 @@
-"""Floating-point numbers in the fewest digits that give the same number back, compiled.
+"""Write floating-point numbers in the fewest digits that identify them, compiled.
 
 Source of the algorithm: R. Giulietti, "The Schubfach way to render doubles" (2020). The text is
 that of Python's ``repr``: the fewest digits, of these the nearest, with an exponent from 1e16 on
@@ -28,7 +28,7 @@ Doubles = NDArray[np.float64]
 Bits = NDArray[np.uint64]
 
 LONGEST = 24
-"""Bytes of a number at most: sign, 17 digits, point and exponent."""
+"""The most bytes of a number: sign, 17 digits, point and exponent."""
 
 _LEAST_POWER, _MOST_POWER = -292, 324
 _EXPONENT, _PLUS = 101, 43
@@ -36,7 +36,7 @@ _FIXED_FROM, _FIXED_TO = -4, 16
 
 
 def _powers() -> Bits:
-    """Of each power of ten the highest 128 bits, rounded up, as two numbers."""
+    """Return the highest 128 bits of each power of ten, rounded up, as two numbers."""
     rows = []
     for power in range(_LEAST_POWER, _MOST_POWER + 1):
         shift = (power * 1741647 >> 19) - 127
@@ -54,7 +54,7 @@ _POWERS = _powers()
 
 @inlined
 def _product(one: Number, other: Number) -> tuple[Number, Number]:
-    """The high and the low half of a product of 64-bit numbers."""
+    """Return the high and the low half of a product of 64-bit numbers."""
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     one_low, one_high = one & mask, one >> half
     other_low, other_high = other & mask, other >> half
@@ -67,7 +67,7 @@ def _product(one: Number, other: Number) -> tuple[Number, Number]:
 
 @inlined
 def _scaled(power_high: Number, power_low: Number, factor: Number) -> Number:
-    """The highest 64 bits of a product, with the lowest bit set where others were lost."""
+    """Return the highest 64 bits of a product; the lowest bit is set if lower bits were lost."""
     carried, _ = _product(power_low, factor)
     high, low = _product(power_high, factor)
     total = low + carried
@@ -80,7 +80,7 @@ def _scaled(power_high: Number, power_low: Number, factor: Number) -> Number:
 
 @inlined
 def _shortest(bits: Number, powers: Bits) -> tuple[Number, Number]:
-    """Digits as a number, and the power of ten of the last one. Names are the paper's."""
+    """Return digits as a number, and the power of ten of the last digit. Names as in the paper."""
     one, four, ten, forty = np.uint64(1), np.uint64(4), np.uint64(10), np.uint64(40)
     fraction = bits & np.uint64((1 << 52) - 1)
     exponent = np.int64(bits >> np.uint64(52)) & 2047
@@ -117,7 +117,7 @@ def _shortest(bits: Number, powers: Bits) -> tuple[Number, Number]:
 
 @inlined
 def _put(out: Bytes, at: Number, digits: Number, power: Number) -> Number:
-    """The number ``digits`` times ten to the ``power``; where it ends."""
+    """Write the number ``digits`` times ten to the ``power``; return its end."""
     while digits % np.uint64(10) == np.uint64(0):
         digits //= np.uint64(10)
         power += 1
@@ -181,9 +181,9 @@ def _write(values: Doubles, powers: Bits, out: Bytes, starts: Integers, sizes: I
 
 
 def float_text(values: Doubles) -> tuple[Bytes, Integers, Integers]:
-    """Numbers as text: all bytes, and where each number's begin and how many they are.
+    """Write numbers as text; return all bytes, and the begin and size of each number.
 
-    Raises ValueError for what is no finite number; no server stores such a one.
+    Raises ValueError for a number that is not finite; no server stores one.
     """
     if not np.isfinite(values).all():
         raise ValueError("a floating-point value that is no finite number")

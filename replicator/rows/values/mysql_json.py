@@ -48,9 +48,9 @@ _ESCAPES = {
 
 
 def json_text(document: bytes) -> bytes:
-    """The text of a JSON document in UTF-8, as ``SELECT`` gives it.
+    """Return a JSON document's text in UTF-8, as ``SELECT`` returns it.
 
-    An empty document is JSON's null, as MySQL reads it. Raises BinlogError for a document that is
+    An empty document is JSON's null, as MySQL reads it. Raises BinlogError if the document is
     damaged.
     """
     if not document:
@@ -68,8 +68,8 @@ def _unknown(what: str, code: int) -> bytes:
 class _Document:
     """A document that is being read.
 
-    Its values stand beside one another, so all that is read comes to its own length. Where more is
-    read, offsets lead to the same bytes again: a few of them could make any length of text.
+    Its values do not overlap, so all bytes read add up to its own length. If more are read, offsets
+    lead to the same bytes again: a few of them could make any length of text.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -77,7 +77,7 @@ class _Document:
         self._left = len(data) + 1
 
     def value(self, kind: int, at: int, depth: int) -> bytes:
-        """The text of the value of this kind there, inside of so many others."""
+        """Return the text of a value of this kind, inside ``depth`` others."""
         data = self._data
         if kind <= _LARGE_ARRAY:
             if depth > _DEEPEST:
@@ -96,7 +96,6 @@ class _Document:
         return _unknown("type", kind)
 
     def _read(self, length: int, start: int) -> bytes:
-        """Bytes that are the document's text."""
         self._use(length)
         return _slice(self._data, start, length)
 
@@ -143,9 +142,9 @@ def _slice(data: bytes, start: int, length: int) -> bytes:
 
 
 def _variable_length(data: bytes, at: int) -> tuple[int, int]:
-    """A length and where what it is of begins.
+    """Read a length; return it and the begin of its content.
 
-    Seven bits a byte, the lowest first; the highest bit says that more follow.
+    Seven bits per byte, the lowest first; the highest bit means that more bytes follow.
     """
     length = 0
     for n in range(5):
@@ -163,7 +162,7 @@ def _quoted(text: bytes) -> bytes:
 
 
 def _opaque(kind: int, data: bytes) -> bytes:
-    """A value of an SQL type that JSON does not have; ``kind`` is the column type's code."""
+    """Return a value of an SQL type that JSON lacks; ``kind`` is the column type's code."""
     match kind:
         case ColumnType.DECIMAL:
             return decimal_reader(data[0], data[1])(data, 2)[0]
@@ -180,15 +179,15 @@ def _opaque(kind: int, data: bytes) -> bytes:
 
 
 def _packed(data: bytes) -> tuple[int, int, bool]:
-    """The whole and the microseconds of a temporal value, and whether it is negative."""
+    """Return the whole and the microseconds of a temporal value, and whether it is negative."""
     value = int.from_bytes(_slice(data, 0, 8), "little", signed=True)
     return abs(value) >> 24, abs(value) & 0xFFFFFF, value < 0
 
 
 def double_text(value: float) -> bytes:
-    """A JSON double as MySQL prints it: the shortest digits that give the same double back.
+    """Return a JSON double as MySQL prints it: the shortest digits that identify the double.
 
-    An exponent is used for more than 14 zeros behind the decimal point, and for whole numbers of
+    An exponent is used for more than 14 zeros after the decimal point, and for whole numbers of
     more than 15 digits (compared with a real server, which uses MySQL's ``my_gcvt``).
     """
     sign, digits, exponent = Decimal(repr(value)).as_tuple()

@@ -23,14 +23,14 @@ _HIRES_TIME_RANGE = 839 * 3600  # 838:59:59 and one second: the offset of negati
 
 @lru_cache(1 << 14)
 def packed_date(value: int) -> bytes:
-    """``(year * 13 + month) << 5 | day`` as ``YYYY-MM-DD``."""
+    """Format ``(year * 13 + month) << 5 | day`` as ``YYYY-MM-DD``."""
     year, month = divmod(value >> 5, 13)
     return b"%04d-%02d-%02d" % (year, month, value & 31)
 
 
 @lru_cache(1 << 16)
 def packed_time(value: int) -> bytes:
-    """``hour << 12 | minute << 6 | second`` as ``HH:MM:SS``."""
+    """Format ``hour << 12 | minute << 6 | second`` as ``HH:MM:SS``."""
     return b"%02d:%02d:%02d" % (value >> 12, value >> 6 & 63, value & 63)
 
 
@@ -46,9 +46,10 @@ def _clock(seconds: int) -> bytes:
 
 
 def timestamp_text(seconds: int, fraction: int = 0) -> bytes:
-    """Seconds since 1970 in UTC, without the fraction; 0 without a fraction is the zero timestamp.
+    """Format seconds since 1970 in UTC, without the fraction.
 
-    MariaDB stores moments within the first second of 1970.
+    0 without a fraction is the zero timestamp. With a fraction, it is a moment within the first
+    second of 1970, which MariaDB stores.
     """
     if not seconds and not fraction:
         return _ZERO
@@ -57,7 +58,7 @@ def timestamp_text(seconds: int, fraction: int = 0) -> bytes:
 
 
 def temporal_reader(type_code: int, fraction: int) -> Read:
-    """A reader for the temporal type, with ``fraction`` digits after the seconds.
+    """Return a reader for the temporal type, with ``fraction`` digits after the seconds.
 
     For the old type codes TIMESTAMP, TIME and DATETIME a ``fraction`` above 0 means MariaDB's own
     format. Raises BinlogError for another type, and for a fraction above 6.
@@ -82,7 +83,7 @@ def _date(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _fraction_2(fraction: int) -> tuple[int, int, bytes]:
-    """Bytes, divisor and template of the digits: they are stored in pairs."""
+    """Return bytes, divisor and template of the digits, which are stored in pairs."""
     return (fraction + 1) // 2, 10 if fraction & 1 else 1, b".%%0%dd" % fraction
 
 
@@ -141,7 +142,7 @@ def _timestamp_old(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _datetime_old(data: bytes, at: int) -> tuple[bytes, int]:
-    """The digits YYYYMMDDhhmmss as one number."""
+    """Read the digits YYYYMMDDhhmmss as one number."""
     digits = b"%014d" % int.from_bytes(data[at : at + 8], "little")
     text = b"%b-%b-%b %b:%b:%b" % (
         digits[:4], digits[4:6], digits[6:8], digits[8:10], digits[10:12], digits[12:],
@@ -150,7 +151,7 @@ def _datetime_old(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _time_old(data: bytes, at: int) -> tuple[bytes, int]:
-    """The digits hhhmmss as one signed number."""
+    """Read the digits hhhmmss as one signed number."""
     value = int.from_bytes(data[at : at + 3], "little", signed=True)
     rest, second = divmod(abs(value), 100)
     text = b"%02d:%02d:%02d" % (*divmod(rest, 100), second)
@@ -158,7 +159,7 @@ def _time_old(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _timestamp_hires(fraction: int) -> Read:
-    """Seconds, then the fraction's digits as one number; both big-endian."""
+    """Read seconds, then the fraction's digits as one number; both are big-endian."""
     size = _HIRES_FRACTION_BYTES[fraction]
     template = b".%%0%dd" % fraction
 
@@ -172,7 +173,7 @@ def _timestamp_hires(fraction: int) -> Read:
 
 
 def _datetime_hires(fraction: int) -> Read:
-    """One big-endian number in the bases 13, 32, 24, 60, 60 and the fraction's."""
+    """Read one big-endian number in the bases 13, 32, 24, 60, 60 and the fraction's."""
     size = BINLOG_TYPES[ColumnType.DATETIME].sizes[fraction]
     base = 10**fraction
     template = b" %%02d:%%02d:%%02d.%%0%dd" % fraction
@@ -182,14 +183,14 @@ def _datetime_hires(fraction: int) -> Read:
         rest, second = divmod(rest, 60)
         rest, minute = divmod(rest, 60)
         day, hour = divmod(rest, 24)
-        # Year * 13 + month and the day stand in base 32, which is what packed_date takes.
+        # The day is in base 32 after year * 13 + month, which is the form of packed_date.
         return packed_date(day) + template % (hour, minute, second, digits), at + size
 
     return read
 
 
 def _time_hires(fraction: int) -> Read:
-    """A big-endian count of the smallest fractions, offset to be positive."""
+    """Read a big-endian count of the smallest fractions, with an offset that keeps it positive."""
     size = BINLOG_TYPES[ColumnType.TIME].sizes[fraction]
     base = 10**fraction
     zero = _HIRES_TIME_RANGE * base
@@ -214,4 +215,4 @@ TEMPORAL_READERS: dict[Decoder, tuple[Read, Callable[[int], Read]]] = {
     Decoder.OLD_DATETIME: (_datetime_old, _datetime_hires),
     Decoder.OLD_TIME: (_time_old, _time_hires),
 }
-"""The reader of each temporal type without a fraction, and what makes one for a fraction."""
+"""For each temporal type, the reader without a fraction, and a maker of readers with one."""

@@ -1,8 +1,8 @@
-"""Dates and times as they stand in row images to text, compiled.
+"""Write dates and times in row images as text, compiled.
 
 Source of the formats: MySQL internals manual, "Date and Time Data Type Representation". A TIMESTAMP
-is written in UTC. Zero and partial dates are written as they are; each function gives where the
-text ends, and -1 for what is no date or time.
+is written in UTC. Zero and partial dates are written as they are. Each function returns the end of
+the text, or -1 for bytes that are no date or time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from replicator.kernels.compiled import Bytes, Number, inlined
 from replicator.rows.values.digits_text import MINUS, POINT, big_endian, put_digits
 
 LONGEST = 30
-"""Bytes that a text has at most."""
+"""The most bytes of a text."""
 
 _COLON, _SPACE = 58, 32
 _DAYS_TO_1970 = 719_468
@@ -42,7 +42,7 @@ def _put_clock(out: Bytes, at: Number, hours: Number, minutes: Number, seconds: 
 
 @inlined
 def _put_fraction(out: Bytes, at: Number, stored: Number, digits: Number) -> Number:
-    """Digits are stored in pairs: the last one of an odd number has a zero behind it."""
+    # Digits are stored in pairs: a zero follows the last digit of an odd number.
     if digits == 0:
         return at
     out[at] = POINT
@@ -51,7 +51,7 @@ def _put_fraction(out: Bytes, at: Number, stored: Number, digits: Number) -> Num
 
 @inlined
 def put_date(out: Bytes, at: Number, data: Bytes, start: Number) -> Number:
-    """DATE: year, month and day in three bytes."""
+    """Write a DATE: year, month and day in three bytes."""
     packed = np.int64(0)
     for index in range(3):
         packed |= np.int64(data[start + index]) << 8 * index
@@ -63,7 +63,7 @@ def put_date(out: Bytes, at: Number, data: Bytes, start: Number) -> Number:
 
 @inlined
 def put_timestamp(out: Bytes, at: Number, data: Bytes, start: Number, digits: Number) -> Number:
-    """TIMESTAMP with ``digits`` digits of fraction."""
+    """Write a TIMESTAMP with ``digits`` digits of fraction."""
     seconds = big_endian(data, start, 4)
     fraction = big_endian(data, start + 4, (digits + 1) // 2)
     shown = fraction // 10 if digits & 1 else fraction
@@ -88,7 +88,7 @@ def put_timestamp(out: Bytes, at: Number, data: Bytes, start: Number, digits: Nu
 
 @inlined
 def put_datetime(out: Bytes, at: Number, data: Bytes, start: Number, digits: Number) -> Number:
-    """DATETIME with ``digits`` digits of fraction."""
+    """Write a DATETIME with ``digits`` digits of fraction."""
     value = big_endian(data, start, 5) ^ 0x8000000000
     months = value >> 22
     if months < 0 or months // 13 > _LAST_YEAR:
@@ -101,7 +101,7 @@ def put_datetime(out: Bytes, at: Number, data: Bytes, start: Number, digits: Num
 
 @inlined
 def put_time(out: Bytes, at: Number, data: Bytes, start: Number, digits: Number) -> Number:
-    """TIME with ``digits`` digits of fraction."""
+    """Write a TIME with ``digits`` digits of fraction."""
     size = (digits + 1) // 2
     value = big_endian(data, start, 3 + size) - (np.int64(0x800000) << 8 * size)
     if value < 0:

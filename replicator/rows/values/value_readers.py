@@ -1,8 +1,8 @@
-"""Compiles a column's format to the reader of its values in a row image.
+"""Compile a column's format to the reader of its values in a row image.
 
 Source of the formats: MySQL internals manual, "ROWS_EVENT" and "Binary Protocol Value"; for
-MariaDB's own types: what a real server writes. Every reader gives the field as it stands in a
-LOAD DATA line, so escaped where it can hold other bytes than plain ASCII text.
+MariaDB's own types: what a real server writes. Every reader returns the field of a LOAD DATA line,
+escaped if it can hold other bytes than plain ASCII text.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ _INTEGER_CODES = {1: "b", 2: "h", 4: "i", 8: "q"}
 
 
 class MappedValueError(Exception):
-    """A value of a mapped column leaves no room for the bits that it is to get.
-
-    ``detail``: the same with the value.
-    """
+    """A value of a mapped column leaves no room for the bits to add; ``detail`` has the value."""
 
     def __init__(self, column: ColumnFormat, value: int) -> None:
         limits = (
@@ -42,7 +39,7 @@ class MappedValueError(Exception):
 
 
 def column_reader(column: ColumnFormat) -> Read:
-    """The reader of the column's values.
+    """Return the reader of the column's values.
 
     Raises BinlogError for a type that cannot be read; the reader raises BinlogError, ValueError,
     IndexError or struct.error for bytes that are no value of the type, and MappedValueError.
@@ -101,7 +98,7 @@ def _integer(size: int, unsigned: bool) -> Read:
 
 
 def _real(size: int) -> Read:
-    """FLOAT too is written as the double that it is: shorter digits would not compare equal."""
+    # FLOAT is also written as the double that it is: shorter digits would not compare equal.
     unpack = struct.Struct("<f" if size == 4 else "<d").unpack_from
 
     def read(data: bytes, at: int) -> tuple[bytes, int]:
@@ -121,7 +118,7 @@ def _bit(metadata: int) -> Read:
 
 
 def _enum(size: int, labels: tuple[bytes, ...], unlabelled: bytes) -> Read:
-    # Index 0 stands for an invalid value.
+    # Index 0 is an invalid value.
     fields = tuple(map(escape, (unlabelled, *labels)))
 
     def read(data: bytes, at: int) -> tuple[bytes, int]:
@@ -149,7 +146,7 @@ def _set(size: int, labels: tuple[bytes, ...], separator: bytes) -> Read:
 
 
 def _string(prefix: int, convert: Convert | None) -> Read:
-    """A value behind ``prefix`` bytes of length."""
+    """Return the reader of a value after ``prefix`` bytes of length."""
     if prefix == 1 and convert is None:
 
         def read_short(data: bytes, at: int) -> tuple[bytes, int]:
@@ -181,7 +178,7 @@ def _string(prefix: int, convert: Convert | None) -> Read:
 
 
 def _conversion(column: ColumnFormat, decoder: Decoder) -> Convert | None:
-    """What is to be done with the bytes of a string; None: nothing."""
+    """Return the conversion of a string's bytes; None if they stay unchanged."""
     steps: list[Convert] = []
     if decoder is Decoder.COMPRESSED:
         steps.append(expand_value)
@@ -200,7 +197,7 @@ def _conversion(column: ColumnFormat, decoder: Decoder) -> Convert | None:
 
 
 def _padded(length: int) -> Convert:
-    """BINARY(n) is sent without its trailing zero bytes."""
+    # BINARY(n) is sent without its trailing zero bytes.
     return lambda value: value.ljust(length, b"\0")
 
 
@@ -208,21 +205,21 @@ _WORDS = struct.Struct(">8H")
 
 
 def uuid_text(value: bytes) -> bytes:
-    """A UUID, whose trailing zero bytes may be missing."""
+    """Format a UUID, whose trailing zero bytes may be missing."""
     digits = value.ljust(16, b"\0").hex().encode()
     return b"-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def inet4_text(value: bytes) -> bytes:
-    """An IPv4 address, whose trailing zero bytes may be missing."""
+    """Format an IPv4 address, whose trailing zero bytes may be missing."""
     return b"%d.%d.%d.%d" % tuple(value.ljust(4, b"\0"))
 
 
 def inet6_text(value: bytes) -> bytes:
-    """An IPv6 address, whose trailing zero bytes may be missing.
+    """Format an IPv6 address, whose trailing zero bytes may be missing.
 
-    The first of the longest runs of zero words is left out, also one of a single word, where RFC
-    5952 and the C library write it: compared with MariaDB 10.11 and 11.8.
+    The first of the longest runs of zero words is left out, even a run of one word, which RFC 5952
+    and the C library write: compared with MariaDB 10.11 and 11.8.
     """
     value = value.ljust(16, b"\0")
     words = _WORDS.unpack(value)
@@ -236,7 +233,7 @@ def inet6_text(value: bytes) -> bytes:
 
 
 def _longest_zeros(words: tuple[int, ...]) -> tuple[int, int]:
-    """Where the first of the longest runs of zeros begins, and how long it is."""
+    """Return the begin of the first of the longest runs of zeros, and its length."""
     best_start = best = run = 0
     for at, word in enumerate(words):
         run = 0 if word else run + 1
