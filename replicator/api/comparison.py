@@ -47,7 +47,7 @@ class Comparison:
         ``shard`` (empty if only the target has the row), ``times`` (more than 1 for equal rows of
         tables without a key), and for each column of the target two: ``in_shard.NAME`` and
         ``on_target.NAME``. Their values are text as the server shows it, or bytes for binary types;
-        null stands for NULL and for a row that is not there.
+        null means NULL or a missing row.
 
         Raises KeyError if the target was not compared.
         """

@@ -60,10 +60,10 @@ class OpenTask:
         return cls(name_of(given), Path(given) if is_file(given) else None)
 
     def status(self) -> TaskStatus:
-        """Return what the task does; if it does not run and has a task file, what it has saved.
+        """Return the status; if the task does not run and has a task file, its saved state.
 
-        Raises NotRunningError, ControlError if the task does not answer, StatusFormatError if it
-        is of another release.
+        Raises NotRunningError, ControlError if the task does not answer, StatusFormatError if it is
+        of another release.
         """
         return _run(self._status)
 

@@ -226,7 +226,7 @@ class Account:
         An account's rights in a schema are the rights of the pattern that fits best, and no others:
         one statement must have all necessary rights.
         """
-        # A name that looks like a pattern must not match other schemas, too.
+        # A name with pattern characters must not match other schemas, too.
         return self._grant(rights, _literal(schema) if self.patterns else schema)
 
     def grant_pattern(self, pattern: str) -> str:

@@ -33,7 +33,7 @@ def check_routes(
 ) -> list[CheckResult]:
     """Check that no table is claimed twice, each name suits the rules, and no route is idle.
 
-    A source without a table may get one later. ``tables``: those that ``account`` sees.
+    A source without a table may get one later. ``tables``: the ones that ``account`` sees.
     """
     place = CheckedPart(source.source_id)
     try:

@@ -32,10 +32,10 @@ class ServerVersion:
 
 
 def parse_version(text: str) -> ServerVersion | None:
-    """Read what ``SELECT VERSION()`` says; None when there is no version number in it.
+    """Parse the result of ``SELECT VERSION()``; None if it has no version number.
 
-    MariaDB says ``10.11.6-MariaDB-log``, in some places with ``5.5.5-`` before it; TiDB says
-    ``8.0.11-TiDB-v7.5.0``, with the MySQL version that it is compatible to first.
+    MariaDB returns ``10.11.6-MariaDB-log``, in some places with ``5.5.5-`` before it; TiDB returns
+    ``8.0.11-TiDB-v7.5.0``, with the MySQL version that it is compatible with first.
     """
     if tidb := re.search(r"TiDB-v?(\d+)\.(\d+)(?:\.(\d+))?", text):
         flavour: Flavour = "TiDB"

@@ -218,7 +218,7 @@ BINLOG_TYPES: dict[int, BinlogType] = {
         _moment(_T.TIME_2, _D.TIME, Metadata.BYTE, 3, 4, 4, 5, 5, 6, 6),
         _moment(_T.DATETIME_2, _D.DATETIME, Metadata.BYTE, 5, 6, 6, 7, 7, 8, 8),
         _moment(_T.TIMESTAMP_2, _D.TIMESTAMP, Metadata.BYTE, 4, 5, 5, 6, 6, 7, 7),
-        # The table map does not have the digits of the fraction: they are those of the column.
+        # Only the column, not the table map, has the digits of the fraction.
         _moment(_T.TIME, _D.OLD_TIME, Metadata.NONE, 3, 4, 4, 5, 5, 5, 6),
         _moment(_T.DATETIME, _D.OLD_DATETIME, Metadata.NONE, 8, 6, 6, 7, 7, 7, 8),
         _moment(_T.TIMESTAMP, _D.OLD_TIMESTAMP, Metadata.NONE, 4, 5, 5, 6, 6, 7, 7),

@@ -45,7 +45,7 @@ class AllowList:
         self._never = SYSTEM_SCHEMAS | {schema.lower() for schema in never}
 
     def allows_schema(self, schema: str) -> bool:
-        """Whether a schema passes; for a database statement this is all that counts.
+        """Whether a schema passes; for a database statement nothing else counts.
 
         ``do-dbs`` decides alone if it is not empty, ``ignore-dbs`` otherwise.
         """

@@ -94,7 +94,7 @@ class Remedies:
 
 
 def _told_first(parts: Iterable[RemedyPart]) -> list[RemedyPart]:
-    """The parts after some words: what the command does, or that it is to be run."""
+    """The parts with a lead: what the command does, or that it is to be run."""
     found = list(parts)
     if not found or not found[0].command:
         return found

@@ -81,7 +81,7 @@ CONNECT_SECONDS = 5.0
 
 
 async def check_cluster(master: str) -> list[CheckResult]:
-    """Return the result for a standalone master, of which one of several must answer; else none.
+    """Return the result for standalone masters, one of which must answer; else none.
 
     Spark itself would retry for a minute before it reports that none does. Starting the executors
     shows whether they have all that they need (`replicator.pipeline.spark.cluster`).

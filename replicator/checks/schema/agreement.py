@@ -129,7 +129,7 @@ def _lower(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _shape(column: Column, by_collation: bool) -> tuple[object, ...]:
-    """The parts that must be equal, without those that server versions write in different ways."""
+    """The parts that must be equal, except parts that server versions write in different ways."""
     kind = re.sub(r"\b(tinyint|smallint|mediumint|int|bigint|year)\(\d+\)", r"\1", column.type)
     charset = column.charset.lower().replace("utf8mb3", "utf8")
     collation = column.collation.lower().replace("utf8mb3", "utf8") if by_collation else ""

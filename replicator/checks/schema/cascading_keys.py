@@ -171,7 +171,7 @@ def widened(key: ForeignKeyDefinition, child: Table, parent: Table) -> ForeignKe
 
 
 def _mark(key: ForeignKeyDefinition, rules: MemberColumns) -> tuple[object, ...]:
-    """The values that distinguish the rows of a shard from those of others in their target."""
+    """The values that distinguish the rows of a shard from other rows of their target."""
     uppers = _uppers(rules)
     mapped = tuple(uppers.get(folded(column), 0) for column in key.columns)
     return mapped, tuple(sorted((folded(c.name), c.value) for c in rules.extracted))

@@ -57,9 +57,9 @@ async def needs_locks(connection: Connection) -> bool:
     """Return whether the server does not report the binlog position of a snapshot.
 
     The copy then locks each table for a moment, to wait for its writers. A server that reports the
-    position does not do so while XA transactions are committed; if it will have some, it has had
-    some. Without a binlog there is nothing to follow, and so no position. Raises
-    DatabaseUnavailableError or the server's error.
+    position does not do so while XA transactions are committed; if it has committed none so far, it
+    is expected to commit none. Without a binlog there is nothing to follow, and so no position.
+    Raises DatabaseUnavailableError or the server's error.
     """
     if not int((await connection.fetch("SELECT @@log_bin"))[0][0]):
         return False

@@ -1,4 +1,4 @@
-"""How much there is to merge into each target, by the estimates of the sources' servers."""
+"""The sizes of the targets before the merge, as estimated by the sources' servers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class _Estimated:
 
 
 async def estimate_targets(task: TaskToCheck) -> list[TargetEstimate]:
-    """All targets by name. A source that can't be asked is left out: its checks say why."""
+    """Return all targets by name. An unavailable source is left out; its checks report the
+    reason."""
     found: dict[TableName, _Estimated] = {}
     limit = anyio.CapacityLimiter(SOURCES_AT_ONCE)
 

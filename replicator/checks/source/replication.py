@@ -260,7 +260,7 @@ _HEADS = frozenset(
         EventType.MARIADB_GTID_LIST,
     }
 )
-"""Types of the events that precede those of the position."""
+"""Types of the events before the first event of the position."""
 _MAX_HEADS = 1000
 
 

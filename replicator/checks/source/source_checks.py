@@ -362,18 +362,17 @@ _REVOKED = re.compile(r"REVOKE .* ON `((?:[^`]|``)+)`\.\* FROM")
 async def check_hidden_tables(
     source: SourceToCheck, connection: Connection, tables: Sequence[TableName]
 ) -> list[CheckResult]:
-    """Compare the tables that the account may see with those that the routes and allow list name.
+    """Compare the tables that the account may see with the names in the routes and the allow list.
 
     A server lists only tables that the user has a privilege on: others would be left out silently.
     To find out whether it would list them, a table that does not exist is read: the server says so
     to an account that may read all of its schema, and denies access to any other. That holds for
     roles, patterns in grants and partial revokes alike.
 
-    ``tables``: those that the account sees. Before a full copy, which would leave rows out, these
-    are failures: a schema that the account sees in part, and a named schema that may exist, but
-    that the account can't see. A schema of the allow list that certainly does not exist is a
-    warning: several sources may share the list. Raises DatabaseUnavailableError, the server's
-    error.
+    ``tables``: the visible ones. Before a full copy, which would leave rows out, these are
+    failures: a schema that the account sees in part, and a named schema that may exist, but that
+    the account can't see. A schema of the allow list that certainly does not exist is a warning:
+    several sources may share the list. Raises DatabaseUnavailableError, the server's error.
     """
     place = CheckedPart(source.source_id)
     account = await account_of(connection)

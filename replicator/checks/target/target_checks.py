@@ -1,4 +1,4 @@
-"""The checks of the target: what the task will do there is tried."""
+"""The checks of the target: they try the task's operations there."""
 
 from __future__ import annotations
 

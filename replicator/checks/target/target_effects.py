@@ -83,7 +83,7 @@ async def check_target_effects(task: TaskToCheck) -> list[CheckResult]:
 async def effects_on(
     connection: Connection, targets: Iterable[TableName], written: Iterable[TableName] = ()
 ) -> tuple[list[TargetEffect], list[CheckResult]]:
-    """Return possible causes of changes to rows of targets, and those that the account may not see.
+    """Return possible causes of changes to rows of targets, and which the account may not see.
 
     Args:
         written: further tables whose rows only the task changes.

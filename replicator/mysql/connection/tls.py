@@ -74,7 +74,7 @@ class Pem:
         try:
             text = self.read() if self else ""
         except PemError:
-            # Connecting reports what is wrong with it, there as here.
+            # Connecting reports the error, there as here.
             text = ""
         return Pem, (self.path, text)
 

@@ -1,7 +1,7 @@
 """The session settings at a source that a statement's event does not contain.
 
-They are queried whenever the binlog is requested. Servers write into an event only what they assume
-that a replica needs: MySQL's Query_log_event, MariaDB's, "Q_… status variables".
+They are queried whenever the binlog is requested. Servers write into an event only settings that a
+replica needs: MySQL's Query_log_event, MariaDB's, "Q_… status variables".
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class SessionDefaults:
     Attributes:
         system_zone: the offset of the zone of the server's host; empty if it varies.
         timestamps_logged: each event has explicit_defaults_for_timestamp as a flag.
-        databases: the default collations of its databases, and ``charsets`` those of its charsets.
+        databases: the default collations of its databases.
+        charsets: the default collations of its charsets.
         sequences: its sequences (MariaDB), as far as the account sees them.
         views: its views of any kind, as far as the account sees them.
         logs_cascades: whether it logs the changes of rows by its foreign keys

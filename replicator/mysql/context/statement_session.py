@@ -71,7 +71,7 @@ async def set_up_session(
     always_strict: bool = True,
     lock_seconds: int | None = None,
 ) -> None:
-    """Set a session's variables to those that ``sql`` ran with, as far as they affect it.
+    """Set the variables in a session that ``sql`` ran with, as far as they affect it.
 
     A session that was set up for other settings is opened again, so its owner may keep it for the
     next statement. Otherwise the owner closes it afterwards. Raises UnknownModeError,

@@ -1,3 +1,1 @@
-"""What a server is and says of itself: identity, errors, the end of its binlog, names and their
-case.
-"""
+"""The identity of a server, its errors, the end of its binlog, names and their case."""

@@ -20,7 +20,8 @@ class BinlogEnd:
     """The position of the next transaction, and which databases are logged.
 
     Attributes:
-        only: the databases of binlog-do-db, and ``ignored`` those of binlog-ignore-db.
+        only: the databases of binlog-do-db.
+        ignored: the databases of binlog-ignore-db.
         gtid: the GTID set up to here; empty if the server does not report it with the position
             (MariaDB).
     """

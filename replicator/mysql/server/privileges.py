@@ -1,6 +1,6 @@
 """The privileges of an account on a schema, also those granted by roles.
 
-The tables of information_schema that list privileges leave out those of roles, on MySQL and
+The tables of information_schema that list privileges leave out those by roles, on MySQL and
 MariaDB. SHOW GRANTS has them for the session's account and active roles (their manuals, "SHOW
 GRANTS").
 """

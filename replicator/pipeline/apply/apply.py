@@ -27,11 +27,11 @@ SMALL_EVENTS = 500
 
 
 def apply_batch(spark: SparkContext, batch: Batch, settings: ApplySettings) -> BatchResult:
-    """Decode the events, work out their net effect, write it with the watermarks it reaches.
+    """Decode the events, compute their net effect, write it with the watermarks it reaches.
 
     Blocks until all buckets are committed or have failed; failures are outcomes in the result.
-    Applying the same batch again changes nothing. Raises what Spark raises when the job itself
-    fails: some buckets may then be committed, and the batch is to be applied again.
+    Applying the same batch again changes nothing. Raises Spark's error if the job itself fails:
+    some buckets may then be committed, and the batch must be applied again.
     """
     if not len(batch):
         return BatchResult(())
@@ -52,7 +52,7 @@ def apply_batch(spark: SparkContext, batch: Batch, settings: ApplySettings) -> B
 
 
 def frames_of(batch: Batch, shares: Sequence[Share], settings: ApplySettings) -> list[Frame | None]:
-    """What each task is sent: nothing where it has no share."""
+    """Return the message to each task: None for a task without a share."""
     crash = os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid())
     sent = replace(settings, crash=crash)
     parts: dict[frozenset[int], Batch] = {}

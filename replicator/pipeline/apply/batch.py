@@ -113,7 +113,7 @@ class RowPlace(NamedTuple):
     """The position of the row event that a fault is about.
 
     ``transaction`` and ``ordinal`` as in a `replicator.watermark.Watermark`; ``event`` is the key
-    of the position at which the event itself begins, 0 where it has none, as in a compressed
+    of the position at which the event itself begins, 0 if it has none, as in a compressed
     transaction. Without a ``member`` it is an event of the source at or before this one.
     """
 

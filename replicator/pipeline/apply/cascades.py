@@ -1,9 +1,9 @@
-"""Writing targets whose rows foreign keys of the shards have changed: in the order of the sources.
+"""Write targets whose rows foreign keys of the shards have changed, in the order of the sources.
 
-InnoDB changes rows of a child without logging it. A parent's row event says what the server did:
+InnoDB changes rows of a child without logging it. A parent's row event shows what the server did:
 the task makes the same changes to the rows of the child's target, by the foreign keys that the
-shard had at this event. They must come between the right rows of the child. So the rows of a batch
-are cut at such events, and each run of rows is written by its net effect.
+shard had at this event. The order must be the shard's, so the rows of a batch are cut at such
+events, and each run of rows is written by its net effect.
 """
 
 from __future__ import annotations

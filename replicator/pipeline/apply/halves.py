@@ -43,7 +43,7 @@ def apply_in_parts(
 
 
 def _behind(work: TargetWork, before: Mapping[int, TargetOutcome]) -> TargetWork:
-    """Expect what the first half has left."""
+    """Expect the watermarks that the first half has left."""
     first = before.get(work.target.number)
     if first is None:
         return work

@@ -195,14 +195,14 @@ def _outcomes(
         return apply_in_parts([work], lambda works: [apply_buckets(works[0], settings)])[0]
 
     together = sorted(rows.keys() & part.cascading)
-    # After an event that can't be read, none of these targets may go on.
+    # After an unreadable event, none of these targets may continue.
     if together and not unreadable & part.cascading:
         works = [_work(part, targets[number], rows[number], numbers) for number in together]
         found = apply_in_parts(works, lambda some: apply_cascading(some, settings))
         yield from found
         if any(outcome.outcome is WriteOutcome.UNREACHABLE for outcome in found):
             return
-    # Each further target would wait as long for a server that is away; the whole batch is to be
+    # Each further target would wait as long for an unavailable server; the whole batch must be
     # applied again.
     yield from side_by_side(
         sorted(rows.keys() - unreadable - part.cascading),
@@ -274,7 +274,7 @@ def side_by_side(
                 if last(result):
                     over.set()
         finally:
-            # Nothing is left, or nothing is to be begun.
+            # Nothing is left, or nothing more may begin.
             over.set()
 
     others = [_threads.submit(go_on) for _ in range(min(ABREAST, len(items)) - 1)]

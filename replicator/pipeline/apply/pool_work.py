@@ -1,7 +1,6 @@
-"""The function of a worker pool's task, for the code that starts the job: it loads nothing by
-itself.
+"""The function of a worker pool's task, for the code that starts the job: it loads no other module.
 
-Spark is sent a function by its name. To name a function of a module that decodes rows, the driver
+Spark gets a function by its name. To name a function of a module that decodes rows, the driver
 would have to load this module first, which takes a second of the start; only the tasks need it so
 early, and they have loaded it by then (`replicator.pipeline.worker_daemon`).
 """

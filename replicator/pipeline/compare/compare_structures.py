@@ -97,8 +97,8 @@ def structure_differences(
 ) -> StructureDifferences:
     """Compare the structure of a target with its shards; each difference has its first shard.
 
-    `joins`: shards may differ, so it is no difference if some of them have what the target has. A
-    part that all shards have alike, and the target otherwise, is noted in either case.
+    `joins`: shards may differ, so a difference from some of them only is not noted. A part that all
+    shards have alike, and the target otherwise, is noted in either case.
     """
     shards_differ = len({shard.structure.fingerprint for shard in shards}) > 1
     unfit: dict[str, list[Member]] = {}

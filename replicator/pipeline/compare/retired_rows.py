@@ -19,7 +19,7 @@ from replicator.schema.structure.structure import Table
 
 @dataclass(frozen=True, slots=True)
 class RowsOnTargetAlone:
-    """What becomes of rows that only the target has.
+    """The treatment of rows that only the target has.
 
     Attributes:
         retired: for each kind of rows of shards that do not exist any more, a condition that is
@@ -27,7 +27,7 @@ class RowsOnTargetAlone:
         kept: why no other row counts as extra; empty if all of them do. ``retired``: shards that do
             not exist any more may own them; ``unowned``: a shard that nobody has named may.
         untouched: kinds of differences that no repair changes, although they count: filters leave
-            out events of shards, or it is not known which shards there were.
+            out events of shards, or the former shards are unknown.
     """
 
     retired: tuple[bytes, ...] = ()

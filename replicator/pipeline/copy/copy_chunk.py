@@ -71,7 +71,7 @@ from replicator.routing.columns.column_mapping import MappedColumn
 ROWS_AT_ONCE = 500
 
 MOVING_SECONDS = (0.2, 0.5, 1.0, 2.0)
-"""Pauses before the shards are asked again who has a key."""
+"""Seconds between two attempts to find the shard that has a key."""
 
 
 class OwnRows:

@@ -49,7 +49,7 @@ class TypedRows:
             filled, count = filled + written, count + rows
             if reason == MORE:
                 # A connection may return a few rows at a time (with TLS, 16 KiB at most), but each
-                # block becomes a statement of its own, so a block is filled first.
+                # block becomes a separate statement, so a block is filled first.
                 result.more()
                 continue
             if reason == DAMAGED:

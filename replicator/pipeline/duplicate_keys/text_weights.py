@@ -33,7 +33,7 @@ class Comparing:
 
     @property
     def by_bytes(self) -> bool:
-        """Whether texts that differ in a byte differ, but for spaces at the end."""
+        """Whether texts that differ in a byte differ, except for spaces at the end."""
         return self.collation == "binary" or self.collation.endswith("_bin")
 
     def literal(self, text: bytes) -> bytes:

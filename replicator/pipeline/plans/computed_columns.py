@@ -91,7 +91,7 @@ def _computes_otherwise(own: Column, its: Column) -> bool:
 
 
 def _described(column: Column, other: Column) -> str:
-    """A column's type, with what else of it differs from the other one."""
+    """A column's type, with any further difference from the other one."""
     words = [column.type]
     if column.charset != other.charset:
         words.append(f"CHARACTER SET {column.charset}")

@@ -76,9 +76,9 @@ def filter_column(column: Column, *, mariadb: bool = False, doubtful: bool = Fal
 
 
 def known_collation(name: str, *, mariadb: bool = False) -> Collation | None:
-    """How a collation compares, as far as that is known here exactly; None where it is not.
+    """Return how a collation compares, if that is known here exactly.
 
-    MariaDB takes the names of MySQL's collations of Unicode 9 for its own of Unicode 14 (its page
+    MariaDB uses the names of MySQL's collations of Unicode 9 for its own of Unicode 14 (its page
     "Supported Character Sets and Collations").
     """
     charset, _, kind = name.partition("_")
@@ -97,9 +97,10 @@ def known_collation(name: str, *, mariadb: bool = False) -> Collation | None:
 
 
 def field_reader(column: FilterColumn, base_type: str) -> ReadField:
-    """What turns a field of a row line into a value; ``base_type`` is that of the shard's column.
+    """Return the function that converts a field of a row line; ``base_type``: of the shard's
+    column.
 
-    The function raises BinlogError or ValueError for a field that is none of the column's.
+    The function raises BinlogError or ValueError for a field that the column can't have.
     """
     kind = column.type.kind
     if column.type.collation is not None:

@@ -15,8 +15,8 @@ from replicator.cache_folder import cache_folder
 from replicator.memory import MIB, default_java_heap
 
 JAVA_VERSIONS = (25, 21, 17)
-"""The Java versions that Spark 4.3 runs on, the preferred one first: since 19 one archives Spark's
-classes by itself (`replicator.pipeline.spark.java`). scripts/java_home.sh has the same."""
+"""The Java versions that Spark 4.3 runs on, the preferred one first: since 19 Java archives
+Spark's classes itself (`replicator.pipeline.spark.java`). scripts/java_home.sh has the same."""
 
 _JVM_FOLDERS = ("/usr/lib/jvm", "/opt", "/Library/Java/JavaVirtualMachines")
 _VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
@@ -92,19 +92,19 @@ def _java_folders() -> Iterator[Path]:
 
 
 JAVA_OPTIONS = "-Xms24m -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
-"""Java starts Python processes and watches them, and moves few bytes between them: what its second
-compiler costs is never earned back, least of all at the start (docs/inside/performance.md). Its
-counters for jstat are sampled twenty times a second, also when nothing is to be done. It would
-begin with a heap of a 64th of the machine's memory, and fill it before it collects any garbage: an
-idle task has 60 MiB less so."""
+"""Java starts Python processes and watches them, and moves few bytes between them: the cost of
+its second compiler is never earned back, especially at the start (docs/inside/performance.md).
+Its counters for jstat are sampled twenty times a second, even if it is idle. By default it
+would begin with a heap of a 64th of the machine's memory, and fill it before it collects any
+garbage: an idle task saves 60 MiB."""
 
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
-"""An option that chooses how Java collects garbage. There is little of it in the driver's, so what
-counts is what a collector takes to start, and when nothing is to be done: least is one thread."""
+"""An option that chooses how Java collects garbage. The driver has little of it, so only the
+cost of a collector's start and of its idle time counts: one thread has the least."""
 
 ARCHIVES_CLASSES = 19
-"""The first Java that writes the classes it has loaded into an archive when it ends, and maps them
-from there the next time: half of what its start takes. Source: JDK-8261455, java(1)."""
+"""The first Java that writes its loaded classes into an archive when it ends, and maps them
+from there the next time: this halves the time of its start. Source: JDK-8261455, java(1)."""
 
 _ARCHIVE_OPTION = re.compile(r"-Xshare:|-XX:[+-]?(\w*SharedArchive|ArchiveClasses|AOT|CDS)")
 """An option by which a task file decides on such an archive itself."""

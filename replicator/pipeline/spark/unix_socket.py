@@ -34,9 +34,9 @@ def listen_privately(folder: str, name: str, backlog: int) -> socket.socket:
 
 
 def connect_privately(folder: str, name: str, timeout: float) -> socket.socket:
-    """A connection to who listens there, with this many seconds for each of its calls.
+    """Return a connection to the listener there, with this many seconds for each of its calls.
 
-    Raises OSError, OtherUserError where that is another user.
+    Raises OSError, or OtherUserError if the listener is another user's.
     """
     connection = socket.socket(socket.AF_UNIX)
     try:

@@ -22,7 +22,7 @@ Frame = tuple[bytes | memoryview, ...]
 """An object as it goes over a connection, piece by piece; may be sent to several."""
 
 LIMIT = 1 << 32
-"""The largest frame, in bytes: larger than any batch, smaller than what a damaged length says."""
+"""The largest frame, in bytes: larger than any batch, smaller than most damaged lengths."""
 
 MOST_BUFFERS = 1024
 

@@ -465,7 +465,7 @@ def share_slots(spark: SparkContext) -> None:
 
 
 def make_room(spark: SparkContext) -> None:
-    """As `share_slots` on a cluster. A local Spark has slots besides those of the worker pool."""
+    """As `share_slots` on a cluster. A local Spark has more slots than the worker pool."""
     if not is_local(spark.master or ""):
         share_slots(spark)
 

@@ -1,1 +1,1 @@
-"""Mapped and extracted columns: what the task file makes of the columns of a shard."""
+"""Mapped and extracted columns: the rules of the task file for the columns of a shard."""

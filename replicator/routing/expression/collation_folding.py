@@ -3,7 +3,7 @@
 A text is folded to an equal text of the collation, in plain ASCII if that is possible. A character
 that is equal to no ASCII one becomes one that no literal has: so a text is equal to a literal of
 plain ASCII exactly if the folded texts are. Two texts that both have such characters can't be
-compared this way, nor ordered.
+compared or ordered this way.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class ExpressionText:
     """An expression's text and its tree. Raises ExpressionError for one that can't be read."""
 
     def __init__(self, text: str) -> None:
-        # Late: the command line must not wait for the parser where nobody filters.
+        # Imported late: without filters, the command line must not wait for the parser.
         import sqlglot
         from sqlglot.errors import ParseError, TokenError
 

@@ -119,7 +119,7 @@ class Checked:
 
     Attributes:
         sql: the part in a statement, valid for all charsets and modes of a session.
-        text: the value of a literal text; its bytes depend on what it is compared with.
+        text: the value of a literal text; its bytes depend on the other operand.
         number: the value of a literal whole number.
     """
 
