@@ -160,8 +160,8 @@ class GtidSearch:
         boundaries: GTID sets of later boundaries.
         transactions: GTIDs of later transactions.
         left: MariaDB: for each earlier failover, the GTIDs that the new server then had.
-        unlogged: MySQL: GTIDs that this server has executed and no file of its binlog names, as
-            after it was made from a backup.
+        unlogged: MySQL: GTIDs that this server has executed but not logged, as after it was made
+            from a backup; its files need not list them.
     """
 
     executed: str
