@@ -88,7 +88,6 @@ class LogFile(WatchedFileHandler):
             self._rotate()
 
     def _rotate(self) -> None:
-        """Rename the file, and those before it; the next record begins a new one."""
         names = [self.baseFilename, *(f"{self.baseFilename}.{n}" for n in range(1, KEPT_FILES + 1))]
         for newer, older in reversed([*pairwise(names)]):
             # A file that can't be renamed only grows: no record is lost by that.

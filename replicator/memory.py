@@ -47,7 +47,6 @@ def memory_defaults(memory: int) -> MemoryDefaults:
 
 
 def _between(least: int, wanted: int, most: int) -> int:
-    """``wanted`` within its limits, in whole MiB."""
     return max(least, min(wanted, most)) // MIB * MIB
 
 
@@ -62,7 +61,6 @@ def available_memory(root: Path = Path("/"), physical: int | None = None) -> int
 
 
 def _cgroup_limits(root: Path) -> Iterator[int]:
-    """The limits of the process's cgroups and of their ancestors."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -96,8 +94,7 @@ def _limit(file: Path) -> Iterator[int]:
 
 
 def granted_memory() -> int:
-    """Return the bytes for this process and its children: all available ones, or less by
-    `set_memory`."""
+    """Return the bytes for this process and children: all available, or less by `set_memory`."""
     given = os.environ.get(_MEMORY, "")
     return min([available_memory(), *([int(given)] if given.isdecimal() else [])])
 

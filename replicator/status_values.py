@@ -65,7 +65,6 @@ def _dataclass(kind: type[Any], values: object, place: str) -> Any:
 
 @cache
 def _reading(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    """The names of a dataclass's fields, and a function that returns their values."""
     names = tuple(field.name for field in fields(kind))
     if len(names) > 1:
         return names, attrgetter(*names)

@@ -1,7 +1,7 @@
 """The names of the checks, as ``ignore-checking-items`` uses them.
 
-The names of DM (TiDB Data Migration, "Migration Task Precheck") mean the same here; further names
-are ours.
+The names of DM (TiDB Data Migration, "Migration Task Precheck") mean the same here; others are
+ours.
 """
 
 from __future__ import annotations

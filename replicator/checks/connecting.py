@@ -111,7 +111,6 @@ def _of_server(address: DatabaseAddress, causes: list[BaseException]) -> tuple[s
 
 
 def _of_account(address: DatabaseAddress, code: int, said: str) -> tuple[str, str] | None:
-    """The remedies at the account."""
     account = f"'{address.user}'@'%'"
     shows_certificate = address.tls is not None and bool(address.tls.cert)
     if code in ACCESS_DENIED and not address.password and not shows_certificate:
@@ -169,7 +168,6 @@ def _of_account(address: DatabaseAddress, code: int, said: str) -> tuple[str, st
 
 
 def _of_state(address: DatabaseAddress, code: int, said: str) -> tuple[str, str] | None:
-    """The remedies at the server, or in the task file."""
     if code == ER.CON_COUNT_ERROR:
         return (
             f"{address} has no connection left: {said}",
@@ -232,8 +230,7 @@ class Account:
         return self._grant(rights, _literal(schema) if self.patterns else schema)
 
     def grant_pattern(self, pattern: str) -> str:
-        """Return the statement that lets an account read all schemas that match a route's
-        pattern."""
+        """Return the statement that lets an account read the schemas that match a pattern."""
         return self._grant("SELECT", _literal(pattern).replace("*", "%").replace("?", "_"))
 
     def _grant(self, rights: str, schema: str) -> str:

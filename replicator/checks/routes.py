@@ -19,8 +19,7 @@ SHOWN = 10
 def routed_tables(
     source: SourceToCheck, tables: Sequence[TableName]
 ) -> list[tuple[TableName, TableName]]:
-    """Return pairs of a replicated table and its target. Raises RouteError if two routes claim
-    one."""
+    """Pair each replicated table with its target. Raises RouteError if two routes claim one."""
     pairs = []
     for name in tables:
         target = source.router.route(name.schema, name.table)
@@ -34,8 +33,7 @@ def check_routes(
 ) -> list[CheckResult]:
     """Check that no table is claimed twice, each name suits the rules, and no route is idle.
 
-    A source without a table to replicate may get one later. ``tables``: those that ``account``
-    sees.
+    A source without a table may get one later. ``tables``: those that ``account`` sees.
     """
     place = CheckedPart(source.source_id)
     try:
@@ -87,7 +85,6 @@ def check_routes(
 
 
 def _grants(source: SourceToCheck, account: Account) -> str:
-    """The statements by which the account sees the schemas that the routes name."""
     patterns = dict.fromkeys(rule.schema_pattern for rule in source.routes.rules)
     return " ".join(
         account.grant("SELECT", pattern) if is_plain(pattern) else account.grant_pattern(pattern)
@@ -108,8 +105,7 @@ _ITEM = "lower_case_table_names"
 
 
 def check_source_names(source: SourceToCheck, *, folds: bool) -> list[CheckResult]:
-    """Check whether the task file counts the case of names that the source has in lower case
-    only."""
+    """Check whether the task file counts the case of names that the source has lowered."""
     if not (folds and source.routes.case_sensitive):
         return []
     return [

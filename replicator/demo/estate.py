@@ -61,8 +61,7 @@ class Estate:
 
 @contextmanager
 def running_estate() -> Iterator[Estate]:
-    """Yield three servers on free loopback ports, with the tables in them; they are removed
-    afterwards.
+    """Yield three servers on free loopback ports, with the tables in them; removed afterwards.
 
     Raises replicator.sandbox.keeper.SandboxError if a server is missing or does not start.
     """

@@ -128,7 +128,6 @@ class ReplicatorProcess:
 
 
 def _last_error(log: Path) -> str:
-    """The last error in a log of JSON lines, in words; empty if there is none."""
     if not log.exists():
         return ""
     for line in reversed(log.read_text(encoding="utf-8", errors="replace").splitlines()):

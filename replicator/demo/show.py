@@ -157,13 +157,11 @@ def _write_and_prove(stage: _Stage, run_seconds: int) -> int:
 
 
 Show = Callable[[TaskStatus, str, Workload], None]
-"""Shows the status at a moment: seconds since the start and the present step, and the
-application."""
+"""Shows the status at a moment: seconds and step, and the application."""
 
 
 @contextmanager
 def _screen(console: Console) -> Iterator[Show]:
-    """On a terminal the screen of ``status --watch``, otherwise a line now and then."""
     next_line = 0.0
 
     def line(status: TaskStatus, moment: str, workload: Workload) -> None:
@@ -197,7 +195,6 @@ def _wait_running(stage: _Stage) -> None:
 
 
 def _wait_caught_up(ends: dict[str, BinlogPosition], look: Callable[[], TaskStatus | None]) -> None:
-    """Wait until everything before these positions is applied and saved."""
     deadline = time.monotonic() + CATCH_UP_SECONDS
     while behind := _behind(look(), ends):
         if time.monotonic() > deadline:
@@ -208,7 +205,6 @@ def _wait_caught_up(ends: dict[str, BinlogPosition], look: Callable[[], TaskStat
 
 
 def _behind(status: TaskStatus | None, ends: dict[str, BinlogPosition]) -> str:
-    """The sources that are not saved up to their end, in words; empty if all are."""
     if status is None:
         return "it can't be asked"
     saved = {source.source: source.saved_position for source in status.sources}
@@ -240,7 +236,6 @@ def _failure(message: str) -> Framed:
 
 
 def _print_directions(stage: _Stage) -> None:
-    """Print commands to explore the estate, in lines that can be copied as they are."""
     servers = {**stage.estate.sources, f"the target, schema {TARGET_SCHEMA}": stage.estate.target}
     lines = [
         *(
@@ -280,8 +275,6 @@ def _runtime_dir(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """Let SIGTERM clean up as Ctrl-C does."""
-
     def interrupt(number: int, frame: object) -> NoReturn:
         raise KeyboardInterrupt
 

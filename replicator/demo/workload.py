@@ -175,7 +175,6 @@ class _Writer:
         return len(picked)
 
     def _move(self, cursor: Cursor, entity: Entity) -> int:
-        """Move rows to other shards, in either order of insert and delete."""
         tables = [table for schema in SCHEMAS for table in entity.shard_tables(schema)]
         picked = self._pick(entity, 5)
         self._forget(entity, picked)

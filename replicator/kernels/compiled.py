@@ -29,8 +29,7 @@ class LoopFolder(InTreeCacheLocator):
     """Returns the folder to numba (its setting ``CACHE_LOCATOR_CLASSES``)."""
 
     def get_cache_path(self) -> str:
-        """Return the folder of the loops of a module. Raises OSError if no folder can be
-        trusted."""
+        """Return the folder of the loops of a module. Raises OSError if none can be trusted."""
         return str(loop_folder(Path(self._py_file).parent))
 
     def get_source_stamp(self) -> bytes:
@@ -68,8 +67,7 @@ def record(shared: Any) -> Any:
 
 
 def record_of(shared: Structure) -> Any:
-    """Return the numbers of an object as a kernel takes them; a view, which keeps the object
-    alive."""
+    """Return the numbers of an object as a kernel takes them; a view, which keeps it alive."""
     return np.frombuffer(cast("Any", shared), np.dtype(type(shared)))
 
 
@@ -97,8 +95,7 @@ def sources_checksum(folder: Path) -> str:
 def compiled(result: object, *arguments: object) -> Callable[[Kernel], Kernel]:
     """Return a decorator that compiles a function for arguments and a result of these types.
 
-    The function releases the interpreter's lock while it runs. It does not check bounds; the code
-    itself must.
+    The function releases the interpreter's lock while it runs. It does not check bounds.
     """
     signature = cast("Any", result)(*arguments)
 

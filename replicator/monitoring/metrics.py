@@ -124,7 +124,6 @@ def _position(part: Callable[[str], float]) -> Callable[[TaskStatus], Samples]:
 
 
 def _file_number(place: str) -> float:
-    """The number of the file in ``file:offset``."""
     number = place.rpartition(":")[0].rpartition(".")[2]
     return float(number) if number.isdecimal() else 0.0
 

@@ -45,8 +45,7 @@ svg { display: block; } polyline { fill: none; stroke: var(--curve); stroke-widt
 
 
 def empty_page(title: str, *, refresh_seconds: int = 0) -> tuple[ET.Element, ET.Element]:
-    """Return an empty page, and its body. A browser loads it again after ``refresh_seconds``,
-    if set."""
+    """Return an empty page, and its body. Browsers reload it after ``refresh_seconds``, if set."""
     html = ET.Element("html", lang="en")
     head = ET.SubElement(html, "head")
     ET.SubElement(head, "meta", charset="utf-8")

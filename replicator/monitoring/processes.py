@@ -32,7 +32,6 @@ def memory_by_process(proc: Path = PROC, own: int | None = None) -> dict[str, in
 
 
 def _parents(proc: Path) -> Iterator[tuple[int, int]]:
-    """Each process with its parent."""
     try:
         names = os.listdir(proc)
     except OSError:

@@ -237,7 +237,6 @@ def _targets(body: ET.Element, targets: Sequence[TargetStatus]) -> None:
 
 
 def _verified(body: ET.Element, targets: Sequence[VerifiedTarget]) -> None:
-    """The targets that differ, then the ones with the oldest verification."""
     if not targets:
         return
     order = sorted(targets, key=lambda t: (not t.differing, t.at.timestamp() if t.at else 0))

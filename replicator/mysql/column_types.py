@@ -131,8 +131,7 @@ class BinlogType:
     """A type as binlogs have it.
 
     Attributes:
-        sizes: the bytes of a value of FIXED width; for FRACTION by the digits; for NUMBER the
-            possible ones.
+        sizes: the bytes of a value of FIXED width; for FRACTION by the digits; for NUMBER all.
         character: whether servers list its collation in the optional metadata.
     """
 
@@ -289,8 +288,7 @@ class SqlType:
         stored: the binlog types that hold it.
         implicit: the SQL literal of the default that servers give a NOT NULL column without one;
             empty if there is none.
-        filler: the literal that fills a target's column which the shard has dropped; empty if there
-            is none.
+        filler: the literal that fills a column which the shard has dropped; empty if there is none.
         size: the bytes of an integer; the most bytes of a TEXT or BLOB; the characters of the text
             that MariaDB shows a value as.
         aliases: other words for it in statements.
@@ -418,8 +416,7 @@ def sql_type(name: str) -> SqlType:
 
 
 def sizes(family: str) -> dict[str, int]:
-    """Return the sizes of the types of a family, by name; without types whose columns set a
-    length."""
+    """Return the sizes of the types of a family, by name, unless a column sets its own."""
     return {
         found.name: found.size
         for found in SQL_TYPES.values()

@@ -422,7 +422,6 @@ def is_unavailable(error: BaseException) -> bool:
 
 
 def _passes(error: BaseException) -> bool:
-    """Whether the server refuses what it would accept at another moment."""
     code = error_code(error)
     if code in _TEXTS:
         return _TEXTS[code].search(error_text(error)) is not None

@@ -111,7 +111,6 @@ def spark_context(
 
 
 def _settings(master: str, conf: Mapping[str, str], folder: str) -> dict[str, str]:
-    """All settings of the application."""
     settings = {**_defaults(folder), **conf}
     if not is_local(master):
         settings.update(cluster_settings(conf, JAVA_OPTIONS))
@@ -269,7 +268,6 @@ def _secret_file(settings: Mapping[str, str], folder: str) -> str:
 
 
 def _spark_conf(settings: Mapping[str, str]) -> SparkConf:
-    """These settings after those that the JVM was started with, including secret ones."""
     conf = SparkConf()
     for name, value in settings.items():
         conf.set(name, value)

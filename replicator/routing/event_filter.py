@@ -168,8 +168,7 @@ class _CompiledFilter:
         return self._has_kind(kinds, sql) or (sql is not None and self._has_text(sql))
 
     def lets_pass(self, kinds: Set[str], sql: str | None) -> bool:
-        """Whether the rule names both the kind and the text of an event, as far as it has
-        either."""
+        """Whether the rule names both the kind and the text of an event, if it has them."""
         by_kind = not self._named or self._has_kind(kinds, sql)
         return by_kind and (sql is None or not self._texts or self._has_text(sql))
 
@@ -189,7 +188,6 @@ def _statement_kinds(events: Sequence[str]) -> tuple[bool, frozenset[str]]:
 
 
 def _expanded(events: Sequence[str], part: str) -> Iterator[str]:
-    """The names in a list of one part, ``dml`` or ``ddl``; nothing after a `none` counts."""
     for event in events:
         if event in ("none", f"none {part}"):
             return

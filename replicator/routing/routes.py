@@ -124,8 +124,7 @@ def _compiled(rule: RouteRule, case_sensitive: bool) -> _CompiledRoute:
 def patterns_of(
     rule: str, schema: str, table: str, case_sensitive: bool
 ) -> tuple[NamePattern, NamePattern | None]:
-    """Return the patterns of a rule for names of schemas and of tables; None for tables without
-    one.
+    """Return the patterns of a rule for names of schemas and of tables; None for no table pattern.
 
     Raises `RouteError`, which names the ``rule``, for a broken one.
     """
@@ -240,8 +239,7 @@ class Router:
         return self._known[key]
 
     def online(self, schema: str, table: str) -> OnlineTable | None:
-        """Return the role of a table in an online schema change of a replicated table; None for
-        others.
+        """Return the role of a table in an online schema change of a replicated table, if any.
 
         Raises `RouteError` if two routes claim the replicated one.
         """

@@ -60,14 +60,12 @@ def example_of(text: str) -> str | None:
 
 
 def _odd_one(negated: str, members: str) -> str:
-    """A character of a set."""
     if not negated:
         return members[0]
     return next((c for c in _ODD if c not in members), "")
 
 
 def _translate(pattern: str) -> str:
-    """Turn a wildcard pattern into a regular expression."""
     parts = []
     position = 0
     while position < len(pattern):

@@ -95,8 +95,7 @@ def answers(child: Child) -> Iterator[Any]:
 
 def reply(answer: Any) -> None:
     """Write one line to the owner."""
-    # Not through sys.stdout, which would complain at exit about output that a dead owner has not
-    # read.
+    # Not through sys.stdout, which would complain at exit about output that nobody has read.
     os.write(1, (json.dumps(answer) + "\n").encode())
 
 

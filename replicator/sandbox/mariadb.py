@@ -59,7 +59,6 @@ def _version(program: Path) -> bytes:
 
 
 def _build_data(target: Path) -> None:
-    """Make the initial data folder, in a place that the server's user can reach."""
     install = _installed("mariadb-install-db")
     with Keeper() as keeper:
         give_to_server(keeper.folder)

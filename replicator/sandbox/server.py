@@ -194,7 +194,6 @@ class DatabaseServer(ABC):
         return self._keeper
 
     def _open(self) -> None:
-        """Get the folder with the initial data, and a port."""
         self._program()
         with contextlib.ExitStack() as resources:
             reservation = resources.enter_context(reserved_port(self.host))
@@ -205,8 +204,7 @@ class DatabaseServer(ABC):
         self._keeper = keeper
 
     def _await_connections(self, keeper: Keeper) -> None:
-        # The server has no event for "I am ready" that both kinds know: retry until one is
-        # accepted.
+        # The server has no event for "I am ready" that both kinds know: retry until one works.
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
@@ -229,8 +227,7 @@ class BinlogServer(DatabaseServer):
 
     @abstractmethod
     def _template(self) -> Path:
-        """Return a folder with ``data`` (and other files of the server), to be copied for each
-        server."""
+        """Return a folder with ``data`` and other files, to be copied for each server."""
 
     @abstractmethod
     def _kind_options(self) -> Mapping[str, str | None]:
@@ -303,8 +300,7 @@ def tail(log: Path) -> str:
 
 
 def reserved_port(host: str) -> socket.socket:
-    """Return a socket bound to a free port, which nobody else then gets, and which a server can
-    use.
+    """Return a socket bound to a free port, which nobody else then gets, but a server can use.
 
     Linux lets a server listen on a port if a bound socket does not listen and both set SO_REUSEADDR
     (servers do), while it gives such a port to nobody who asks for any free one.
@@ -322,8 +318,7 @@ def cache_root() -> Path:
 
 
 def cached_folder(key: str, build: Callable[[Path], None]) -> Path:
-    """Return the folder of that key; `build` fills it, given an empty folder, if it does not exist
-    yet.
+    """Return the folder of that key; `build` fills it, given an empty folder, if there is none.
 
     Processes that want the same key at the same time wait for the one that builds. A folder gets
     its name only when it is complete; the rest of a killed builder's is built again.

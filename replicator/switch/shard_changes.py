@@ -41,8 +41,7 @@ class OwningShard:
 
     @property
     def marked(self) -> bool:
-        """Whether its rows have values by which they are distinguished from rows of other
-        shards."""
+        """Whether values of its rows distinguish them from rows of other shards."""
         return bool(self.rules.extracted) or self.rules.mapped is not None
 
 
@@ -189,7 +188,6 @@ def _predicate(shard: OwningShard, column: TargetColumn, value: bytes) -> bytes:
 
 
 def _other_charset(shard: OwningShard, column: TargetColumn) -> str:
-    """The charset of the shard's column, if it is another one than the target's."""
     own = shard.table.column(column.name)
     texts = own is not None and own.charset and column.charset
     return own.charset if own is not None and texts and own.charset != column.charset else ""

@@ -46,7 +46,6 @@ def render_checks(
 
 
 def _of_state(results: Sequence[CheckResult]) -> Iterator[RenderableType]:
-    """These results, each after its server."""
     for where, group in groupby(results, key=lambda result: result.where):
         yield Text(where, style="bold")
         # Many tables may have one remedy: it is shown once, after all of them.

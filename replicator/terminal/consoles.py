@@ -22,8 +22,7 @@ class SafeConsole(Console):
     """A console that writes text as it is, and control characters in it as escapes.
 
     Nearly all output has names and values of servers and files: they are no markup, and must not
-    control the terminal. The same applies to a pipe, since somebody may read its output on a
-    terminal.
+    control the terminal. The same applies to a pipe, since its output may reach a terminal.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:

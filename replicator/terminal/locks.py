@@ -50,8 +50,7 @@ def differences_list(differing: DifferingTarget) -> Text:
 def locks_json(
     task: str, locks: Sequence[LockStatus], differing: Sequence[DifferingTarget] = ()
 ) -> str:
-    """Return the documented JSON text: ``task``, ``locks``, ``differing``, each as in the
-    status."""
+    """Return the documented JSON text: ``task``, ``locks``, ``differing``, as in the status."""
     values = {
         "task": task,
         "locks": plain(tuple(locks)),
@@ -133,8 +132,7 @@ def _source(source: LockSource, *, reads: bool) -> Text:
 
 
 def distance_told(distance: BinlogDistance | None) -> str:
-    """Return how far a position is from both ends of its binlog, to append to it; empty for
-    None."""
+    """Return how far a position is from both ends of its binlog, to append; empty for None."""
     if distance is None:
         return ""
     return (

@@ -104,8 +104,7 @@ def _told_first(parts: Iterable[RemedyPart]) -> list[RemedyPart]:
 
 
 def command_line(command: str, lead: str = _INDENT) -> Text:
-    """Return a command on a separate line, which is not broken if it is printed with
-    ``crop=False``."""
+    """Return a command on a line that is not broken if printed with ``crop=False``."""
     return Text.assemble(lead, (command, "cyan"), no_wrap=True, overflow="ignore")
 
 

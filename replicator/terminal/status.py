@@ -78,7 +78,6 @@ def render(status: TaskStatus, *, everything: bool = False) -> RenderableType:
 
 
 def _some_sources(status: TaskStatus) -> Iterator[RenderableType]:
-    """All sources in a table, or of many only the unread ones, and a summary."""
     if len(status.sources) <= MOST_ROWS:
         yield from _sources_shown(status)
         return
@@ -87,7 +86,6 @@ def _some_sources(status: TaskStatus) -> Iterator[RenderableType]:
 
 
 def _some_targets(status: TaskStatus) -> Iterator[RenderableType]:
-    """All targets in a table, or of many only the conspicuous ones, and a summary."""
     targets = status.targets
     if len(targets) <= MOST_ROWS:
         yield from [_targets(targets)] if targets else []
@@ -125,13 +123,11 @@ def render_tasks(tasks: Sequence[TaskStatus], silent: Sequence[str] = ()) -> Ren
 
 
 def _trouble(task: TaskStatus) -> str:
-    """The fault of a task, in a word or two."""
     faults = [task.error, *(part.error for part in task.blocked)]
     return next((fault.event for fault in faults if fault), "")
 
 
 def _troubles(tasks: Sequence[TaskStatus]) -> Iterator[RenderableType]:
-    """The faults of the tasks, in full."""
     for task in tasks:
         notes = dict.fromkeys(
             error.message for error in (task.error, *(p.error for p in task.blocked)) if error
@@ -167,8 +163,7 @@ class StatusScreen:
 
 
 def _ever_less(status: TaskStatus) -> Iterator[list[RenderableType]]:
-    """The parts that need the operator, and the running ones except the targets: in full, then
-    shorter."""
+    """The parts for the operator, and the running ones except the targets: in full, then less."""
     head, goes_on = _head(status), list(_what_goes_on(status))
     sources, folded = list(_sources_shown(status)), _folded_sources(status.sources)
     first, others = _briefly(status)
@@ -180,8 +175,7 @@ def _ever_less(status: TaskStatus) -> Iterator[list[RenderableType]]:
 
 
 def _targets_in(targets: tuple[TargetStatus, ...], room: int) -> list[RenderableType] | None:
-    """The targets in so many lines: a table, of at least some, or a line; None if there is no
-    room."""
+    """The targets in so many lines: a table, of at least some, or a line; None without room."""
     rows = min(len(targets), FEWEST_TARGETS)
     if room < 0 or (targets and not room):
         return None
@@ -235,7 +229,6 @@ def _needs_operator(
 
 
 def _verified(status: TaskStatus) -> Iterator[Text]:
-    """The targets whose rows differ or can't be verified, and a line about all."""
     if not status.verified:
         return
     for target in status.verified:
@@ -271,7 +264,6 @@ def _briefly(status: TaskStatus) -> tuple[list[RenderableType], list[Text]]:
 
 
 def _at_most(lines: list[Text], what: str) -> list[Text]:
-    """Some of these lines, and how many more there are."""
     left = len(lines) - _BRIEF_LINES
     if left <= 0:
         return lines
@@ -320,7 +312,6 @@ def render_relay(source: SourceStatus) -> Text:
 
 
 def _folded_sources(sources: Sequence[SourceStatus]) -> list[RenderableType]:
-    """Counts of the sources by their states, and a line for each unreadable one."""
     if not sources:
         return []
     does = Counter(source.state.partition(":")[0] for source in sources)
@@ -462,7 +453,6 @@ def _targets(targets: Sequence[TargetStatus], *, told_below: bool = True) -> Fit
 
 
 def _busiest(targets: tuple[TargetStatus, ...], most: int) -> RenderableType:
-    """Of too many targets the most active ones, and how many are left out."""
     if len(targets) <= most:
         return _targets(targets, told_below=False)
     order = sorted(targets, key=lambda t: (not t.ddl, -t.rows_per_second, -t.missing, t.target))

@@ -1,7 +1,6 @@
 """The screens of ``status --watch``: the whole task, lists of its parts, one part; and the keys.
 
-The view is a value (`View`), and a key makes another one from it; only `keyboard` reads from a
-terminal.
+The view is a value (`View`), and a key makes another one from it; only `keyboard` reads keys.
 """
 
 from __future__ import annotations
@@ -76,7 +75,6 @@ def after_key(view: View, key: str, status: TaskStatus) -> View | None:
 
 
 def _names(status: TaskStatus, kind: Kind) -> list[str]:
-    """The parts of a kind, with the ones that need the operator first."""
     if kind == "lock":
         locks = sorted(status.locks, key=lambda k: k.state != "conflict")
         # Open statements of one target have the id of its lock.
@@ -147,7 +145,6 @@ def _keys_line(view: View) -> Text:
 
 
 def _listed(status: TaskStatus, kind: Kind, name: str, *, chosen: bool) -> Text:
-    """A part in one line."""
     if kind == "lock":
         lines = [lock_line(lock) for lock in status.locks if lock.id == name]
         more = Text(f"{number(len(lines))} statements: " if len(lines) > 1 else "")
@@ -169,7 +166,6 @@ def _listed(status: TaskStatus, kind: Kind, name: str, *, chosen: bool) -> Text:
 
 
 def _opened(status: TaskStatus, kind: Kind, name: str) -> Iterator[RenderableType]:
-    """Everything known about a part, first what needs the operator."""
     elsewhere = whole_status(status)
     for part in status.blocked:
         if (part.kind, part.name) == (kind, name):
@@ -270,7 +266,6 @@ class Keyboard:
 
 
 def _sent(descriptor: int, patience: float) -> bytes | None:
-    """The terminal's input, whole keys; None without any."""
     if not select.select([descriptor], [], [], patience)[0]:
         return None
     sent = os.read(descriptor, 1024)

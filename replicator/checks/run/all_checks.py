@@ -18,8 +18,7 @@ from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableEr
 
 
 async def run_checks(task: TaskToCheck, ignore: frozenset[str]) -> list[CheckResult]:
-    """Check a task: its sources in the order given, then its target and its cluster, then the
-    structures.
+    """Check a task: first its sources, in their order, then target, cluster and structures.
 
     ``ignore`` has names of `replicator.checks.check_items.CHECKS`; their results are left out,
     except for `connection`: with ``all``, nothing is checked. Servers that cannot be reached are
@@ -56,7 +55,6 @@ async def run_checks(task: TaskToCheck, ignore: frozenset[str]) -> list[CheckRes
 
 
 async def _across(task: TaskToCheck) -> list[CheckResult]:
-    """The checks that concern sources and target together."""
     results: list[CheckResult] = []
     try:
         if not task.target.writes_nothing:

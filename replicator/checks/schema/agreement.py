@@ -1,5 +1,4 @@
-"""Compare the members of a target with one another: structures, keys that count up, foreign
-keys."""
+"""Compare the members of a target with one another: structures, counters, foreign keys."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Foreign keys with actions: whether the task can repeat their effects at the shards. Pure.
 
 A server that does not log the changes by its foreign keys can be followed if the task sees the rows
-of the parent (`replicator.pipeline.apply.cascades`), and if these changes reach no row of another
-shard.
+of the parent (`replicator.pipeline.apply.cascades`), and if these changes reach no other shard.
 """
 
 from __future__ import annotations
@@ -67,7 +66,6 @@ def unrepeatable(
 
 
 def _uppers(rules: MemberColumns) -> dict[str, int]:
-    """The bits that mapping adds to a column, by its folded name."""
     mapped = rules.mapped
     return {} if mapped is None else {folded(mapped.name): mapped.upper}
 

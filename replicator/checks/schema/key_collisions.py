@@ -209,7 +209,6 @@ def distinguishing(members: Collection[Member]) -> tuple[str, ...]:
 
 
 def _free_name(name: str, there: Collection[str]) -> str:
-    """The name, with a number if the target has such a column already."""
     names = (name, *(f"{name}_{number}" for number in range(2, len(there) + 3)))
     return next(free for free in names if folded(free) not in there)
 

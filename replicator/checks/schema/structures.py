@@ -207,7 +207,6 @@ async def _check_target(
 
 
 async def _spreading_keys(connection: Connection, target: Table) -> list[CheckResult]:
-    """Warn of foreign keys of a target that reach rows of several shards."""
     acting = [key for key in target.definition.foreign_keys if key.acts]
     names = {parent_of(key, target.schema) for key in acting}
     parents = {name: await read_table(connection, name) for name in sorted(names)}
@@ -424,8 +423,7 @@ def check_missing(
 
 
 def _lacking(name: TableName, first: Shard, made: str) -> CheckResult | None:
-    """The failure of a target, made like its first shard, that would not suit the rules for
-    columns."""
+    """The failure if a target, made like its first shard, would not suit the column rules."""
     like_it = replace(first.table, schema=name.schema, name=name.table)
     lacking = rule_differences(first.table, like_it, first.rules)
     if not lacking:
@@ -449,8 +447,7 @@ def creation_by_hand(name: TableName, made: str) -> str:
 
 
 def check_versioning(shards: Sequence[Shard], name: TableName) -> list[CheckResult]:
-    """Report members WITH SYSTEM VERSIONING; members versioned by transactions can't be
-    followed."""
+    """Report members WITH SYSTEM VERSIONING; those by transactions can't be followed."""
     versioned = [shard for shard in shards if system_period(shard.table.create_sql)]
     precise = [shard for shard in versioned if by_transactions(shard.table)]
     results = []

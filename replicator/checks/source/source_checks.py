@@ -362,8 +362,7 @@ _REVOKED = re.compile(r"REVOKE .* ON `((?:[^`]|``)+)`\.\* FROM")
 async def check_hidden_tables(
     source: SourceToCheck, connection: Connection, tables: Sequence[TableName]
 ) -> list[CheckResult]:
-    """Compare the tables that the account may see with those that the routes and the allow list
-    name.
+    """Compare the tables that the account may see with those that the routes and allow list name.
 
     A server lists only tables that the user has a privilege on: others would be left out silently.
     To find out whether it would list them, a table that does not exist is read: the server says so

@@ -1,5 +1,4 @@
-"""Check whether a session's writes at the target reach all servers behind it, and their size
-limits.
+"""Check whether a session's writes reach all servers of the target, and their size limits.
 
 No write is tried before these settings are read. A table made with ``wsrep_OSU_method=RSU`` is on
 one node of a Galera cluster only; the next row in it makes the others vote this node out.

@@ -153,7 +153,7 @@ async def _try_statements(
 
 
 async def _clean(connection: Connection, table: str, schema: str) -> list[CheckResult]:
-    """Remove the objects that the attempt made; ``schema`` is empty if it made none. Returns the
+    """Remove the objects that the attempt made; ``schema`` is empty if it made none. Return the
     rest.
 
     A schema that somebody else has used meanwhile stays.

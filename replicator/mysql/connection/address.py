@@ -30,8 +30,7 @@ class ServerKey:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseAddress:
-    """The address of a server and how to log in. Without ``tls``, TLS is used if the server has
-    it."""
+    """The address of a server and how to log in. Without ``tls``, TLS is used if offered."""
 
     host: str
     port: int

@@ -117,8 +117,7 @@ class Connection:
         self.notes: set[str] = set()
         """Facts that callers have recorded about this session; a new one has none."""
         self.kept: dict[tuple[str, ...], tuple[str, object]] = {}
-        """Values that callers keep during the session, each with a text that shows whether it
-        is valid."""
+        """Values kept during the session, each with a text that shows whether it is valid."""
         self.keeping = anyio.Lock()
         """Held by a caller that reads a value to keep, so that the next one finds it."""
 
@@ -147,8 +146,7 @@ class Connection:
     async def execute(
         self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
     ) -> int:
-        """Run a statement; return the number of affected rows. ``patience``: seconds to wait for
-        it.
+        """Run a statement; return the number of affected rows. ``patience``: seconds to wait.
 
         If a patience is given, the statement may take long: meanwhile the server is asked whether
         it is still working on it.
@@ -205,8 +203,7 @@ class Connection:
 
     @asynccontextmanager
     async def _held(self) -> AsyncIterator[None]:
-        """Keep others out, and do not use a session that the server has ended or is about to
-        end."""
+        """Keep others out, and use no session that the server has ended or will end soon."""
         async with self._lock:
             if self._short_lived:
                 self.rest()
@@ -220,7 +217,6 @@ class Connection:
         await self.run_unlocked("BEGIN", ())
 
     async def _ask_thread(self) -> Thread | None:
-        """The thread that serves the connection; None if the server does not report it."""
         try:
             rows, _ = await self._run(THREAD_SQL, (), self._patience)
         except pymysql.err.MySQLError:
@@ -383,8 +379,7 @@ def _text(error: BaseException) -> str:
 
 
 class _Client(aiomysql.Connection):  # type: ignore[misc]
-    """A connection with TLS if the server has it, or none if TLS is required and the server lacks
-    it.
+    """A connection with TLS if the server has it, or none if TLS is required and missing.
 
     By default aiomysql continues in the clear if a server does not offer TLS, even if it is
     required, and does not use TLS unless asked to. An answer larger than

@@ -40,8 +40,7 @@ _ASK_FOR_KEY = {CACHING_SHA2: b"\2", SHA256: b"\1"}
 _KNOWS_PASSWORD, _WANTS_PASSWORD = b"\3", b"\4"
 
 Exchange = Generator[bytes | None, MysqlPacket, MysqlPacket]
-"""Yields the bytes to send, or None to send nothing; gets the packet that follows; returns the
-last."""
+"""Yields the bytes to send, or None; gets the packet that follows; returns the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +71,7 @@ class PasswordWithheldError(pymysql.err.OperationalError):
 
 
 def disclosure(plugin: str, channel: Channel, key: ServerKey) -> Disclosure | None:
-    """Return how a server that asks for the password itself by ``plugin`` gets it; None: not at
-    all.
+    """Return how a server that asks for the password by ``plugin`` gets it; None: not at all.
 
     Over TLS servers take it in the clear only, otherwise encrypted with their RSA key.
     """
@@ -147,8 +145,7 @@ def prove(
 
 
 def proved(packet: MysqlPacket) -> MysqlPacket:
-    """Return the packet that a proof ended with. Raises OddAnswerError if the server asks for
-    more."""
+    """Return the last packet of a proof. Raises OddAnswerError if the server asks for more."""
     if packet.is_extra_auth_data():
         raise OddAnswerError.of("the server asks for more than the proof of a password")
     return packet

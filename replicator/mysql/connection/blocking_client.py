@@ -1,7 +1,6 @@
 """PyMySQL's connection with safe logins, bulk execution, and detection of silent servers.
 
-A server decides about the meaning of each packet of a login;
-`replicator.mysql.connection.auth_plugins` keeps passwords safe, and malformed answers raise
+`replicator.mysql.connection.auth_plugins` keeps passwords safe; malformed answers raise
 OddAnswerError.
 
 A MariaDB shows in its greeting its capabilities beyond MySQL's, in bytes that MySQL leaves zero,

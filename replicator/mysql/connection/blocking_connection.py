@@ -110,7 +110,6 @@ class BlockingSession:
             raise
 
     def _ask_thread(self) -> Thread | None:
-        """The thread that serves the connection; None if the server does not report it."""
         try:
             return thread_of(self.rows(THREAD_SQL.encode()))
         except MySQLError as error:

@@ -50,8 +50,7 @@ WARNINGS_KEPT = 1000
 
 
 def keep_warnings(kept: int, wanted: int) -> str:
-    """Return the statement that lets a session keep so many warnings; empty if it keeps them
-    already.
+    """Return the statement that lets a session keep so many warnings; empty if it does already.
 
     MySQL 8.4 and newer require a separate privilege, SESSION_VARIABLES_ADMIN, and keep enough by
     default (manual, "max_error_count"), so it is only used if somebody has lowered that.

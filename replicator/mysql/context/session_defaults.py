@@ -33,8 +33,7 @@ class SessionDefaults:
 
     Attributes:
         system_zone: the offset of the zone of the server's host; empty if it varies.
-        timestamps_logged: each event of the server has its explicit_defaults_for_timestamp as a
-            flag.
+        timestamps_logged: each event has explicit_defaults_for_timestamp as a flag.
         databases: the default collations of its databases, and ``charsets`` those of its charsets.
         sequences: its sequences (MariaDB), as far as the account sees them.
         views: its views of any kind, as far as the account sees them.
@@ -111,7 +110,7 @@ def session_defaults(connection: Any) -> SessionDefaults:
 
 
 def offset_of(seconds: Iterable[int]) -> str:
-    """Return the offset, as SQL has it, of a zone with these distances to UTC; empty if they
+    """Return the offset, as SQL has it, of a zone with these distances to UTC, unless they
     differ."""
     found = set(seconds)
     if len(found) != 1:

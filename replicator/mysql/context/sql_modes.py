@@ -119,8 +119,8 @@ class UnknownModeError(Exception):
 
 
 def modes_for(sql_mode: int, *, mariadb: bool, target: ServerKind) -> Iterator[str]:
-    """Yield the modes that a target gets for a statement that ran with ``sql_mode``, strictness
-    apart.
+    """Yield the modes, except strictness, that a target gets for a statement with this
+    ``sql_mode``.
 
     ``mariadb``: the source is one. Raises UnknownModeError.
     """
@@ -146,8 +146,7 @@ def modes_for(sql_mode: int, *, mariadb: bool, target: ServerKind) -> Iterator[s
 
 
 def rounds_times(sql_mode: int, *, mariadb: bool) -> bool:
-    """Whether a session rounds fractions of seconds that a column does not keep, rather than
-    truncating them."""
+    """Whether a session rounds, not truncates, fractions of seconds that a column does not keep."""
     return bool(sql_mode >> _ROUNDS_BIT[mariadb] & 1) is mariadb
 
 

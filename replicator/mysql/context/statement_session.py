@@ -81,8 +81,7 @@ async def set_up_session(
         timestamp: the statement's second; 0: the server's own clock.
         always_strict: a value that does not fit is an error whatever the source made of it;
             otherwise as at the source, for a table without rows.
-        lock_seconds: how long a statement waits for sessions that use its table; None: as the
-            server has it.
+        lock_seconds: how long a statement waits for sessions that use its table; None: the default.
     """
     connection.rest()
     fraction = f".{context.microseconds:06d}" if timestamp and context.microseconds else ""
@@ -126,7 +125,6 @@ async def set_up_session(
 
 
 async def _set_moment(connection: Connection, moment: str) -> None:
-    """Set the time of a session that is set up."""
     if moment not in connection.notes:
         await connection.execute(f"SET SESSION {moment}")
         connection.notes = {n for n in connection.notes if not n.startswith("timestamp")} | {moment}

@@ -1,8 +1,8 @@
 """The privileges of an account on a schema, also those granted by roles.
 
 The tables of information_schema that list privileges leave out those of roles, on MySQL and
-MariaDB. SHOW GRANTS has them for the session's own account and its active roles (their manuals,
-"SHOW GRANTS").
+MariaDB. SHOW GRANTS has them for the session's account and active roles (their manuals, "SHOW
+GRANTS").
 """
 
 from __future__ import annotations
@@ -63,7 +63,6 @@ def privileges_on(schema: str, grants: Iterable[str], table: str = "") -> frozen
 
 
 def _name(quoted: str) -> str | None:
-    """The name in backquotes; None for all."""
     return None if quoted == "*" else quoted[1:-1].replace("``", "`")
 
 

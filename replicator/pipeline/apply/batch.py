@@ -81,8 +81,7 @@ class ApplySettings:
         fence: distinguishes writers of this run from all others.
         load_data: whether the server accepts LOAD DATA in a transaction
             (`replicator.downstream.rows.load_data.probe_load_data`).
-        safe_until: by source, the key of the position up to which its transactions are applied in
-            safe mode.
+        safe_until: by source, the key of the position up to which safe mode applies.
         patience: seconds for which an executor retries to reach a target that is unavailable.
         tracked_table: quoted name of the table of keys of shared targets that were deleted, or that
             met a row in safe mode (`replicator.downstream.meta.tracked_keys`); empty if none are
@@ -190,8 +189,7 @@ class TargetOutcome:
         places: the positions of the row events, or up to which their binlogs were read.
         left: the watermarks of the written buckets.
         mismatch: the state that was found instead of the expected one.
-        transactions: how many were necessary, since the target refused fewer with ``code`` and
-            ``message``.
+        transactions: how many were necessary; if the target refused fewer, ``code`` says why.
         late: number of deleted rows that must be searched for in the shards.
         refused: the row whose key the target already has.
     """

@@ -350,7 +350,6 @@ def _failed(work: TargetWork, outcome: WriteOutcome, code: int, message: str) ->
 
 
 def _places(work: TargetWork, sources: Set[str]) -> tuple[RowPlace, ...]:
-    """The positions up to which the binlogs of the rows were read."""
     return tuple(
         RowPlace(source, "", work.ends[source].transaction, work.ends[source].ordinal, 0)
         for source in sorted(sources & work.ends.keys())

@@ -36,8 +36,8 @@ class CascadeChanges:
 
     Attributes:
         session: one with foreign_key_checks=0, inside a transaction.
-        reached: the tables whose rows may be changed now. Other children of the parent are changed
-            at another time.
+        reached: the tables whose rows may be changed now. Other children are changed at another
+            time.
         tracked_table: the quoted name of the table of tracked keys.
         late: changes to make to children later, when their own rows are applied.
         tracked: how many rows were deleted that may be newer than the event. Their keys are
@@ -183,7 +183,6 @@ class CascadeChanges:
             self.updated(edge.child, row, new)
 
     def _referenced(self, child: CascadeTable, condition: bytes) -> list[Fields]:
-        """The values that other keys refer to, of the rows that meet a condition."""
         return self._selected(child, child.referenced, condition) if child.edges else []
 
     def _selected(

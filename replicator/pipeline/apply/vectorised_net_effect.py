@@ -362,7 +362,6 @@ def _changes(
 
 
 def _numbered(values: Sequence[object]) -> Integers:
-    """A number for each value, the same for equal ones."""
     numbers: dict[object, int] = {}
     return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
 

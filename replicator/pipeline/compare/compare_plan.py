@@ -257,7 +257,6 @@ def _lossy(
 
 
 def _lacking(fills: Mapping[str, bytes], structure: Table) -> dict[str, bytes]:
-    """Return the fill fields of the columns that a table lacks."""
     return {name: field for name, field in fills.items() if structure.column(name) is None}
 
 
@@ -274,7 +273,6 @@ def _without_formulas(target: Table) -> Table:
 
 
 def _common(shard: ComparedShard, target: Table, compared: Collection[str]) -> Table:
-    """Return a shard's structure with only the ``compared`` columns (folded names)."""
     kept = []
     for its in shard.structure.columns:
         column = target.column(its.name) if folded(its.name) in compared else None
@@ -293,7 +291,6 @@ def _other_values(shard: ComparedShard, target: Table, column: Column) -> bool:
 
 
 def _unfit(shard: ComparedShard, column: Column) -> bool:
-    """Return whether a column of the target can't hold all values of the shard's column."""
     its, mapped = shard.structure.column(column.name), shard.rules.mapped
     if its is None or column.generated:
         return False

@@ -426,7 +426,6 @@ def bounds_in(
 def _sums(
     comparison: ComparisonPlan, look: Look, sessions: Sessions, most: int
 ) -> list[tuple[int, int]]:
-    """Return each table's number of rows, and the sum of their checksums."""
     sums = []
     for table in (comparison.target, *comparison.shards):
         query = checksum_query(comparison, table, look.lower, look.upper)

@@ -170,7 +170,6 @@ def _lacking_for_all(target: Table, shards: Sequence[ComparedShard]) -> tuple[st
 
 
 def _ruled(shard: ComparedShard) -> set[str]:
-    """The folded names of the columns that rules of the task file fill."""
     ruled = {folded(made.name) for made in shard.rules.extracted}
     if shard.rules.mapped is not None:
         ruled.add(folded(shard.rules.mapped.name))
@@ -249,13 +248,11 @@ def _tells_apart(collation: str, other: str) -> bool:
 
 
 def _names_of(text: str) -> list[str]:
-    """The columns of an index, by its text in brackets."""
     found = re.findall(r"`((?:[^`]|``)*)`", text)
     return [name.replace("``", "`") for name in found]
 
 
 def _columns(target: Table, shard: ComparedShard) -> Iterator[str]:
-    """The columns that differ, whether the target takes their values or not."""
     ruled = _ruled(shard)
     for its in shard.structure.columns:
         column = target.column(its.name)
@@ -271,7 +268,6 @@ def _columns(target: Table, shard: ComparedShard) -> Iterator[str]:
 
 
 def _reorders(target: Table, shard: Table) -> bool:
-    """Whether the columns that both have are in another order on the target."""
     common = [folded(c.name) for c in target.columns if shard.column(c.name)]
     theirs_in_order = [folded(c.name) for c in shard.columns]
     return common != [name for name in theirs_in_order if name in set(common)]
@@ -304,7 +300,6 @@ def _shown(table: Table, column: Column) -> str:
 
 
 def _indexes(target: Table, shard: ComparedShard) -> Iterator[str]:
-    """The indexes that only one of both has."""
     ours, theirs = _index_texts(target), _index_texts(shard.structure)
     for kind, columns in sorted(theirs - ours):
         if kind in _UNIQUE and (shard.rules.extracted or shard.rules.mapped):

@@ -435,7 +435,6 @@ _streams: dict[tuple[DatabaseAddress, ServerIdentity | None], SourceStream] = {}
 
 
 def _gone(session: Session, chunk: CopyChunk, table: str, gone_at: int) -> ChunkOutcome:
-    """Record the chunk of a shard that lost all of its rows."""
     copy = chunk.copy
     # Without a key, the binlog's rows from before the loss can't be distinguished from copied ones.
     read = ReadChunk(0, 0, gone_at if copy.exact else 0, copy.known_to, 0, 0)

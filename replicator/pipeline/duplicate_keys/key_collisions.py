@@ -1,8 +1,7 @@
 """Compare all values of keys with one another, as one Spark job.
 
 Executors read the shards, compute the digest of each value, and distribute the digests by hash:
-equal ones are in one partition. Spark sorts large partitions on disk, so memory does not grow with
-the tables.
+equal ones are in one partition. Spark sorts large partitions on disk, so memory does not grow.
 """
 
 from __future__ import annotations

@@ -164,15 +164,12 @@ def is_kept_by(structure: Table, target: Table, key: UniqueKey) -> bool:
 
 
 def _alike(structure: Table, target: Table) -> bool:
-    """Whether the columns of both are compared in the same way."""
     pairs = ((column, target.column(column.name)) for column in structure.columns)
     return all(not c.collation or its is None or c.collation == its.collation for c, its in pairs)
 
 
 def _selected(shard: ComparedShard, target: Table, its: Column) -> tuple[Column, bytes] | None:
-    """The column of a shard for a column of the target's key, and its SQL; None if it has only
-    NULL.
-    """
+    """The column of a shard for a column of the target's key, and its SQL; None: only NULL."""
     wanted = folded(its.name)
     value = next((c.value for c in shard.rules.extracted if folded(c.name) == wanted), None)
     column = shard.structure.column(its.name)
@@ -187,9 +184,7 @@ def _selected(shard: ComparedShard, target: Table, its: Column) -> tuple[Column,
 
 
 def _default(target: Table, its: Column) -> str | None:
-    """The default of the target, which all rows have in a column that their shard lacks; None for
-    NULL.
-    """
+    """The target's default, which all rows have in a column that the shard lacks; None: NULL."""
     if its.generated:
         raise UnreadableKeyError(f"the target computes its column {its.name}")
     definition = target.defined(its.name)

@@ -220,7 +220,6 @@ class _Sample:
             self.failures[read.member] = error_text(error)
 
     def _places(self, read: KeyRead, parts: int, near: int) -> Iterator[tuple[bytes, ...]]:
-        """Places in the range of a member's values."""
         first = self._place(read, 0) if read.table.cut else None
         if first is None:
             return
@@ -247,9 +246,7 @@ class _Sample:
 
 
 def _place_in(read: KeyRead, of: KeyRead, place: Bound) -> Bound:
-    """Convert a place in the values of ``of`` to another member's charsets; None if it has no such
-    place.
-    """
+    """Convert a place in the values of ``of`` to another member's charsets; None if impossible."""
     own, its = read.table.cut, of.table.cut
     if place is None or [c.literal for c in own] != [c.literal for c in its]:
         return None

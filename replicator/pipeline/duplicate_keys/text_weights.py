@@ -94,7 +94,6 @@ def _encoded(text: str, charset: str) -> bytes:
 
 
 def _trimmed(text: bytes, unit: bytes) -> bytes:
-    """The text without the units at its end."""
     end = len(text)
     while unit and end and end % len(unit) == 0 and text[end - len(unit) : end] == unit:
         end -= len(unit)

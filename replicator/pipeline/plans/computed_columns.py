@@ -112,7 +112,6 @@ def ruled_inputs(table: Table, column: str, rules: MemberColumns) -> tuple[str, 
 
 
 def _inputs(table: Table, column: str) -> tuple[str, ...]:
-    """All columns that a column's values depend on, also by other computed columns."""
     found: dict[str, None] = {}
     ahead = [column]
     while ahead:

@@ -60,8 +60,7 @@ they would be written to it one after the other, and split it again and again as
 
 
 class PlanError(Exception):
-    """Rows of a shard can't be written to its target; the message says which, why and what to
-    do."""
+    """Rows of a shard can't be written to its target; the message has a remedy."""
 
 
 class MisfitError(PlanError):
@@ -189,8 +188,7 @@ def _fills(member: str, target: Table, written: Collection[str]) -> Iterator[tup
 
 
 def fill_field(member: str, column: Column) -> bytes | None:
-    """Return the fill of a target's column as the field that the target shows; None if it is
-    unknown.
+    """Return the fill of a target's column as the field that the target shows; None if unknown.
 
     Raises PlanError if the column's charset lacks it.
     """
@@ -203,8 +201,7 @@ def fill_field(member: str, column: Column) -> bytes | None:
 def parent_rows(
     member: Member, structure: Table, table_map: TableMap, wanted: Set[str], rules: MemberColumns
 ) -> RowFormat:
-    """Return the format to read rows of a parent with, for some (folded) columns. Raises
-    PlanError."""
+    """Return the format for some (folded) columns of a parent's rows. Raises PlanError."""
     name = str(member)
     structure = with_hidden(structure, len(table_map.types))
     _check_structure(name, structure, table_map)

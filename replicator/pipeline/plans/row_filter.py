@@ -149,7 +149,6 @@ def _fates(filtering: RowFilter, changes: Integers, columns: Sequence[RawColumn]
 
 
 def _values(column: RawColumn, read: Read, convert: ReadField) -> list[Value]:
-    """The value of each image; equal images are read once."""
     images = column.values()
     found = {
         image: None if image is None else convert(read(image, 0)[0])
@@ -159,7 +158,6 @@ def _values(column: RawColumn, read: Read, convert: ReadField) -> list[Value]:
 
 
 def _without(lines: Lines, images: Integers) -> Lines:
-    """The lines, with the lines of these images unknown."""
     chosen = np.arange(len(lines))
     chosen[images[images >= 0]] = len(lines)
     return joined([lines, lines_of([UNKNOWN_LINE])]).take(chosen)

@@ -35,8 +35,7 @@ def held_keys(structure: Table, target: Table, rules: MemberColumns) -> tuple[He
 
 
 def compares_bytes(column: Column, target: Column) -> bool:
-    """Return whether a shard distinguishes values by their bytes that the target takes for
-    equal."""
+    """Return whether a shard distinguishes values by their bytes that are equal on the target."""
     text = target.sql_type.literal is Literal.TEXT and bool(target.collation)
     return text and _is_binary(column) and not _is_binary(target)
 
@@ -55,8 +54,7 @@ def _implies(key: dict[str, int], shard: dict[str, int]) -> bool:
 
 
 def key_indexes(row_key: UniqueKey | None, pairs: dict[int, Column]) -> tuple[int, ...]:
-    """Return the row key as indexes into the row image; empty if one of its columns is not
-    written."""
+    """Return the row key as indexes into the row image; empty if a column is not written."""
     if row_key is None:
         return ()
     by_name = {folded(column.name): index for index, column in pairs.items()}

@@ -56,7 +56,6 @@ def value_misfit(
 
 
 def _is_converted(column: Column, counterpart: Column, target: Table) -> bool:
-    """Whether values of both types are written in the same form, and are in no key."""
     keys = {folded(name) for parts in unique_parts(target).values() for name, _ in parts}
     alike = column.sql_type.literal is counterpart.sql_type.literal
     return alike and target.row_key is not None and folded(counterpart.name) not in keys

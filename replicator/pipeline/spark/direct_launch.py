@@ -197,8 +197,7 @@ def _environment(connection_info: Path) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_info),
         WORKER_FORK: first_folder(),
-        # Otherwise Spark has Hadoop log in to find the name, and queries the network for the
-        # host's.
+        # Otherwise Spark has Hadoop log in to find the name, and asks the network for the host's.
         "SPARK_USER": os.environ.get("USER") or str(os.getuid()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_HOSTNAME": "localhost",

@@ -133,8 +133,7 @@ def driver_memory(conf: Mapping[str, str]) -> str:
 
 
 def driver_options(java_home: str, conf: Mapping[str, str], folder: str) -> str:
-    """Return the options of the driver's Java, as a shell reads them. ``folder``: that of the
-    session."""
+    """Return the options of the driver's Java, as a shell reads them. ``folder``: the session's."""
     logging = Path(folder, "log4j2.properties")
     logging.write_text(_LOGGING)
     wanted = conf.get("spark.driver.extraJavaOptions", "")

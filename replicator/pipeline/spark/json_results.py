@@ -35,8 +35,7 @@ def to_json(value: object, *, without: frozenset[str] = frozenset()) -> bytes:
 def from_json(kind: type[Value], data: bytes, **known: object) -> Value:
     """Return the value of this type that `to_json` was called with.
 
-    ``known``: the fields that it was made without. Raises AnswerError if ``data`` is of another
-    type.
+    ``known``: the fields that it was made without. Raises AnswerError for another type.
     """
     as_key = cast("Hashable", kind)
     try:
@@ -103,7 +102,6 @@ def _reader(kind: Any) -> _Reader:
 
 @cache
 def _fields_of(kind: Any, without: frozenset[str]) -> Callable[[object], dict[str, object]]:
-    """A function that reads the fields of a dataclass, by their names."""
     hints = get_type_hints(kind)
     names = [field.name for field in fields(kind) if field.name not in without]
     read = _several(tuple(hints[name] for name in names))
@@ -123,7 +121,6 @@ def _mapping(made: Callable[[dict[Any, Any]], Any], arguments: tuple[Any, ...]) 
 
 
 def _several(kinds: tuple[Any, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that reads values of these types, one of each."""
     if set(kinds) == {int}:
         return lambda parsed: _integers(parsed, len(kinds))
     readers = [_reader(kind) for kind in kinds]

@@ -35,8 +35,7 @@ _ALWAYS_SAID = (
     "WARNING: Using incubator modules:",
     "WARNING: package sun.security.action not in java.base",
 )
-"""Messages of every JVM that Spark starts, the latter since Java 24; they are meaningless to
-users."""
+"""Messages of every JVM that Spark starts, the latter since Java 24; meaningless to users."""
 
 
 class _NoUpdates(CPickleSerializer):

@@ -175,7 +175,7 @@ def plan_validation(
     values: bool,
     alone: RowsOnTargetAlone = EXTRA,
 ) -> ComparisonPlan:
-    """Plan how to validate keys. Raises NoKeyError, or PlanError if the target can't hold a shard's
+    """Plan how to validate keys. Raises NoKeyError, or PlanError if the target can't hold the
     values.
 
     Args:
@@ -189,7 +189,6 @@ def plan_validation(
 
 
 def _key_alone(comparison: ComparisonPlan) -> ComparisonPlan:
-    """The comparison of the key's columns only."""
     at = {place: number for number, place in enumerate(comparison.key)}
 
     def cut(table: ComparedTable) -> ComparedTable:

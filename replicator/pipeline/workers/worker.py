@@ -123,8 +123,7 @@ def _connect_over_network(point: ClusterAddress, slot: int) -> socket.socket:
 
 
 def connected(point: ClusterAddress) -> ssl.SSLSocket:
-    """Return an encrypted connection to the driver with this certificate, with SECONDS for each
-    call.
+    """Return an encrypted connection to the driver with this certificate; SECONDS for each call.
 
     Raises DriverUnreachableError, and ConnectionClosedError if the driver refuses it without
     reading.

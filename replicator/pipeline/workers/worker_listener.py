@@ -123,7 +123,6 @@ class WorkerListener:
             return True
 
     def _watch(self) -> None:
-        """End the clients whose time is up."""
         with self._changed:
             while not self._closed:
                 now = time.monotonic()
@@ -157,6 +156,5 @@ class WorkerListener:
 
 
 def _end(newcomer: _PendingWorker) -> None:
-    """End everything that its thread waits for."""
     with contextlib.suppress(OSError):
         newcomer.handle.shutdown(socket.SHUT_RDWR)

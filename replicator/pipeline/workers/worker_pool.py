@@ -99,8 +99,7 @@ def local_endpoint(folder: str, entered: Entered) -> DriverEndpoint:
 def cluster_endpoint(host: str, bind: str, port: int, entered: Entered) -> DriverEndpoint:
     """Return an endpoint for tasks on other hosts. Raises OSError if it can't listen.
 
-    ``bind`` and ``port`` (0: any free one): the address to listen at; ``host``: the name by which
-    tasks reach it.
+    ``bind`` and ``port`` (0: any free one): the address to listen at; ``host``: its name for tasks.
     """
     family = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0][0]
     certificate, context = _own_certificate()
@@ -445,8 +444,7 @@ def release_slots(spark: SparkContext) -> None:
 
 
 def free_slots(spark: SparkContext) -> int:
-    """Return how many slots the worker pool can leave to others: half of them; 0 if it has only
-    one.
+    """Return how many slots the worker pool can leave to others: half of them, or 0 of one.
 
     Raises Py4JError without a JVM.
     """

@@ -124,8 +124,7 @@ class ColumnRules:
 
     def _extracted(self, schema: str, table: str) -> tuple[ExtractedColumn, ...]:
         if not self._extractions:
-            # Mostly there are none, and finding the route that decides costs a match with every
-            # route.
+            # Mostly there are none, and finding the route takes a match with every route.
             return ()
         rule = self._routes.rule_of(schema, table)
         extractions = self._extractions.get(rule.name, ()) if rule else ()

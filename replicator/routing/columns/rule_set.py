@@ -1,7 +1,6 @@
 """The rules of one source that decide which of its rows the target gets, and in which form.
 
-As plain data, so that rules that earlier rows were written by can be compared with the present
-ones.
+As plain data, so that the rules of earlier rows can be compared with the present ones.
 """
 
 from __future__ import annotations

@@ -46,7 +46,6 @@ def like_matcher(pattern: str, escape: str, kind: str) -> Callable[[str], bool]:
 
 
 def _like(character: str, kind: str) -> str:
-    """A regular expression for all characters that are equal to one."""
     if not kind:
         return re.escape(character)
     table = characters_of(kind)
@@ -172,7 +171,6 @@ def _in(operands: Sequence[Evaluate]) -> Evaluate:
 
 
 def _case(operands: Sequence[Evaluate]) -> Evaluate:
-    """Conditions and their values in turn, and the ELSE value, if any, at the end."""
     pairs = tuple(zip(operands[::2], operands[1::2], strict=False))
     otherwise = operands[-1]
 
@@ -271,7 +269,6 @@ def _finite(run: Callable[[float, float], float]) -> _Operation:
 
 
 def _truncated(left: int, right: int) -> int:
-    """The quotient without the digits after the point."""
     found = abs(left) // abs(right)
     return found if (left < 0) == (right < 0) else -found
 

@@ -91,8 +91,8 @@ class RowFates:
     def updated(self, before: Row, after: Row) -> Fate:
         """Return the fate of a changed row.
 
-        A row whose insert was left out by a rule, and would not be now, is an insert; the reverse
-        is a delete.
+        A row whose insert was left out by a rule, and would not be now, is an insert; vice versa a
+        delete.
         """
         for old, new in self._update:
             if old(before) and new(after):
@@ -172,8 +172,7 @@ class ExpressionFilters:
     ) -> ResolvedRules | None:
         """Return the rules of a table with these columns, if any.
 
-        Raises ExpressionError for parts that can't be evaluated exactly, with their place in the
-        text.
+        Raises ExpressionError for parts that can't be evaluated exactly, with their place.
         """
         found = self._of(schema, table)
         if not found:

@@ -7,8 +7,7 @@ from enum import StrEnum
 
 
 class ExpressionError(Exception):
-    """An expression that can't be used; the message says what, its place in the text, and what
-    can be."""
+    """An expression that can't be used; says what, its place, and what can be."""
 
 
 class Kind(StrEnum):
