@@ -19,8 +19,8 @@ from replicator.mysql.server.binlog_end import binlog_end
 from replicator.mysql.server.identity import ServerIdentity
 
 PATIENCE_SECONDS = 5.0
-"""How long to wait for the next statement. The tool sends it at once; waiting only saves the operator
-a question."""
+"""How long to wait for the next statement. The tool sends it at once; the wait only saves the
+operator a question."""
 LOOK_SECONDS = 0.2
 
 _Placed = tuple[int, ParsedStatement]
