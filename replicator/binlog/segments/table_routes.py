@@ -191,7 +191,7 @@ class TableRoutes:
             self.known.set_ids(self.by_id)
 
     def number_anew(self) -> None:
-        """Drop tables without an id and a table map if there are many. Numbers change."""
+        """Drop tables with neither an id nor a table map, if there are many. Numbers change."""
         if len(self.tables) < self._most_tables:
             return
         tables = self.tables

@@ -190,14 +190,12 @@ class _Search:
 
     @property
     def done(self) -> bool:
-        """Whether everything is found."""
         return (
             self.boundaries.keys() >= self.sought.boundaries
             and self.transactions.keys() >= self.sought.transactions
         )
 
     def look_at(self, boundary: SourcePosition, heads: TransactionHeads) -> None:
-        """Note a boundary, and the transaction after it, if they are sought."""
         if boundary.gtid in self.sought.boundaries:
             self.boundaries[boundary.gtid] = boundary.binlog.key
         gtid = str(heads.gtid)
