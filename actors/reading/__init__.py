@@ -1,1 +1,1 @@
-"""Following the binlogs of the sources, and what their statements mean."""
+"""Reading the sources' binlogs, and the meaning of their statements."""

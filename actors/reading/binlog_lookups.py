@@ -1,4 +1,4 @@
-"""Looking into the binlog of a source, apart from following it: statements, and places by GTID."""
+"""Search a source's binlog on a separate connection: statements, and places by GTID."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Found = TypeVar("Found")
 Pick = Callable[[Statement, ParsedStatement], Iterable[Found]]
 
 _HEARTBEAT, _READ_TIMEOUT = 0.5, 60.0
-"""Seconds, as `BinlogSource` takes them: a server may leave out much before the first event."""
+"""Seconds, as in `BinlogSource`: a server may leave out many events before the first one."""
 
 
 async def look_up(
@@ -44,10 +44,10 @@ async def look_up(
     upstream: Connection,
     find: Callable[[Connect, BinlogPosition], Found],
 ) -> Found | None:
-    """What ``find`` finds, which is given the end of the binlog; None where there is no binlog.
+    """Return the result of ``find``, called with the end of the binlog; None if there is no binlog.
 
-    A server lets one replica with our id read at a time: whoever follows it is cut off. Raises
-    BinlogError, DatabaseUnavailableError or the server's error.
+    A server lets one replica with the task's id read at a time: it disconnects a running reader.
+    Raises BinlogError, DatabaseUnavailableError or the server's error.
     """
     end = await binlog_end(upstream)
     if end is None:
@@ -80,10 +80,10 @@ async def statements_between(
     end: BinlogPosition,
     pick: Pick[Found],
 ) -> list[Found]:
-    """What ``pick`` finds in the statements from ``start`` to ``end``, in their order.
+    """Return the results of ``pick`` for the statements from ``start`` to ``end``, in their order.
 
-    It is given each statement, and what it is recognised as. A server lets one replica with our id
-    read at a time: whoever follows it is cut off. Raises BinlogError.
+    ``pick`` is called with each statement, unparsed and parsed. A server lets one replica with the
+    task's id read at a time: it disconnects a running reader. Raises BinlogError.
     """
     if isinstance(start, SourcePosition) and start.binlog.key >= end.key:
         return []
@@ -121,9 +121,9 @@ def _read(stream: BinlogStream, end: BinlogPosition, pick: Pick[Found]) -> list[
 async def anchor_before(
     setup: SourceSetup, server: ServerIdentity, file: str
 ) -> AnchorEvent | None:
-    """The beginning of a binlog file; None where it can't be read.
+    """Return the beginning of a binlog file; None if it can't be read.
 
-    The reader, which reads on from the same file, tells in that case what is wrong. Raises
+    In that case the reader, which continues in the same file, reports the error. Raises
     DatabaseUnavailableError.
     """
     connection = binlog_connection(
@@ -138,9 +138,9 @@ async def anchor_before(
 
 
 async def gtids_told(upstream: Connection, server: ServerIdentity, place: BinlogPosition) -> str:
-    """Return the GTIDs executed at a place as a MariaDB knows them; empty for other servers.
+    """Return the GTIDs that MariaDB reports for a place; empty for other servers.
 
-    They tell the place from the same one of another node's binlog. Raises
+    They distinguish the place from the same place in another node's binlog. Raises
     DatabaseUnavailableError or the server's error.
     """
     if server.server_uuid or not place.file:

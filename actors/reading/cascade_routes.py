@@ -1,8 +1,8 @@
-"""Which row events may change rows of other tables by foreign keys, and whose.
+"""Find row events that may change rows of other tables by foreign keys, and these tables.
 
-InnoDB changes rows of a child without logging it. So the changes of a parent's rows go to the
-targets of its children, too, each in the order of the child's own rows: they are held, applied and
-counted as rows of the child, whatever becomes of the parent's rows.
+InnoDB changes rows of a child without logging it. So the changes of a parent's rows also go to the
+targets of its children, each in the order of the child's own rows: they are held, applied and
+counted as rows of the child, regardless of the parent's own target.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _CHANGES[list(row_event_types({"update", "delete"}))] = True
 
 
 class CascadeRoutes:
-    """The foreign keys with actions that tables of one source have, or had, or may get.
+    """The foreign keys with actions that tables of one source have, had, or may get.
 
     A key that a table does not have at an event does no harm: the plans of the events decide
     (`actors.writing.cascade_plans`). `members`: the source's tables, kept up to date by its owner.
-    `start`: the position that is read from; None if only its GTIDs are known.
+    `start`: the position at which reading starts; None if only its GTIDs are known.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class CascadeRoutes:
         self._members = members
         self._children: dict[TableName, set[TableName]] = {}
         self._keys: dict[TableName, Keys] = {}
-        """The present keys of the tables of which they are known."""
-        # Also those with other names since: the binlog is read again from an earlier position.
+        """The present keys of the tables whose keys are known."""
+        # Includes tables renamed since: the binlog is read again from an earlier position.
         for number in registry.known_in(source):
             name = registry.member(number).name
             for at in registry.places(number):
@@ -70,7 +70,7 @@ class CascadeRoutes:
             self._children.setdefault(parent, set()).add(child)
 
     def follow(self, effects: Iterable[Effect]) -> None:
-        """Note the foreign keys that a statement adds, and the names that it gives to tables."""
+        """Note the foreign keys that a statement adds, and its renames of tables."""
         for effect in effects:
             for statement in filter(None, (effect.statement, effect.made, effect.created)):
                 keys = (key for key in declared_keys(statement) if key.acts)
@@ -81,7 +81,7 @@ class CascadeRoutes:
         self._change_keys([*effects])
 
     def _change_keys(self, effects: Sequence[Effect]) -> None:
-        """Follow the present keys of tables through the effects of one statement."""
+        """Update the present keys of tables with the effects of one statement."""
         names: dict[TableName, TableName] = {}
         for effect in effects:
             table = effect.table
@@ -115,7 +115,6 @@ class CascadeRoutes:
             self._keys[table] = (*keys, *renamed)
 
     def _rename(self, old: TableName, new: TableName) -> None:
-        """Let a name have the keys of another one, too."""
         if old in self._children:
             self._children.setdefault(new, set()).update(self._children[old])
         for children in self._children.values():
@@ -123,9 +122,9 @@ class CascadeRoutes:
                 children.add(new)
 
     def family(self, name: TableName) -> Set[TableName]:
-        """Return the tables that such keys may connect with a table now, through others, too.
+        """Return the tables that such keys may connect with a table now, directly or not.
 
-        Empty if no such key is about the table.
+        Empty if the table has no such key.
         """
         found: set[TableName] = set()
         left = [name]
@@ -136,7 +135,7 @@ class CascadeRoutes:
         return found
 
     def _next_to(self, name: TableName) -> Iterator[TableName]:
-        """The parents and children of a table by keys that may act now."""
+        """Yield the parents and children of a table by keys that may act now."""
         for child in self._children.get(name, set()) & set(self._members):
             if self._acts(child, name):
                 yield child
@@ -145,14 +144,14 @@ class CascadeRoutes:
                 yield parent
 
     def _acts(self, child: TableName, parent: TableName) -> bool:
-        """Whether a table that had such a key to a parent may have one now."""
+        """Return whether a table that had such a key to a parent may have one now."""
         keys = self._keys.get(child)
         return keys is None or any(
             key.acts and parent_of(key, child.schema) == parent for key in keys
         )
 
     def added(self, rows: Mapping[int, RowEvents]) -> Mapping[int, RowEvents]:
-        """The rows of a segment by target, with the changes of parents for their children."""
+        """Return a segment's rows by target, with the changes of parents for their children."""
         if not self._children:
             return rows
         more: dict[int, list[RowEvents]] = {}
@@ -193,14 +192,14 @@ class CascadeRoutes:
 
 
 def _changing(events: RowEvents) -> Truths:
-    """Which events change or delete rows in sessions that heed foreign keys."""
+    """Return for each event if it changes or deletes rows with foreign keys checked."""
     unchecked = (events.data[events.begin + FLAGS_AT] & NO_FOREIGN_KEY_CHECKS) != 0
     changing: Truths = _CHANGES[events.data[events.begin + TYPE_AT]] & ~unchecked
     return changing
 
 
 def _merged(own: RowEvents | None, others: list[RowEvents]) -> RowEvents:
-    """All of these events in the order of the binlog; all are in one segment, with one buffer."""
+    """Return all events of one segment, with its one buffer, in the order of the binlog."""
     tables = [*([own] if own is not None else []), *others]
     kinds: list[RowKind] = []
     numbers = []

@@ -1,6 +1,6 @@
 """The commands of `replicator binlog`: overrides of schema changes that can't be executed.
 
-What asks is imported when it is used, so that `replicator --help` is quick.
+Modules for requests are imported when they are used, so that `replicator --help` is quick.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Looking up the operator's overrides."""
+"""The operator's overrides of statements."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class DdlOverrides:
         self._overrides[override.source, override.key] = override
 
     def find(self, source: str, statement: Statement) -> DdlOverride | None:
-        """The override for a statement, given for its own position or that of its event group.
+        """Return the override for a statement, given for its own position or its event group's.
 
-        The latter does not apply to DML, since a group may hold several of its statements.
+        The latter does not apply to DML, since a group may hold several DML statements.
         """
         own = self._overrides.get((source, statement.position.key))
         group = self._overrides.get((source, statement.transaction))

@@ -1,4 +1,4 @@
-"""Statements that add foreign keys with actions: those whose effects the task can't repeat."""
+"""Refuse statements that add foreign keys with actions that the task can't repeat."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from replicator.schema.structure.foreign_keys import declared_keys, hidden_paren
 
 
 def refuse_unrepeatable(parsed: ParsedStatement, table: TableName, rules: SourceRules) -> None:
-    """Raise DdlError if a key that a statement adds changes rows as the target's can't be."""
+    """Raise DdlError if a statement adds a key whose changes of rows can't be repeated."""
     found = (unrepeatable(table, key, rules) for key in declared_keys(parsed) if key.acts)
     obstacle = next((one for one in found if one is not None), None)
     if obstacle is None and hidden_parents(parsed):

@@ -1,9 +1,9 @@
-"""Online schema changes that had begun before the place that a task reads from.
+"""Online schema changes that had begun before the place at which a task starts.
 
-The statements that made a ghost table can't be had any more. But where neither the ghost nor its
-real table has been changed since that place, the server tells what both of them are there; what
-leads from the one to the other is recorded as what the ghost went through. Where the ghost has
-taken the table's place since, the trash table is what that was.
+The statements that made a ghost table are gone. But if neither the ghost nor its real table has
+changed since that place, the server has both structures as they were there; the difference is
+recorded as the ghost's changes. If the ghost has taken the table's place since, the trash table has
+the former structure.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ log = structlog.get_logger()
 
 @dataclass(slots=True)
 class _FoundGhosts:
-    """Tables that tools made beside replicated ones, each behind its real table.
+    """Tables that tools made beside replicated ones: pairs of the real table and this table.
 
-    ``ghosts`` are those whose beginning is not known, ``end`` is a place in the binlog behind their
-    reading; None where there is nothing to read it for.
+    ``ghosts`` are the ghosts whose beginning is not known. ``end`` is a place in the binlog after
+    all tables were read; None if there are none.
     """
 
     ghosts: dict[TableName, tuple[Table, Table]] = field(default_factory=dict)
@@ -68,12 +68,14 @@ async def record_ghosts(
     *,
     first: bool,
 ) -> None:
-    """Record what the ghosts of a source had gone through before ``start``, where it is not known.
+    """Record unknown changes, before ``start``, of ghosts that were not made or changed after it.
 
-    ``place`` is that of ``start``, 0 where it is not known. ``first``: nothing was ever read of the
-    source behind it. Then so, too, for those that have taken their tables' places since, as long as
-    the former tables are there. Does nothing about a ghost that was made or changed behind it.
     Raises FatalError, TransientError or DatabaseUnavailableError.
+
+    Args:
+        place: key of ``start``; 0 if it is not known.
+        first: nothing after ``start`` was ever read. Then ghosts that have taken their tables'
+            places since are recorded, too, as long as the former tables are there.
     """
     history = GhostHistory(await store.load(setup.source))
     found = await _tables(setup, history, place, first=first)
@@ -87,7 +89,7 @@ async def record_ghosts(
     except BinlogError as error:
         raise source_fault(setup.source, start, error, by_gtid=setup.use_gtid) from error
     changed = [name for statement in behind for name in changed_tables(statement)]
-    # Nothing in a binlog has these places: they are inside what stands before it.
+    # No event can have these places: they are inside the event before.
     at = max(place - 2, 0)
     for ghost, (real, present) in found.ghosts.items():
         own = (ghost, TableName(real.schema, real.name))
@@ -133,7 +135,7 @@ def _beside(setup: SourceSetup, table: TableName) -> Beside | None:
 async def _record(
     source: str, store: OnlineDdlStore, real: Table, ghost: Table, name: TableName, at: int
 ) -> None:
-    """Record what a ghost had gone through, as its structure and that of its real table tell."""
+    """Record a ghost's changes, derived from its structure and its real table's."""
     begun = GhostEntry(name, at, GhostAct.BEGUN)
     try:
         sql = derived_alter(real, ghost, name)
@@ -144,7 +146,7 @@ async def _record(
         act = GhostAct.CHANGED if sql else GhostAct.SAME
         change = GhostEntry(name, at + 1, act, sql or rebuilding(ghost, name), name.schema)
         log.info("online-ddl.derived", source=source, table=str(name), statement=change.sql[:500])
-    # A change without a beginning counts for nothing, should the process die in between.
+    # A change without a beginning is ignored, in case the process dies in between.
     for entry in (change, begun):
         await store.put(source, entry)
 

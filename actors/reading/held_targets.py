@@ -1,4 +1,4 @@
-"""The targets whose rows and statements a reading of a source holds, while others flow."""
+"""The targets whose rows and statements a source's reader holds, while others are applied."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.watermark import Place
 
 Route = Callable[[TableName], TableName | None]
-"""The target of a table of the source; None where it is not replicated."""
+"""The target of a table of the source; None if it is not replicated."""
 
 _MOVES = (EffectKind.MOVE_IN, EffectKind.MOVE_OUT)
 _PATTERNS = (TableRole.LIKE, TableRole.REFERENCED)
 
 
 class HeldTargets:
-    """Leaves out of what is read what concerns a held target; nothing of it is kept.
+    """Leaves out the events read for held targets; keeps nothing of them.
 
-    Held are the ``blocked`` targets from the first event on, and from a statement on the targets
-    that it ties to a held one: what stands behind it there can't be applied before it. The saved
-    position of the source stays before `places`, so all of it is read again later.
+    The ``blocked`` targets are held from the first event on. A statement that ties other targets to
+    a held one holds them from there on: their later events can't be applied before it. The saved
+    position of the source stays before `places`, so that all held events are read again later.
 
-    ``drops_targets``: DROP DATABASE may be executed, and takes all targets of a database along.
+    Args:
+        drops_targets: DROP DATABASE may be executed, and drops all targets in a database.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class HeldTargets:
         self._first: dict[TableName, Place] = {}
         self._rows: dict[TableName, int] = {}
         self.oldest_row = 0
-        """When the first held row was written, by the source's clock; 0 while none is held."""
+        """Seconds, by the source's clock, when the first held row was written; 0: none."""
 
     @property
     def places(self) -> Collection[Place]:
@@ -56,27 +57,27 @@ class HeldTargets:
 
     @property
     def targets(self) -> Collection[TableName]:
-        """The targets of which something is held."""
+        """The targets that have held events."""
         return self._first.keys()
 
     def rows_held(self, target: TableName) -> int:
-        """How many row events of a target have to be read again."""
+        """Return how many row events of a target have to be read again."""
         return self._rows.get(target, 0)
 
     def holds(self, target: TableName) -> bool:
-        """Whether what comes for a target is held."""
+        """Return whether the events of a target are held."""
         return target in self._blocked or self.waits_for(target) is not None
 
     def waits_for(self, target: TableName) -> TableName | None:
-        """The held target that a statement has tied one to that is not blocked itself."""
+        """Return the held target to which a statement has tied this one, if it isn't blocked."""
         if target in self._blocked:
             return None
         return self._tied.get(target) or self._schemas.get(target.schema)
 
     def holds_all(self, scope: Parts | None, statement: Statement) -> bool:
-        """Whether a statement with a fault of this scope concerns held targets only.
+        """Return whether a statement with a fault of this scope only concerns held targets.
 
-        It is held then.
+        If so, it is held.
         """
         if scope is None or not scope.targets or not all(map(self.holds, scope.targets)):
             return False
@@ -87,9 +88,9 @@ class HeldTargets:
     def without_held_rows(
         self, rows: Mapping[int, RowEvents], timestamp: int = 0
     ) -> Mapping[int, RowEvents]:
-        """The rows of a segment, by the number of their target, that are not held.
+        """Return the rows of a segment that are not held, by the number of their target.
 
-        ``timestamp``: when they were written, by the clock of the source; 0 if that is not known.
+        ``timestamp``: when they were written, by the source's clock; 0 if unknown.
         """
         found = {}
         for number, events in rows.items():
@@ -102,7 +103,7 @@ class HeldTargets:
         return found
 
     def without_held_effects(self, step: Step, route: Route) -> Step:
-        """A statement with those of its effects that are not held."""
+        """Return a statement with only the effects that are not held."""
         if step.statement is None:
             return step
         self._tie([effect for effects in step.effects.values() for effect in effects], route)
@@ -121,12 +122,12 @@ class HeldTargets:
         self._rows[target] = self._rows.get(target, 0) + rows
 
     def _tie(self, effects: list[Effect], route: Route) -> None:
-        """Hold what a statement ties to a held target, from the statement on."""
-        # A table takes its rows along to another target.
+        """Hold the targets that a statement ties to a held one, from the statement on."""
+        # A table takes its rows with it to another target.
         moved = {effect.target for effect in effects if effect.kind in _MOVES}
         self._tie_to(self._held_of(moved), moved)
         for effect in effects:
-            # What the statement copies, or refers to, is not yet as it was at the source.
+            # A table that is copied or referred to has not yet the state that it had at the source.
             named = (t for role in _PATTERNS for t in effect.statement.named(role))
             routed = {route(TableName(table.schema, table.table)) for table in named}
             self._tie_to(self._held_of(target for target in routed if target), {effect.target})
@@ -142,7 +143,7 @@ class HeldTargets:
         return min(filter(self.holds, targets), default=None)
 
     def tie(self, held: TableName, targets: Set[TableName]) -> None:
-        """Hold other targets, too, which can't be applied without what is held of one."""
+        """Also hold other targets, which can't be applied without the events of a held one."""
         self._tie_to(held, targets)
 
     def _tie_to(self, held: TableName | None, targets: Set[TableName]) -> None:

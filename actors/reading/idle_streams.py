@@ -1,8 +1,8 @@
-"""Noticing streams that wait where the source's binlog no longer goes on.
+"""Detect streams that wait at a place that the source's binlog no longer has.
 
-A binlog that is begun anew (RESET MASTER, RESET BINARY LOGS AND GTIDS) under an open stream leaves
-it at the end of a file that is gone. MySQL goes on to report that place as if there were no more
-(seen with 5.6; 9.7 does until the new file is longer), so nothing of the new binlog would come.
+If a binlog is reset (RESET MASTER, RESET BINARY LOGS AND GTIDS) under an open stream, the stream
+stays at the end of a file that is gone. MySQL still reports that place as the end of the binlog
+(seen with 5.6; 9.7 does until the new file is longer), so nothing of the new binlog would arrive.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from replicator.binlog.positions.position import BinlogPosition
 
 @dataclass(frozen=True, slots=True)
 class IdleStream:
-    """A stream that has all there is, as its source says.
+    """A stream that has read everything, as its source reports.
 
-    ``position``: where it stands; ``reports``: how often the source has said so; ``reopen`` opens
-    it anew, which proves first that it is the binlog that was read before.
+    Attributes:
+        position: the place at which it waits.
+        reports: how often the source has reported it.
+        reopen: connects again, which first proves that this is the binlog read before.
     """
 
     position: BinlogPosition
@@ -27,7 +29,7 @@ class IdleStream:
 
 
 class IdleStreams:
-    """What was seen of the sources' idle streams, each at the last look."""
+    """The last known state of each source's idle stream."""
 
     def __init__(self) -> None:
         self._elsewhere: dict[str, IdleStream] = {}
@@ -35,10 +37,10 @@ class IdleStreams:
     def left_behind(
         self, source: str, idle: IdleStream | None, end: BinlogPosition
     ) -> IdleStream | None:
-        """The stream, if it stays where it is although the binlog ends elsewhere.
+        """Return the stream if it stays at a place other than the end of the binlog.
 
-        ``end`` was asked for after ``idle``. Once is nothing: what is new may be on its way. So the
-        source must have reported the same place again since the last look that found this.
+        ``end`` was read after ``idle``. One difference means nothing: events may be on their way.
+        So the source must have reported the same place again since the last check that found one.
         """
         seen = self._elsewhere.pop(source, None)
         if idle is None or idle.position == end:

@@ -1,7 +1,7 @@
-"""What a reader leaves out while targets wait to be renamed: the tables that have moved already.
+"""Tables that a reader leaves out because they have moved before their target was renamed.
 
 Their rows and statements are read again when the target has its new name. Other tables of the
-former target go on, and so does everything else of the source. When it is all read again, groups
+former target continue, like everything else of the source. When the binlog is read again, groups
 leave out the rows that the target had before it was renamed (`MovedShards.left`).
 """
 
@@ -25,10 +25,12 @@ _MOVES = (EffectKind.MOVE_IN, EffectKind.MOVE_OUT)
 
 @define(eq=False)
 class MovingTables:
-    """The tables of a source that wait, in a run (``epoch``) of it.
+    """The waiting tables of a source, in one of its runs (``epoch``).
 
-    ``_holds``: whether everything that comes for a target is held. ``_target``: of a table.
-    ``_family``: the tables with which foreign keys connect a table, if their actions are unlogged.
+    Attributes:
+        _holds: whether all events of a target are held.
+        _target: the target of a table.
+        _family: the tables that foreign keys connect with a table, if their actions are unlogged.
     """
 
     _source: str
@@ -49,14 +51,14 @@ class MovingTables:
         return bool(self._waiting)
 
     def waits(self, name: TableName) -> bool:
-        """Whether a table is read when its target has been renamed, and not before."""
+        """Return whether a table is only read once its target has been renamed."""
         return name in self._waiting
 
     def answered(self, effects: tuple[Effect, ...], statement: Statement) -> tuple[Effect, ...]:
-        """The effects of a statement; nothing is executed for shards that move with their target.
+        """Return a statement's effects; nothing is executed for shards that move with their target.
 
         Notes the shards that wait from this statement on. A shard whose rows the operator has moved
-        waits, too, until a record says which rows its new target has: rows of other shards that
+        also waits, until a record shows which rows its new target has: rows of other shards that
         were applied while it waited have moved the watermarks past its own.
         """
         place = statement.transaction
@@ -89,7 +91,7 @@ class MovingTables:
         )
 
     def _moves(self, effect: Effect, place: int) -> bool:
-        """Whether a shard moves from target to target, and its rows do not wait yet."""
+        """Return whether a shard moves between targets, and its rows do not wait yet."""
         return (
             effect.kind is EffectKind.MOVE_IN
             and effect.other is not None
@@ -99,7 +101,7 @@ class MovingTables:
         )
 
     def _may_come(self, effect: Effect) -> bool:
-        """Whether the former target can follow a shard."""
+        """Return whether the former target can be renamed with the shard."""
         names = {_origin(effect), *self._tied(effect)}
         targets = {effect.other, effect.target, *map(self._target, names)} - {None}
         if any(target is not None and self._holds(target) for target in targets):
@@ -111,12 +113,12 @@ class MovingTables:
         )
 
     def _tied(self, effect: Effect) -> Set[TableName]:
-        """The tables that are read no further while a shard waits: foreign keys change their rows
-        by its rows, or its rows by theirs, and all of these changes keep their order."""
+        """Return the tables that are not read while a shard waits: foreign keys change their rows
+        by its rows, or the reverse, and all of these changes keep their order."""
         return self._family(_origin(effect)) | self._family(effect.table)
 
     def kept(self, effects: tuple[Effect, ...], statement: Statement) -> tuple[Effect, ...]:
-        """The effects that happen now of those of one moment of a statement."""
+        """Return the effects that happen now, of the effects of one moment of a statement."""
         place = statement.transaction
         found: list[Effect] = []
         begun: dict[TableName, int] = {}
@@ -124,7 +126,7 @@ class MovingTables:
             origin = _origin(effect)
             moves = effect.kind in _MOVES and effect.skipped and self._is_waiting(origin, place)
             if moves and effect.kind is EffectKind.MOVE_IN:
-                # The former name waits, too, unless another table gets it.
+                # The former name also waits, unless another table gets it.
                 begun = {origin: WAITING, **begun, effect.table: WAITING}
                 begun |= self._wait_along(effect, self._tied(effect) - begun.keys(), place)
                 continue
@@ -137,7 +139,7 @@ class MovingTables:
                     self._shards.follow(MovedShard(member, place, effect.other, effect.target))
                 continue
             if effect.kind is EffectKind.RENAME and effect.renamed_to is not None:
-                # A table of the former target may take the name of one that waits.
+                # A table of the former target may take the name of a waiting one.
                 begun[effect.renamed_to] = self._shards.life(Member(self._source, origin), place)
             if effect.kind is EffectKind.CREATE:
                 self._shards.note_joined(Member(self._source, effect.table), place)
@@ -151,7 +153,7 @@ class MovingTables:
     def _wait_along(
         self, moving: Effect, names: Set[TableName], place: int
     ) -> Mapping[TableName, int]:
-        """Let tables wait with a shard from a place on that keep their names then."""
+        """Let other tables wait with a shard from a place on; they keep their names."""
         names = {name for name in names if not self._is_waiting(name, place)}
         for name in names - self._waiting:
             if (target := self._target(name)) is not None:
@@ -167,9 +169,9 @@ class MovingTables:
         )
 
     def _follows(self, effect: Effect, place: int) -> bool:
-        """Whether an effect is about a table that waits, or depends on one.
+        """Return whether an effect concerns a waiting table, or depends on one.
 
-        A move to the name of one depends on it, too: moves happen in the order of the statements.
+        A move to the name of a waiting table depends on it: moves keep the statements' order.
         """
         if effect.kind is EffectKind.CREATE and self._takes_name(effect, place):
             return True
@@ -181,11 +183,11 @@ class MovingTables:
         return bool(names & self._waiting)
 
     def _takes_name(self, effect: Effect, place: int) -> bool:
-        """Whether a created table would make a target whose name another target is about to get.
+        """Return whether a created table would make a target whose name another target will get.
 
-        If there are shards by this name, or there were before everything was read again, it may be
-        one more of these, and leave it with them. A table that has joined its target before
-        everything was read again was one of these: others may have left since.
+        If there are shards with this target, or were before everything was read again, the table
+        may be a further shard, and leave the target with them. A table that joined its target
+        before everything was read again was such a shard: others may have left since.
         """
         target, member = effect.target, Member(self._source, effect.table)
         return (
@@ -198,7 +200,7 @@ class MovingTables:
 
 
 def _origin(effect: Effect) -> TableName:
-    """The name of an effect's table before the statement."""
+    """Return the name of an effect's table before the statement."""
     if effect.kind is EffectKind.MOVE_IN:
         assert effect.renamed_to is not None
         return effect.renamed_to
@@ -210,9 +212,9 @@ Steps = list[tuple[Statement, tuple[Effect, ...]]]
 
 
 def at_moments(moving: MovingTables | None, found: Steps, statement: Statement) -> Steps:
-    """The effects of a statement, or of those that it stands for, moment by moment.
+    """Return the effects of a statement, or of its replacements, moment by moment.
 
-    Without the effects that wait until a target has its new name.
+    Leaves out the effects that wait until a target has its new name.
     """
     moments = [
         (processed, effects)

@@ -1,4 +1,4 @@
-"""Following a source's online schema changes: recorded at the ghost, replayed at the exchange."""
+"""Follow a source's online schema changes: recorded at the ghost, replayed at the exchange."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _HAPPENED = {
 }
 
 Recogniser = Callable[[Statement, str], ParsedStatement]
-"""Recognises a text as if it were that of a statement of the source."""
+"""Parses a text like that of a statement of the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
     """A statement to process in place of an exchange.
 
-    ``made``: the definition of the table that it changed, where that is not the real one's.
+    ``made``: the definition of the table that it changed, if it differs from the real table's.
     """
 
     statement: Statement
@@ -58,7 +58,7 @@ class Replay:
 
 @define(eq=False)
 class OnlineDdl:
-    """Knows the ghosts of one source. What it learns is to be saved before reading goes on."""
+    """The ghosts of one source. New entries must be saved before reading continues."""
 
     _source: str
     _router: Router
@@ -74,13 +74,13 @@ class OnlineDdl:
 
     @property
     def readings(self) -> int:
-        """How often the binlog was read ahead: that cuts off whoever follows it."""
+        """How often the binlog was read ahead; each time the server disconnects the reader."""
         return self._gaps.readings
 
     async def look_ahead(
         self, parsed: ParsedStatement, statement: Statement, behind: SourcePosition
     ) -> None:
-        """Find out, for `take`, whether a table that is dropped makes room for its ghost.
+        """Find out, for `take`, whether a dropped table makes room for its ghost.
 
         ``behind``: a boundary at or before the statement's end. Raises BinlogError,
         DatabaseUnavailableError or FatalError.
@@ -100,9 +100,9 @@ class OnlineDdl:
     def take(
         self, parsed: ParsedStatement, statement: Statement, classify: Recogniser
     ) -> list[Replay] | None:
-        """The statements to process in place of one that exchanges a ghost and its table.
+        """Return the statements to process in place of an exchange of a ghost and its table.
 
-        None for any other one, which is to be processed itself. Raises DdlError.
+        None for any other statement, which is processed itself. Raises DdlError.
         """
         found = self._taken(parsed, statement, classify)
         why = copied_otherwise(replay.parsed for replay in found or ())
@@ -150,9 +150,9 @@ class OnlineDdl:
     def known(
         self, parsed: ParsedStatement, statement: Statement, classify: Recogniser
     ) -> list[Replay]:
-        """As `take`, for a statement that the operator has decided about.
+        """Do the same as `take`, for a statement that the operator has decided about.
 
-        Empty where it is not an exchange, or what its ghost went through is not known.
+        Empty if it is not an exchange, or the changes of its ghost are not known.
         """
         try:
             return self._taken(parsed, statement, classify) or []
@@ -161,11 +161,11 @@ class OnlineDdl:
 
     @property
     def unsaved(self) -> bool:
-        """Whether something was learned since the last call of `save`."""
+        """Whether there are new entries since the last call of `save`."""
         return bool(self._unsaved)
 
     async def save(self) -> None:
-        """Save what was learned since the last call."""
+        """Save the new entries since the last call."""
         while self._unsaved:
             assert self._store is not None
             reach(Failpoint.GHOST_READ)
@@ -174,14 +174,14 @@ class OnlineDdl:
             reach(Failpoint.GHOST_RECORDED)
 
     def tell_left_out(self, table: TableName) -> None:
-        """Say once that the rows of a ghost or trash table are left out, if it is one."""
+        """Log once that the rows of a ghost or trash table are left out, if it is one."""
         beside = self._beside(table)
         if beside is not None and table not in self._told:
             self._told.add(table)
             self._log.info("online-ddl.left-out", table=str(table), real=str(beside.real))
 
     def knows(self, table: TableName) -> bool:
-        """Whether a name is that of a ghost or trash table."""
+        """Return whether a name belongs to a ghost or trash table."""
         return self._beside(table) is not None
 
     def _beside(self, table: TableName) -> Beside | None:
@@ -191,7 +191,7 @@ class OnlineDdl:
         return Beside(TableName(table.schema, found.real), found.use is OnlineUse.TRASH)
 
     def _replay(self, entry: GhostEntry, exchange: Statement, classify: Recogniser) -> Replay:
-        """A ghost's statement, told for its real table and with the place of the exchange."""
+        """Return a ghost's statement for its real table, at the place of the exchange."""
         beside = self._beside(entry.table)
         assert beside is not None
         real = beside.real
@@ -204,7 +204,7 @@ class OnlineDdl:
         if entry.timestamp:
             own = replace(own, timestamp=entry.timestamp, context=entry.context)
         else:
-            # It was derived at the start, from texts of the server: it runs when the exchange did.
+            # Derived at the start from the server's texts: it runs at the time of the exchange.
             own = replace(own, context=own.context.of_server_text())
         own_statement = replace(own, sql=retarget(classify(own, own.sql), renamed))
         return Replay(own_statement, classify(own_statement, own_statement.sql))

@@ -1,9 +1,9 @@
-"""Prepared XA transactions: where those stand that are older than a start, and which are gone.
+"""Prepared XA transactions: find transactions older than a start, and detect lost ones.
 
-The rows of a transaction that is prepared are kept until its outcome is read. Where no outcome
-comes any more, because it was not logged (``sql_log_bin=0``), or because an event lied, they would
-be kept for ever. The source lists those that it has (XA RECOVER). One that it does not list has its
-outcome before the end of the binlog that is asked for afterwards, or has none.
+The rows of a prepared transaction are kept until its outcome is read. If no outcome ever comes,
+because it was not logged (``sql_log_bin=0``), or because an event was wrong, they would be kept
+forever. The source lists its prepared transactions (XA RECOVER). A transaction that is not in the
+list has its outcome before the end of the binlog, read after the list, or has none.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from replicator.binlog.segments.segment import RouteSlot, Segment
 from replicator.binlog.stream.binlog_stream import BinlogStream
 
 LOOK_SECONDS = 60.0
-"""Between two looks, while all are there."""
+"""Seconds between two checks, as long as all are listed."""
 AGAIN_SECONDS = 15.0
-"""Before the look that decides. A source logs a transaction before it lists it, and may wait for
-its replicas in between (``rpl_semi_sync_source_timeout``: 10 s by default)."""
+"""Seconds before the check that decides. A source logs a transaction before it lists it, and may
+wait for its replicas in between (``rpl_semi_sync_source_timeout``: 10 s by default)."""
 
 
 class PreparedCheck:
-    """Asks a source, from time to time, which of the transactions known as prepared it has."""
+    """Asks a source periodically which of its known prepared transactions it still has."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -48,10 +48,10 @@ class PreparedCheck:
     async def look(
         self, stream: BinlogStream, segment: Segment, limiter: anyio.CapacityLimiter
     ) -> None:
-        """Behind a segment of the stream, ask its source if it is time to.
+        """After a segment of the stream, ask its source if it is time to.
 
-        Raises FatalError for a transaction that was not there at two looks, and has no outcome
-        before the end of the binlog at the first of them.
+        Raises FatalError for a transaction that was missing at two checks, and has no outcome
+        before the end of the binlog at the first check.
         """
         if not segment.complete or not segment.end.prepared or self._refused:
             return
@@ -83,7 +83,7 @@ class PreparedCheck:
 def missing_transactions(
     known: dict[BinlogPosition, Xid], listed: Collection[Xid]
 ) -> dict[BinlogPosition, Xid]:
-    """Those that are not listed by their source, by where they stand in its binlog."""
+    """Return the transactions that their source does not list, by place in its binlog."""
     return {
         at: xid
         for at, xid in known.items()
@@ -92,7 +92,7 @@ def missing_transactions(
 
 
 def lost_transactions(source: str, gone: dict[BinlogPosition, Xid], segment: Segment) -> FatalError:
-    """The fault that a source has no longer what is prepared by its binlog."""
+    """Return the fault for a source that lost transactions prepared by its binlog."""
     names = ", ".join(f"{xid} (prepared at {at})" for at, xid in _in_order(gone.items()))
     return FatalError(
         "source.unreadable",
@@ -117,9 +117,9 @@ def _in_order(
 
 
 class PreparedLookup:
-    """Finds where the transactions stand that were prepared before a source's reading begins.
+    """Finds the transactions that were prepared before the reading of a source began.
 
-    ``make_stream`` makes a stream of the source, as `BinlogStream`."""
+    ``make_stream`` makes a stream of the source, like `BinlogStream`."""
 
     def __init__(self, source: str, make_stream: Callable[..., BinlogStream]) -> None:
         self._source = source
@@ -130,9 +130,9 @@ class PreparedLookup:
     def find(
         self, start: SourcePosition | GtidStart, missing: UnknownTransactionError
     ) -> SourcePosition | GtidStart:
-        """The start with the place of a transaction that is committed behind it.
+        """Return the start with the place of a transaction that is committed after it.
 
-        Blocking. Raises StreamLostError; FatalError where the place is not found.
+        Blocking. Raises StreamLostError; FatalError if the place is not found.
         """
         self._search = PreparedSearch(self._make_stream, self._look_in)
         try:
@@ -162,8 +162,8 @@ class PreparedLookup:
 class PreparedSearch:
     """Reads the binlog files one by one, from the newest to the oldest, each from its beginning.
 
-    Whoever follows the binlog must have ended: the server takes one stream for each server id.
-    ``make_stream`` makes a stream, as `BinlogStream`; ``look_in`` is called with each file's name.
+    No other stream may be open: the server accepts one stream for each server id. ``make_stream``
+    makes a stream, like `BinlogStream`; ``look_in`` is called with each file's name.
     """
 
     def __init__(
@@ -177,9 +177,9 @@ class PreparedSearch:
     def run(
         self, start: SourcePosition | GtidStart, missing: UnknownTransactionError
     ) -> tuple[BinlogPosition, ...]:
-        """The places to know besides those of ``start``, to go on from there; empty: not found.
+        """Return the places that ``start`` needs in addition to its own; empty: not found.
 
-        They are that of the transaction, and of others that are prepared at ``start`` as well.
+        They are the places of the transaction, and of others that are also prepared at ``start``.
         Raises BinlogError, StreamLostError.
         """
         end = missing.at
@@ -191,13 +191,13 @@ class PreparedSearch:
                 others = places.found.values() if name == end.file else ()
                 return tuple(dict.fromkeys((places.found[missing.xid], *_before(start, others))))
             if places.met:
-                # The last one of this name has its outcome: older files have others of it.
+                # The last transaction of this name has its outcome: older files have others.
                 break
             until = beginning
         return ()
 
     def close(self) -> None:
-        """End it, from any thread; a `run` under way raises StreamLostError."""
+        """End the search, from any thread; a `run` in progress raises StreamLostError."""
         self._closed = True
         if self._stream is not None:
             self._stream.close()
@@ -235,14 +235,13 @@ class PreparedSearch:
 
 
 def _nowhere(_schema: str, _table: str, _types: bytes) -> RouteSlot | None:
-    """The route of tables of which no rows are wanted."""
     return None
 
 
 def _before(
     start: SourcePosition | GtidStart, places: Iterable[BinlogPosition]
 ) -> list[BinlogPosition]:
-    """Those before a start that is a place; behind it they are read again."""
+    """Return the places before a start position; later ones are read again."""
     if isinstance(start, GtidStart):
         return []
     return [at for at in places if at.key < start.binlog.key]

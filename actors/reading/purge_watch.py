@@ -1,6 +1,6 @@
 """The purge watch: warns before a source deletes binlogs that are still needed.
 
-What it hears of a source's binlog also tells which streams are left behind (`IdleStreams`).
+It also detects streams that wait at a place that the binlog no longer has (`IdleStreams`).
 """
 
 from __future__ import annotations
@@ -27,20 +27,23 @@ from replicator.mysql.connection.asyncio_connection import (
 from replicator.mysql.server.binlog_end import binlog_end
 
 WATCH_SECONDS = 10.0
-"""Seconds between two looks at the binlog files of the sources."""
+"""Seconds between two checks of the sources' binlog files."""
 
 NEAR_FILES = 2
-"""So many older files left, or fewer: the position is near to being purged."""
+"""With this many older files left, or fewer, the position is near to being purged."""
 
 
 @dataclass(frozen=True, slots=True)
 class BinlogNeed:
-    """The position that a source would be read from again, and what keeps it there.
+    """The position from which a source would be read again, and the reason.
 
-    ``waits_for`` is empty where the position advances by itself; ``locks`` are the open ones,
-    ``held`` the targets of which something is held. ``stopped``: the source is not read now.
-    ``idle``: its stream, where that has all there is. ``prepared``: where the XA transactions stand
-    that wait for their outcome.
+    Attributes:
+        waits_for: the reason; empty if the position advances by itself.
+        locks: the open locks.
+        held: the targets that have held events.
+        stopped: the source is not read now.
+        idle: its stream, if that has read everything.
+        prepared: places of the XA transactions that wait for their outcome.
     """
 
     position: BinlogPosition
@@ -60,10 +63,10 @@ class BinlogNeed:
 class PurgeWatch:
     """Checks the binlog files of each source periodically.
 
-    The saved position of a source with an open lock stays before its earliest open statement, that
-    of one with a blocked target before what is held of it, and that of a source being copied where
-    the copy began, while reading continues. The server may purge the files in between. ``need``
-    returns what a source needs now.
+    The saved position of a source stays back while reading continues: before the earliest open
+    statement if it has an open lock, before the held events if it has a blocked target, and at the
+    beginning of the copy while it is copied. The server may purge the files in between. ``need``
+    returns the present need of a source.
     """
 
     def __init__(
@@ -73,7 +76,7 @@ class PurgeWatch:
         unread: UnreadShards | None = None,
         relays: Mapping[str, SourceRelay] | None = None,
     ) -> None:
-        """``unread``: looks at the shards of the same sources, as often. ``relays``: of sources."""
+        """``unread``: checks the shards of these sources, as often. ``relays``: by source."""
         self.distances: dict[str, Distance] = {}
         self._connections = {source: Connection(a) for source, a in addresses.items()}
         self.need = need
@@ -86,7 +89,7 @@ class PurgeWatch:
         self._log = structlog.get_logger()
 
     async def run(self) -> None:
-        """Watch until cancelled. Raises FatalError when a needed file is gone."""
+        """Watch until cancelled. Raises FatalError if a needed file is gone."""
         try:
             while True:
                 for source, connection in self._connections.items():
@@ -154,7 +157,7 @@ class PurgeWatch:
         found: Distance | None,
         reason: str,
     ) -> None:
-        """Warn where a position is near to being purged, once for each file that goes."""
+        """Warn if a position is near to being purged, once for each file that goes."""
         near = found is not None and found.files_behind and found.files_left <= NEAR_FILES
         begins = near and key[0] in self.relays and self.relays[key[0]].begin(position)
         if found is None or not near or begins:
@@ -174,7 +177,7 @@ class PurgeWatch:
             )
 
     def _of_source(self, source: str, position: BinlogPosition) -> BinlogPosition | None:
-        """Return from where on the source must keep what is needed; None if it need not."""
+        """Return the position from which on the source must keep files; None if it need not."""
         relay = self.relays.get(source)
         return position if relay is None else relay.needed_of_source(position)
 
@@ -188,7 +191,7 @@ class PurgeWatch:
             left.reopen()
 
     def _fail(self, source: str, fault: FatalError, need: BinlogNeed) -> None:
-        """Raise the fault; where the source is stopped already, tell of it once."""
+        """Raise the fault; if the source is already stopped, log it once."""
         if not need.stopped:
             raise fault
         if source not in self._gone:

@@ -1,4 +1,4 @@
-"""Schema changes of columns that the task file maps or extracts: they are refused."""
+"""Refuse schema changes of columns that the task file maps or extracts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _RENAMES = (EffectKind.RENAME, EffectKind.MOVE_IN)
 
 
 def refuse_ruled(effects: Iterable[Effect], columns: ColumnRules) -> None:
-    """Raise DdlError for a change of such a column, and for a new name that suits no rule.
+    """Raise DdlError for a change of such a column, and for a new name that matches no rule.
 
-    What a rule of the task file leaves out changes nothing on the target.
+    A statement that the task file filters out changes nothing on the target.
     """
     for effect in effects:
         name, other = effect.table, effect.renamed_to

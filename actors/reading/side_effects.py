@@ -1,14 +1,12 @@
-"""What the binlog does not tell of statements: what else they have done, or not done.
+"""Effects of statements that the binlog does not show.
 
-Proof that a statement which changes a table of no interest changes nothing else: where a session
-logs statements, the binlog does not show what they write by triggers, stored functions and views
-(`replicator.ddl.analysis.side_effects`). The source tells what there is now; the statements from
-there back to the one in question, that it was so then.
-
-Which of the names in a statement are those of views: RENAME TABLE renames views, too.
-
-Which tables a DROP TABLE has left: MySQL up to 5.7 goes on with the others where a foreign key
-refers to one of them, and logs all names, with the error (so seen with 5.6).
+* Whether a statement that changes an unreplicated table changes nothing else: if a session logs
+  statements, the binlog does not show their writes by triggers, stored functions and views
+  (`replicator.ddl.analysis.side_effects`). The source has the present ones; the statements since
+  the one in question show whether they were the same then.
+* Which names in a statement are views: RENAME TABLE also renames views.
+* Which tables a DROP TABLE has left: MySQL up to 5.7 continues with the others if a foreign key
+  refers to one of them, and logs all names, with the error (seen with 5.6).
 """
 
 from __future__ import annotations
@@ -54,16 +52,17 @@ _VIEWS = (
 )
 _PLAIN_TABLES = frozenset({"BASE TABLE", "SYSTEM VERSIONED"})
 _OTHERS_TABLES = frozenset({"MRG_MYISAM", "MRG_MyISAM", "FEDERATED", "SPIDER", "CONNECT"})
-"""Engines whose rows are those of other tables."""
+"""Engines whose rows belong to other tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """What was found out about a statement beside the binlog.
+    """Facts about a statement that are not in the binlog.
 
-    ``doubt``: why it may have written more than its table; empty where it has not. ``left``: the
-    tables that it names as dropped and has not dropped; None where that is not certain. ``views``:
-    the names of views that it has as those of tables.
+    Attributes:
+        doubt: why it may have written more than its table; empty if it has not.
+        left: tables that it names as dropped but has left; None if that is not certain.
+        views: names in it that are views instead of tables.
     """
 
     doubt: str = ""
@@ -75,9 +74,9 @@ NOTHING_UNSEEN = Unseen()
 
 
 class SideEffects:
-    """Looks for what statements of one source have done, or left, unseen.
+    """Searches for effects of one source's statements that are not in the binlog.
 
-    ``readings`` counts how often the binlog was read ahead: that cuts off whoever follows it.
+    ``readings``: how often the binlog was read ahead; each time the server disconnects the reader.
     """
 
     def __init__(self, setup: SourceSetup, server: ServerIdentity) -> None:
@@ -89,15 +88,15 @@ class SideEffects:
         self._changes: list[tuple[int, ParsedStatement]] = []
 
     def close(self) -> None:
-        """Drop the connection."""
+        """Close the connection."""
         self._connection.close()
 
     async def doubt(
         self, statement: Statement, parsed: ParsedStatement, behind: SourcePosition
     ) -> str:
-        """Why a statement may have written more than its table; empty where it has not.
+        """Return why a DML statement may have written more than its table; empty if it has not.
 
-        ``behind``: a boundary at or before its end. For DML that names its table. Raises
+        ``behind``: a boundary at or before its end. The statement names its table. Raises
         StreamLostError, DatabaseUnavailableError or FatalError.
         """
         try:
@@ -114,9 +113,9 @@ class SideEffects:
     async def left(
         self, statement: Statement, parsed: ParsedStatement, behind: SourcePosition
     ) -> frozenset[TableName] | None:
-        """The tables that a DROP TABLE names which ended with an error, and has not dropped.
+        """Return the tables that a failed DROP TABLE names and has not dropped.
 
-        None where that is not certain. ``behind`` and errors as for `doubt`.
+        None if that is not certain. ``behind`` and errors as for `doubt`.
         """
         found = set()
         try:
@@ -141,9 +140,9 @@ class SideEffects:
         names: Iterable[TableName],
         behind: SourcePosition,
     ) -> frozenset[TableName]:
-        """Those of the names that were views before the statement, or are gone since.
+        """Return the names that were views before the statement, or are gone since.
 
-        ``behind`` and errors as for `left`. If the binlog is unreadable, none of them.
+        ``behind`` and errors as for `left`. Empty if the binlog is unreadable.
         """
         found = set()
         try:
@@ -170,10 +169,10 @@ class SideEffects:
     async def _is_left(
         self, name: TableName, statement: Statement, behind: SourcePosition
     ) -> bool | None:
-        """Whether a table was there behind a statement: by the next one that concerns it, or now.
+        """Return whether a table was there after a statement: by its next statement, or now.
 
-        Looked at first: a statement that comes meanwhile decides. The server answers for a table
-        when what changes it is logged.
+        The table is checked first, so that a statement logged meanwhile decides. The server answers
+        for a table when its changes are logged.
         """
         there = True
         try:
@@ -216,7 +215,7 @@ class SideEffects:
         return ""
 
     async def _present(self, name: TableName, parsed: ParsedStatement) -> str:
-        """What the source has now that the statement may have written by."""
+        """Return why the statement may have written more, by the source's present objects."""
         fetch, parts = self._connection.fetch, (name.schema, name.table)
         if "TRIGGER" not in await held_privileges(self._connection, *parts):
             return (
@@ -241,7 +240,7 @@ class SideEffects:
     async def _since(
         self, statement: Statement, behind: SourcePosition
     ) -> list[tuple[int, ParsedStatement]]:
-        """What has changed such things up to now, from the statement on or from before it."""
+        """Return the statements that have changed tables or such objects since before this one."""
         end = await binlog_end(self._connection)
         if end is None:
             return []
@@ -263,7 +262,7 @@ def _changing(
 
 
 def _only_if(change: ParsedStatement) -> bool:
-    """Whether a statement does not tell if its table was there before it."""
+    """Return whether a statement leaves open if its table was there before it."""
     if change.kind is StatementKind.DROP_TABLE:
         return change.guard is None
     return change.only_if_missing or change.only_if_there

@@ -72,7 +72,7 @@ def source_fault(
             COPY_AGAIN,
             where=where,
             scope=of_source(source),
-            # A start looks whether it is another node with the same server_id.
+            # A start checks if it is another node with the same server_id.
             recovery=Recovery.FAILOVER
             if by_gtid and isinstance(error, AnchorGoneError)
             else Recovery.BY_OPERATOR,
@@ -140,7 +140,7 @@ def _unreadable(source: str, error: BinlogError, where: str, *, in_transaction: 
 
 
 def gtid_mode(source: str, error: GtidModeError, where: str) -> FatalError:
-    """Return the fault that a source refuses transactions which another gtid_mode has written."""
+    """Return the fault for transactions that the source refuses under its present gtid_mode."""
     wanted = error.wanted
     final = "ON" if wanted == "ON_PERMISSIVE" else "OFF"
     how = f"execute `SET GLOBAL gtid_mode = {wanted}`"
@@ -157,7 +157,7 @@ def gtid_mode(source: str, error: GtidModeError, where: str) -> FatalError:
 
 
 def without_gtids(source: str, error: WithoutGtidError, where: str) -> FatalError:
-    """Return the fault that GTIDs do not show whether transactions without one were read."""
+    """Return the fault for transactions without a GTID, which may or may not have been read."""
     return FatalError(
         "source.without-gtids",
         f"{error}. The task can find its place in this binlog only by GTIDs, and they do not show"
@@ -172,7 +172,7 @@ def without_gtids(source: str, error: WithoutGtidError, where: str) -> FatalErro
 
 
 def other_server(source: str, message: str, where: str, *, by_gtid: bool) -> FatalError:
-    """The fault that another server answers under a source's address."""
+    """Return the fault for another server at a source's address."""
     go_on = (
         "if one of the two servers is a replica of the other, with GTIDs: set `enable-gtid: true`"
         f" for source {source}, then `replicator stop`, `replicator run`. The task finds by GTIDs"
@@ -193,7 +193,7 @@ def other_server(source: str, message: str, where: str, *, by_gtid: bool) -> Fat
 
 
 def other_names(source: str, message: str, where: str) -> FatalError:
-    """The fault that a server takes other names of tables for one than before."""
+    """Return the fault for a server that compares table names by other rules than before."""
     return FatalError(
         "source.name-case",
         f"{message}. Statements in its binlog spell table names in the former way before the"
@@ -216,8 +216,8 @@ def other_names(source: str, message: str, where: str) -> FatalError:
 def refuse_other_server(
     source: str, address: object, saved: ServerIdentity, found: ServerIdentity, *, by_gtid: bool
 ) -> None:
-    """Raise FatalError where a checkpoint is of another server than the one that answers, or names
-    of tables were compared otherwise then."""
+    """Raise FatalError if a checkpoint belongs to another server, or to other rules for comparing
+    table names."""
     if saved.is_same(found):
         if not saved.names_alike(found):
             raise other_names(
@@ -238,13 +238,13 @@ def refuse_other_server(
 
 
 Start = tuple[SourcePosition | GtidStart, Place | None]
-"""From where a stream goes on, and up to which row event it was handed on already."""
+"""The position at which a stream continues, and the last row event that was handed on."""
 
 
 class StreamErrors:
-    """Those of one source, and where its stream was damaged last.
+    """The errors of one source's streams, and the place of its last damage.
 
-    ``by_gtid``: where another server answers, the place can be looked for there.
+    ``by_gtid``: if another server answers, GTIDs can find the place there.
     """
 
     def __init__(self, source: str, *, by_gtid: bool) -> None:
@@ -255,11 +255,11 @@ class StreamErrors:
     def of(
         self, error: BinlogError, start: Start, uncopied: Mapping[TableName, TableName]
     ) -> FatalError | StreamLostError:
-        """What to raise for an error of a stream that goes on from ``start``.
+        """Return the exception for an error of a stream that continues from ``start``.
 
-        What was damaged on its way is sound when it is read again, so a damage is a lost stream at
-        first. Behind the same place a second time, it is a fault. ``uncopied``: the table of an
-        UncopiedMemberError, with its target.
+        Damage in transit does not repeat, so the first damage counts as a lost stream. A second one
+        after the same place is a fault. ``uncopied``: the table of an UncopiedMemberError, with its
+        target.
         """
         if isinstance(error, DamagedStreamError) and self._damaged != start:
             self._damaged = start

@@ -1,7 +1,4 @@
-"""The source reader: follows one binlog and distributes its segments to the groups.
-
-How far the reader of a source is.
-"""
+"""The source reader: follows one binlog and distributes its segments to the groups."""
 
 from __future__ import annotations
 
@@ -52,7 +49,7 @@ from replicator.watermark import Place
 
 @dataclass(slots=True)
 class ReaderProgress:
-    """How far a reader is, for `status`. ``reports``: how often the source said that it is all."""
+    """A reader's progress, for `status`. ``reports``: how often the source had no more events."""
 
     state: str = "starting"
     position: SourcePosition | None = None
@@ -63,10 +60,10 @@ class ReaderProgress:
     all_read_at: float = 0.0
 
     def lag(self) -> float | None:
-        """Seconds between the newest event read and now, by both clocks; None before the first.
+        """Return seconds between the newest event read and now, by both clocks; None if none is.
 
-        0 once the source has reported that there is no more. When it is not read any longer, from
-        then on, as the source may go on.
+        0 once the source has reported that it has no more events. If it is no longer read, the
+        time since then, because the source may continue.
         """
         if not self.behind:
             return 0.0
@@ -81,13 +78,13 @@ class ReaderProgress:
 
 
 RETRY_WAIT = (0.1, 15.0)
-"""Seconds before the first and, at most, before any later attempt to reconnect."""
+"""Seconds before the first attempt to reconnect, and the longest pause before later ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One source: its name, its binlog, and the limits of one read. ``by_gtid``: its position can
-    be found on another server.
+    """One source: its name, its binlog, and the limits of one read. ``by_gtid``: GTIDs can find
+    its position on another server.
     """
 
     source: str
@@ -98,9 +95,9 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReaderTools:
-    """What the reader of a source works with in every incarnation.
+    """The objects that a source's reader uses in every incarnation.
 
-    What is read is added to ``counts``.
+    ``counts`` gets the numbers of events read.
     """
 
     registry: SchemaRegistry
@@ -115,10 +112,10 @@ class SourceReader(Actor[Never]):
     """Reads segments in a thread and sends each part to its group, the segment's end to the writer.
 
     A lost connection is reopened indefinitely, with growing pauses, and reading continues after
-    the last event that was sent; so is a damaged one, once. Anything unreadable is fatal.
+    the last event that was sent; after damage, only once. Anything unreadable is fatal.
 
-    ``group_of`` gives the group of a target, by its number; of the targets that are ``held``
-    nothing is handed on.
+    ``group_of`` returns the group of a target, by its number; events of ``held`` targets are not
+    handed on.
     """
 
     def __init__(
@@ -165,7 +162,7 @@ class SourceReader(Actor[Never]):
         self._prepared_check = PreparedCheck(settings.source)
         self._errors = StreamErrors(settings.source, by_gtid=settings.by_gtid)
         self._limiter = anyio.CapacityLimiter(1)
-        # Held while a transaction is dealt out, of which there may be several segments.
+        # Held while a transaction is sent, which may have several segments.
         self._transaction = anyio.Lock(fast_acquire=True)
         self._inside = False
         self._uncopied: dict[TableName, TableName] = {}
@@ -176,7 +173,7 @@ class SourceReader(Actor[Never]):
         self._log = structlog.get_logger().bind(source=settings.source)
 
     async def loop(self) -> None:
-        """Connect, read until the connection is lost, and again; until `finish`."""
+        """Connect, and read until the connection is lost; repeat until `finish`."""
         try:
             while not self._finishing:
                 with anyio.CancelScope() as self._waiting:
@@ -191,24 +188,23 @@ class SourceReader(Actor[Never]):
 
     @property
     def last_segment(self) -> int:
-        """The number of the segment that was sent last; -1 before the first."""
+        """The number of the last segment sent; -1 before the first."""
         return self._next_segment - 1
 
     @property
     def idle(self) -> IdleStream | None:
-        """The stream, where the source has said that there is no more."""
+        """The stream, if the source has reported that it has no more events."""
         progress = self.progress
         if progress.behind or progress.position is None:
             return None
         return IdleStream(progress.position.binlog, progress.reports, self._reopen)
 
     def _reopen(self) -> None:
-        """Have the loop connect again."""
         if self._stream is not None:
             self._stream.close()
 
     async def finish(self) -> None:
-        """Stop reading between two segments; returns when the last one is sent."""
+        """Stop reading between two segments; return when the last one is sent."""
         self._finishing = True
         self._waiting.cancel()
         await self._finished.wait()
@@ -273,7 +269,7 @@ class SourceReader(Actor[Never]):
                 self._transaction.release()
             await self._prepared_check.look(self._stream, segment, self._limiter)
             if self._readings > readings:
-                # The server lets one of us read at a time.
+                # The server lets one stream of this id read at a time.
                 return
 
     async def _look_back(self, missing: UnknownTransactionError) -> None:
@@ -290,13 +286,12 @@ class SourceReader(Actor[Never]):
 
     @property
     def _readings(self) -> int:
-        """How often the binlog was read ahead."""
         return self._side_effects.readings + self._statements.online.readings
 
     def _parsed(self, segment: Segment) -> ParsedStatement | None:
-        """The statement that ends a segment; None where there is none.
+        """Return the statement that ends a segment; None if there is none.
 
-        One that was sent before the connection was lost inside its transaction counts once.
+        A statement that was sent before the connection was lost in its transaction counts once.
         """
         statement = segment.statement
         if statement is None or statement == self._unfinished:
@@ -304,8 +299,8 @@ class SourceReader(Actor[Never]):
         return self._statements.parsed(statement, statement.sql)
 
     async def _unseen(self, segment: Segment, parsed: ParsedStatement) -> Unseen:
-        """Facts about the statement that ends a segment that the binlog does not have. Determined
-        before any part of the segment is passed on, since the connection may be lost.
+        """Return facts about a segment's statement that the binlog does not have. Determined
+        before any part of the segment is handed on, since the connection may be lost.
         """
         statement = segment.statement
         assert statement is not None
@@ -325,7 +320,7 @@ class SourceReader(Actor[Never]):
             await self._deal_step(NOTHING, segment, segment.rows, complete=segment.complete)
         else:
             if segment.rows:
-                # Apart from the statement: when that is refused, they are applied all the same.
+                # Separate from the statement: if that is refused, the rows are still applied.
                 await self._deal_step(NOTHING, segment, segment.rows, complete=False)
             steps = await self._named_steps(segment, parsed, unseen)
             await self._statements.online.save()
@@ -337,13 +332,13 @@ class SourceReader(Actor[Never]):
     async def _named_steps(
         self, segment: Segment, parsed: ParsedStatement, unseen: Unseen
     ) -> list[Step]:
-        """The steps; whatever is saved of the statement from here on, its GTID is saved before."""
+        """Return the steps. The GTID is saved before anything else of the statement is saved."""
         statement = segment.statement
         assert statement is not None
         try:
             steps = self._steps(segment, statement, parsed, unseen)
         except FatalError:
-            # The operator may answer it.
+            # The operator may decide about it.
             self._note_gtid(statement)
             if statement.gtid:
                 await self._statement_gtids.save()
@@ -373,13 +368,13 @@ class SourceReader(Actor[Never]):
         return [self._without_held(step, route) for step in steps]
 
     def _without_held(self, step: Step, route: Route) -> Step:
-        """A step without the effects on held targets."""
+        """Return a step without the effects on held targets."""
         effects = [effect for of in step.effects.values() for effect in of]
         self._cascades.follow(effects)
         kept = self.held.without_held_effects(step, route)
         for effect in effects:
             if self.held.holds(effect.target):
-                # The structure that its rows have from here on is not learned yet.
+                # Its later rows have a structure that is not learned yet.
                 children = map(route, self._cascades.below(effect.table))
                 self.held.tie(effect.target, {child for child in children if child is not None})
         return kept
@@ -419,7 +414,7 @@ class SourceReader(Actor[Never]):
     async def release(self, target: int, size: int) -> None:
         """Send the group of a target an empty segment, to fill with ``size`` bytes of held rows.
 
-        It is between two transactions: a row that moves between shards must not be parted.
+        It is between two transactions, so that a row that moves between shards stays whole.
         """
         async with self._transaction:
             if self._finishing:
@@ -442,7 +437,7 @@ class SourceReader(Actor[Never]):
             await self._group_of(target).mailbox.put(empty)
 
     async def _origins_learned(self, step: Step) -> None:
-        """Wait until what a table of one target depends on, in another, is known.
+        """Wait until the tables in other targets that a target's table depends on are known.
 
         Each target learns the structures of its own shards, at its own pace.
         """
@@ -479,7 +474,7 @@ class SourceReader(Actor[Never]):
                 shard.until = segment.timestamp or shard.until
 
     def _route(self, schema: str, table: str, types: bytes) -> RouteSlot | None:
-        """Where the rows of a table go. Called by the stream, in its thread."""
+        """Return the route of a table's rows. The stream calls this in its thread."""
         name = self._statements.known_as(TableName(schema, table))
         if self._statements.others.is_sequence(name) and has_columns_of_sequence(types):
             return None
@@ -498,7 +493,7 @@ class SourceReader(Actor[Never]):
         if copied:
             self._statements.members.add(name)
         else:
-            # The statement that makes it a member may be held, too. Nothing of it is handed on.
+            # The statement that makes it a member may also be held. Nothing of it is handed on.
             self._registry.leave(member)
         event_filter = self._statements.settings.event_filter
         left_out = event_filter.rows_left_out(name.schema, name.table)
@@ -513,11 +508,11 @@ class SourceReader(Actor[Never]):
             self._log.warning("shard.retired-rows", shard=str(name), position=str(self._start))
 
     def family(self, name: TableName) -> Set[TableName]:
-        """The tables with which foreign keys connect a table whose changes the source omits."""
+        """Return the tables that foreign keys connect with a table without logging changes."""
         return self._cascades.family(name) if self._statements.cascades_unlogged else frozenset()
 
     def _lost(self, error: StreamLostError, times: str = "", seconds: float = 0.0) -> None:
-        """Report that the connection was lost; ``times``, ``seconds``: of an attempt to connect."""
+        """Report a lost connection; ``times``, ``seconds``: of an attempt to connect."""
         self.progress.leave("reconnecting", f"{error} ({times})" if times else str(error))
         self._log.warning(
             "source.lost",

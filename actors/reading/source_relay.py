@@ -27,7 +27,7 @@ def begin_relay(
 
 
 class SourceRelay:
-    """The relay of one source. Each method takes the positions that the task needs in memory."""
+    """The relay of one source. Methods get the positions that the task's memory needs."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class SourceRelay:
         server: ServerIdentity,
         saved: Callable[[], Sequence[BinlogPosition]],
     ) -> None:
-        """``saved``: returns the positions that the saved state needs; none: it is not known."""
+        """``saved`` returns the positions that the saved state needs; empty if unknown."""
         self._setup = setup
         self._relay = relay
         self._server = server
@@ -45,9 +45,9 @@ class SourceRelay:
         self._log = structlog.get_logger().bind(source=setup.source)
 
     def needed_of_source(self, position: BinlogPosition) -> BinlogPosition | None:
-        """Return from where on the source must keep what is needed from a position on.
+        """Return the position from which on the source must keep files, to read from ``position``.
 
-        None if it may purge all of it, and until that is known. A relay that is not continued has
+        None if it may purge all of them, or until that is known. A relay that is not continued has
         the events up to its end.
         """
         relay = self._relay
@@ -59,9 +59,9 @@ class SourceRelay:
         return BinlogPosition.parse(size.end) if size is not None and size.error else None
 
     def begin(self, position: BinlogPosition) -> bool:
-        """Start, since the source is about to purge what is needed from a position on.
+        """Start, since the source is about to purge files that ``position`` needs.
 
-        Returns False if it was started before.
+        Return False if it was started before.
         """
         if self._relay.writing:
             return False
@@ -75,15 +75,15 @@ class SourceRelay:
         return min((*saved, *needed), key=lambda position: position.key) if saved else None
 
     def size(self) -> RelayStatus | None:
-        """As `RelayLog.size`."""
+        """Return the same as `RelayLog.size`."""
         return self._relay.size()
 
     def reconnect(self) -> None:
-        """Have the relay prove again that its files are of the source's binlog."""
+        """Make the relay prove again that its files belong to the source's binlog."""
         self._relay.reconnect()
 
     async def keep(self, needed: Sequence[BinlogPosition]) -> None:
-        """Start if it is wanted, and delete the files that nothing needs, as the settings say."""
+        """Start if it is wanted, and delete unneeded files, as configured."""
         if self._relay.wanted and not self._relay.writing:
             self._relay.start(binlog_source(self._setup, self._server), needed[0])
         try:

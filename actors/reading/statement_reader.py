@@ -64,19 +64,20 @@ NOTHING = Step()
 
 _DEFINING = (EffectKind.CREATE, EffectKind.ALTER)
 _ANY_TABLE = (StatementKind.XA, StatementKind.DML)
-"""Their text does not show which tables they change."""
+"""Kinds of statements whose text does not show which tables they change."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatementSettings:
-    """What the statements of one source are read by.
+    """The settings for reading one source's statements.
 
-    ``target_collations`` are all that the target has; None where that is not known.
-    ``accepts_cascades``: foreign keys may change rows that the source does not log, the application
-    takes care. ``copied``: the rows of all members were, those of any other table were not.
-    ``columns``: the task file's rules about columns; ``leaves_out_rows``: whether its filters leave
-    out rows of a table.
-    ``time_zone``: that of the source's host, where the server can't tell it; empty: not known.
+    Attributes:
+        target_collations: all collations of the target; None if unknown.
+        accepts_cascades: the application handles unlogged changes of rows by foreign keys.
+        columns: the task file's rules about columns.
+        time_zone: of the source's host, if the server can't report it; empty if unknown.
+        copied: the rows of all members were copied, and of no other table.
+        leaves_out_rows: whether the task file's filters leave out rows of a table.
     """
 
     source: str
@@ -95,8 +96,8 @@ class StatementReader:
 
     ``online`` must be saved before the events after its steps are passed on. ``members`` are the
     source's tables, kept up to date with the reader: the groups, and so the registry, may lag.
-    ``others`` are its views and sequences, which are left out. ``moving``: its tables that wait for
-    a new name of their target.
+    ``others`` are its views and sequences, which are left out. ``moving``: the tables that wait for
+    their target's new name.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class StatementReader:
         self._log = structlog.get_logger().bind(source=settings.source)
 
     def follow(self, server: ServerInfo) -> None:
-        """Take this as the source, from the next statement on."""
+        """Use the properties of this server from the next statement on."""
         self._folds_names = server.folds_names
         self._heeds_references = server.heeds_column_references
         defaults = server.session
@@ -144,7 +145,7 @@ class StatementReader:
         if server.folds_names:
             databases = {folded(name): collation for name, collation in databases.items()}
         self._collations.know(databases, defaults.charsets)
-        # A name may have become that of a sequence only after the statement that is read.
+        # A table may have been replaced by a sequence of its name after the statement.
         present = {self.known_as(name) for name in defaults.sequences} - self.members
         self.others.know(present, map(self.known_as, defaults.views))
         self._tell(present)
@@ -156,13 +157,13 @@ class StatementReader:
         return not (logs or self._accepts_cascades)
 
     def known_as(self, name: TableName) -> TableName:
-        """The name of a table of the source as the task knows it."""
+        """Return the name by which the task knows a table of the source."""
         return name.folded if self._folds_names else name
 
     def target(self, name: TableName) -> TableName | None:
-        """The target of a table, or (with an empty table name) of a database.
+        """Return the target of a table, or (with an empty table name) of a database.
 
-        Raises FatalError where that is another one's, spelled otherwise.
+        Raises FatalError if another table has this target in another spelling.
         """
         if name.table:
             routed = self._router.route(name.schema, name.table)
@@ -175,17 +176,17 @@ class StatementReader:
         return target
 
     def is_copied(self, name: TableName) -> bool:
-        """Whether the former rows of a replicated table are on the target. They are not if it is
-        not a member although its source was copied, unless the operator has declared it.
+        """Return whether a replicated table's former rows are on the target. They are not if it is
+        no member although its source was copied, unless the operator has declared it.
         """
         if not self._copied or name in self.members:
             return True
         return self._registry.is_declared(Member(self._source, name))
 
     def writes_unseen(self, statement: Statement, parsed: ParsedStatement) -> bool:
-        """Whether a statement changes rows of a table that is not replicated, as far as is said.
+        """Return whether a statement changes rows of an unreplicated table, by its text.
 
-        False where the operator has decided about it.
+        False if the operator has decided about it.
         """
         named = parsed.named(TableRole.SUBJECT)
         if parsed.kind is not StatementKind.DML or not named:
@@ -197,9 +198,9 @@ class StatementReader:
         return not self._filter.leaves_out(parsed, default, self.target)
 
     def drops_in_part(self, parsed: ParsedStatement) -> bool:
-        """Whether a statement may have left some of the replicated tables that it names as dropped.
+        """Return whether a DROP TABLE may have left some of the replicated tables that it names.
 
-        Not where all that it has not dropped were not there.
+        False if all tables that it left did not exist.
         """
         if parsed.kind is not StatementKind.DROP_TABLE or parsed.temporary:
             return False
@@ -208,7 +209,7 @@ class StatementReader:
         return failed and not named.isdisjoint(self.members)
 
     def unclear(self, parsed: ParsedStatement) -> list[TableName]:
-        """The names in a statement that may be those of views, and would be replicated as tables.
+        """Return the names in a statement that may be views, and would be replicated as tables.
 
         Ghosts of online DDL tools are tables.
         """
@@ -232,10 +233,10 @@ class StatementReader:
         parsed: ParsedStatement,
         unseen: Unseen = NOTHING_UNSEEN,
     ) -> list[Step]:
-        """The statement that ends a segment, as it was classified, or the ones that override it.
+        """Return the steps of the statement that ends a segment, or of its override; at least one.
 
-        ``unseen``: what one that `writes_unseen`, or `drops_in_part`, has done. At least one
-        step. Raises FatalError for what cannot be replicated.
+        ``unseen``: effects of a statement that `writes_unseen` or `drops_in_part`. Raises
+        FatalError if it can't be replicated.
         """
         if doubt := unseen.doubt:
             error = DdlError(
@@ -285,7 +286,7 @@ class StatementReader:
         ] or [Step(statement)]
 
     def _bounded(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
-        """Ignore a statement that is not understood and can't concern a replicated table."""
+        """Ignore an unparsed statement that can't concern a replicated table."""
         if parsed.kind is not StatementKind.UNKNOWN or parsed.unbounded or self._concerned(parsed):
             return parsed
         if self._overrides.find(self._source, statement) is not None:
@@ -299,7 +300,7 @@ class StatementReader:
         return replace(parsed, kind=StatementKind.IGNORED)
 
     def _concerned(self, parsed: ParsedStatement) -> list[TableName]:
-        """The targets that a statement which is not understood may concern."""
+        """Return the targets that an unparsed statement may concern."""
         found: set[TableName] = set()
         for name in mentioned_tables(parsed):
             if not name.table:
@@ -312,7 +313,7 @@ class StatementReader:
         return sorted({target for target in targets if target is not None})
 
     def _dropped(self, parsed: ParsedStatement, unseen: Unseen) -> ParsedStatement:
-        """A statement without the tables that it has not dropped. Raises DdlError."""
+        """Return a statement without the tables that it has not dropped. Raises DdlError."""
         if unseen.left is None:
             raise DdlError(
                 f"the statement ended with error {parsed.error} at the source and was logged all"
@@ -332,9 +333,9 @@ class StatementReader:
     def _own(
         self, statement: Statement, parsed: ParsedStatement, whole: ParsedStatement
     ) -> list[tuple[Statement, tuple[Effect, ...]]]:
-        """The statement with its effects, or those that it stands for.
+        """Return the statement with its effects, or its replacements.
 
-        ``whole`` also says how the table is stored, which ``parsed`` does not.
+        ``whole`` still has the table's storage options, which ``parsed`` lacks.
         """
         replayed = self.online.take(parsed, statement, self.parsed)
         if replayed is None and (parts := change_and_rename(parsed)):
@@ -344,7 +345,7 @@ class StatementReader:
         elif replayed is None:
             effects = self._effects(parsed, statement.schema, whole)
             waves = [effects, self._stored(parsed, effects, whole)]
-            # The rest of a statement may be a foreign key, which counts by the new engine.
+            # The rest of a statement may be a foreign key, which depends on the new engine.
             altering = parsed.kind is StatementKind.ALTER_TABLE
             found = [(statement, wave) for wave in (waves[::-1] if altering else waves)]
         else:
@@ -358,7 +359,7 @@ class StatementReader:
                     (one.statement, self._exchanged(one, effects)),
                     (one.statement, self._stored(bare, effects, made)),
                 ]
-        # One of them has the effects; the others are steps without any.
+        # One of them has the effects; the others are steps without effects.
         found = [step for step in found if step[1]] or found[:1]
         for processed, effects in found:
             _refuse_unread(processed, effects)
@@ -372,11 +373,11 @@ class StatementReader:
         given = [
             self._written_out(session, self.parsed(session, text)) for text in override.statements
         ]
-        # For its shard, an exchange is the statements on the ghost, whatever the target gets.
+        # For its shard, an exchange means the statements on the ghost, whatever the target gets.
         replayed = self.online.known(parsed, statement, self.parsed)
         own = [self._written_out(one.statement, one.parsed) for one in replayed]
         action, route = override.action, self.target
-        # The shard has its new name also where nothing is executed on the target.
+        # The shard has its new name even if nothing is executed on the target.
         separate = change_and_rename(parsed) if action is OverrideAction.SKIP else ()
         parts = [self._written_out(session, self.parsed(session, t)) for t in separate]
         found = [
@@ -405,7 +406,7 @@ class StatementReader:
         return found
 
     def _answered(self, effect: Effect) -> Effect:
-        """A skipped effect; no shard waits for another to lose the keys that tie its target."""
+        """Return a skipped effect; no shard waits for others to lose keys that tie its target."""
         if effect.kind is not EffectKind.ALTER:
             return effect
         try:
@@ -415,7 +416,7 @@ class StatementReader:
         return effect
 
     def _doubt_renamed(self, statement: Statement, parsed: ParsedStatement) -> None:
-        """Take the structures of tables whose RENAME is not followed for a guess from here on."""
+        """Mark the structures of tables as guesses from a RENAME on that is not followed."""
         at, registry = statement.transaction, self._registry
         names = {
             self.known_as(TableName(table.schema, table.table)): None
@@ -426,14 +427,13 @@ class StatementReader:
         held = {number: registry.held(number, at - 1) for number in numbers if number is not None}
         there = {h.structure.columns for h in held.values() if h.structure is not None and h.known}
         if len(there) == 1 and all(h.known for h in held.values()) and self._all_replicated(parsed):
-            # Whatever their names are, their rows are read alike.
+            # Their rows are read alike, regardless of their names.
             return
         doubt = f"a statement that renames tables was skipped: {statement.sql[:500]}"
         for number, before in held.items():
             registry.learn(number, at, guess(before.structure, doubt))
 
     def _all_replicated(self, parsed: ParsedStatement) -> bool:
-        """Whether all tables that a statement renames are replicated ones."""
         made: set[TableName] = set()
         for pair in parsed.renames:
             old, new = (self.known_as(TableName(t.schema, t.table)) for t in pair)
@@ -443,7 +443,7 @@ class StatementReader:
         return True
 
     def _without_storage(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
-        """A statement that does not say how the table is stored, unless it says nothing else."""
+        """Return a statement without storage options, unless it has nothing else."""
         edits = physical_edits(parsed)
         if not edits or is_idle(parsed):
             return parsed
@@ -452,9 +452,9 @@ class StatementReader:
     def _stored(
         self, parsed: ParsedStatement, effects: tuple[Effect, ...], whole: ParsedStatement
     ) -> tuple[Effect, ...]:
-        """What a statement with these effects, or an idle one, says about how tables are stored."""
+        """Return the storage options of a statement with these effects, or of an idle one."""
         options = physical_options(whole)
-        # A shard's engine says whether its foreign keys count.
+        # A shard's engine decides whether its foreign keys count.
         if not options and not (whole.kind is StatementKind.ALTER_TABLE and named_engine(whole)):
             return ()
         if is_idle(parsed):
@@ -468,8 +468,8 @@ class StatementReader:
     def _effects(
         self, parsed: ParsedStatement, schema: str, whole: ParsedStatement
     ) -> tuple[Effect, ...]:
-        """What the filters let pass of ``parsed``, by the text of the ``whole`` statement. Raises
-        DdlError, ForbiddenStatementError."""
+        """Return the effects of ``parsed`` that the filters let pass by the text of ``whole``.
+        Raises DdlError, ForbiddenStatementError."""
         try:
             effects = effects_of(parsed, self.target, self.members)
         except DdlError:
@@ -496,8 +496,8 @@ class StatementReader:
             refuse_unrepeatable(parsed, effect.table, self._rules)
 
     def _written_out(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
-        """The same with the collation that it took from its server or database, if any, and with
-        the foreign keys that its server and engine have made of it."""
+        """Return the same with the collation from its server or database, if any, and with the
+        foreign keys that its server and engine have made of it."""
         context = statement.context
         sql = self._collations.written_out(
             parsed, context.server_collation, context.charset_collations
@@ -509,7 +509,7 @@ class StatementReader:
         return found if sql == found.sql else self.parsed(statement, sql)
 
     def _exchanged(self, replay: Replay, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-        """The effects of a change that came with a ghost table; with its CREATE TABLE, if any."""
+        """Return a ghost table's effects for its real table, with its CREATE TABLE, if any."""
         made = self._written_out(replay.statement, replay.made) if replay.made else None
         made = self._without_storage(replay.statement, made) if made else None
         return tuple(replace(effect, exchanged=True, made=made) for effect in effects)
@@ -526,7 +526,7 @@ class StatementReader:
         return replace(parsed, error=statement.error)
 
     def _refuse_uncopied(self, effect: Effect, statement: Statement) -> None:
-        """Raise FatalError where a table that was never copied is changed, or renamed."""
+        """Raise FatalError if a table that was never copied is changed or renamed."""
         changed = effect.kind in (EffectKind.ALTER, EffectKind.RENAME) and not effect.created
         if effect.filtered or not changed or self.is_copied(effect.table):
             return
@@ -549,14 +549,14 @@ class StatementReader:
                 self.members.add(effect.renamed_to)
 
     def _tell(self, sequences: Iterable[TableName]) -> None:
-        """Log once that these are not replicated, if tables with their names would be."""
+        """Log once that sequences are not replicated, if tables with their names would be."""
         for name in sorted(set(sequences) - self._told):
             self._told.add(name)
             if (target := self.target(name)) is not None:
                 self._log.warning("sequence.not-replicated", sequence=str(name), target=str(target))
 
     def scope_of(self, parsed: ParsedStatement) -> Parts:
-        """What a statement concerns: the targets of its tables, where that is certain."""
+        """Return the targets of a statement's tables if they are certain, else its source."""
         if parsed.kind is StatementKind.UNKNOWN:
             targets = self._concerned(parsed)
         else:
@@ -575,7 +575,7 @@ class StatementReader:
 
 
 def _refuse_absent(effects: tuple[Effect, ...], members: Set[TableName]) -> None:
-    """Raise DdlError where a ghost takes the place of a table that is no longer replicated."""
+    """Raise DdlError if a ghost takes the place of a table that is no longer replicated."""
     for effect in effects:
         if effect.table not in members:
             raise DdlError(

@@ -1,4 +1,4 @@
-"""Whether a table that is dropped makes room for its ghost: what stands behind it in the binlog."""
+"""Find out from later statements whether a dropped table makes room for its ghost."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from replicator.mysql.server.binlog_end import binlog_end
 from replicator.mysql.server.identity import ServerIdentity
 
 PATIENCE_SECONDS = 5.0
-"""How long the statement behind is waited for. The tool makes it at once; nothing hangs on the wait
-but that an operator is not asked."""
+"""How long to wait for the next statement. The tool sends it at once; the wait only saves the
+operator a question."""
 LOOK_SECONDS = 0.2
 
 _Placed = tuple[int, ParsedStatement]
@@ -29,7 +29,7 @@ _Placed = tuple[int, ParsedStatement]
 class TableGaps:
     """Reads ahead in one source's binlog.
 
-    ``readings`` counts how often: that cuts off whoever follows it.
+    ``readings``: how often; each time the server disconnects the reader.
     """
 
     def __init__(self, setup: SourceSetup, server: ServerIdentity) -> None:
@@ -38,10 +38,10 @@ class TableGaps:
         self.readings = 0
 
     async def is_filled(self, gap: Gap, at: int, behind: SourcePosition) -> bool:
-        """Whether the ghost takes the place of a table that was dropped at ``at`` next.
+        """Return whether the ghost next takes the place of a table that was dropped at ``at``.
 
-        ``behind``: a boundary at or before the end of the DROP. False also where that is not known
-        in time. Raises BinlogError, DatabaseUnavailableError or FatalError.
+        ``behind``: a boundary at or before the end of the DROP. False also if that is not known in
+        time. Raises BinlogError, DatabaseUnavailableError or FatalError.
         """
         upstream = Connection(self._setup.address)
         try:

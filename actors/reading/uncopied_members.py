@@ -1,8 +1,8 @@
-"""Shards that come up in a binlog without having been copied, of a source that was.
+"""Shards in the binlog that were not copied although their source was.
 
-The rows that such a table had before are not on the target, and nothing brings them: the account
-could not see it when the copy began, or the routes did not take it. A table whose CREATE was read
-has no such rows.
+The rows that such a table had before are not on the target, and nothing will add them: the account
+could not see it when the copy began, or the routes did not include it. A table whose CREATE was
+read has no such rows.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _SHOWN = 5
 
 
 class UncopiedMemberError(BinlogError):
-    """The rows that are read next are of a table that was not copied."""
+    """The next rows belong to a table that was not copied."""
 
 
 def uncopied_rows(source: str, tables: Mapping[TableName, TableName], place: object) -> FatalError:
-    """The fault for rows after ``place`` of a table that was not copied."""
+    """Return the fault for rows after ``place`` of a table that was not copied."""
     met = "the next rows belong to a table that was never copied"
     return uncopied_members(source, tables, met, f"source {source}, after {place}")
 
@@ -40,7 +40,7 @@ def uncopied_members(
 
     Args:
         met: how they were found.
-        scope: what the statement blocks that changes them; None: their targets.
+        scope: the parts that the changing statement blocks; None: the targets of the tables.
         unread: no event of them was read. Otherwise the task meets the event again, even if the
             table is dropped and created after it.
     """

@@ -1,4 +1,4 @@
-"""Finds the shards that the task follows and can't read."""
+"""Find followed shards that the task can't read."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import list_tables
 
 LIST_SECONDS = 60.0
-"""Between two looks at the list of tables that a server shows; other looks read the grants."""
+"""Seconds between two reads of a server's list of tables; other checks read the grants."""
 
 log = structlog.get_logger()
 
 
 class UnreadShards:
-    """Looks at members that have joined, and at all if the account's privileges change.
+    """Checks members that have joined, and all members if the account's privileges change.
 
-    The binlog of a schema needs no privilege on it. ``addresses``: by source, its server;
-    ``unreadable`` gets what is found.
+    The binlog of a schema needs no privilege on it. ``addresses``: each source's server;
+    ``unreadable`` gets the shards found.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class UnreadShards:
     async def _unread(
         self, source: str, connection: Connection, names: Sequence[TableName]
     ) -> dict[TableName, UnreadTable | None]:
-        """What was looked at, with the reason if it can't be read."""
+        """Return the checked tables, with the reason if a table can't be read."""
         grants = frozenset(str(row[0]) for row in await connection.fetch("SHOW GRANTS"))
         new = [name for name in names if (source, name) not in self._known]
         changed = grants != self._grants.get(source, grants)
@@ -73,7 +73,7 @@ class UnreadShards:
         looked_at = names if every else new
         if not looked_at:
             return {}
-        # Another privilege lists a table that can't be read, too.
+        # A table can be listed by another privilege although it can't be read.
         tried = {m.name for m in self._unreadable.found if m.source == source}
         account = await account_of(connection)
         listed = set() if changed else set(await list_tables(connection)) - tried

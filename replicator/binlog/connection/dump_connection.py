@@ -356,7 +356,7 @@ class BinlogConnection:
 
     @property
     def asks_by_gtid(self) -> bool:
-        """Whether the server searches the start by its GTIDs.
+        """Whether the server searches for the start by its GTIDs.
 
         Not if the protocol can express the position: transactions may have no GTID, or a lower one
         than earlier transactions.

@@ -78,7 +78,7 @@ _GTID_MODE = re.compile(r"(found a gtid_log_event.*)?@@global\.gtid_mode *= *(on
 
 @dataclass(frozen=True, slots=True)
 class StreamRequest:
-    """A request for messages: the server (``host:port``), the start, the server id."""
+    """The request for a stream, for messages: ``host:port``, the start, the server id."""
 
     server: str
     start: str

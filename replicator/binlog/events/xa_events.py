@@ -18,7 +18,7 @@ from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.positions.position import BinlogPosition
 
 _PREPARE = struct.Struct("<BIII")
-"""Whether it commits in one phase 1, format 4, lengths of both parts 4 and 4; the parts follow."""
+"""Bytes: commit in one phase 1, format 4, lengths of both parts 4 and 4; then the parts."""
 _FORMAT_BITS = (1 << 32) - 1
 _NAMED = re.compile(
     r"\s*XA\s+(START|COMMIT|ROLLBACK)\s+X'([0-9a-f]*)'\s*,\s*X'([0-9a-f]*)'\s*,\s*(-?\d+)\s*\Z",

@@ -29,8 +29,8 @@ _BETWEEN = 2
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """The events of payloads. ``payloads`` has a row for each: the begin of its packet in the
-    buffer, and the begin and end of its events in ``data``."""
+    """The events of payloads. ``payloads`` has a row for each: the start of its packet in the
+    buffer, and the start and end of its events in ``data``."""
 
     data: Bytes
     payloads: Integers

@@ -1,9 +1,9 @@
-"""The fast path as a compiled loop: row events of known tables, begins and ends of transactions.
+"""The fast path as a compiled loop: row events of known tables, starts and ends of transactions.
 
 It reads packets (`replicator.binlog.connection.framing`), and the expanded events of compressed
 transactions (`replicator.binlog.events.transaction_payload`). It stops *before* an event that is
-not of the fast path, with the state of before that event: `replicator.binlog.parser.slow_path`
-takes it. The slow path does the same for the events of the fast path, and has the reasons.
+not of the fast path, in the state before that event: `replicator.binlog.parser.slow_path` takes it.
+The slow path does the same for the events of the fast path, and gives the reasons.
 
 Source of the formats: MySQL internals manual, "TABLE_MAP_EVENT" and "ROWS_EVENT"; and as in
 `replicator.binlog.connection.framing` and `replicator.binlog.events.transaction_payload`.
@@ -482,7 +482,7 @@ def walk(
     """Read the events in ``received`` and in payloads; return STOPPED or FULL.
 
     Args:
-        payloads: of those expanded ahead: begin of the packet, begin and end in ``expanded``.
+        payloads: of those expanded ahead: start of the packet, start and end in ``expanded``.
         runs: room for origin, server, first and last executed GTID of the ended runs of GTIDs.
     """
     packets, position, segment = packet_record[0], position_record[0], segment_record[0]

@@ -139,7 +139,7 @@ class FileState:
         if end == position.offset:
             return
         if kind == EventType.MARIADB_START_ENCRYPTION and not end:
-            # It is in the file's beginning, and a stream repeats it at its start.
+            # It is at the file's beginning, and a stream repeats it at its start.
             position.stay()
             return
         begin = (end - size) % _WRAP
@@ -247,7 +247,7 @@ class FileState:
         return bool(left) and file != left
 
     def on_heartbeat(self, event: bytes) -> bool:
-        """Handle a heartbeat of an idle source, which between transactions has its position.
+        """Handle a heartbeat: the source is idle, between transactions at the event's position.
 
         Return True if that is the known position.
         """

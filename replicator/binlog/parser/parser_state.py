@@ -69,8 +69,7 @@ class ReadingState(Structure):
         statement: the number of the statement.
         pending: the group has a GTID that is not executed yet.
         family: kind of this GTID and of the executed ones; 0: there are none.
-        origin: domain, or first half of the UUID.
-        server: server, or second half of the UUID.
+        origin, server: domain and server, or the halves of the UUID.
         number: sequence or number.
         executed: the compiled loop found executed GTIDs of this origin: ``executed_first`` and
             ``executed_last`` are server and sequence of the last one, or a half-open range.

@@ -59,7 +59,7 @@ class KeptEvents:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A prepared transaction: the begin of its group in the binlog, and its events."""
+    """A prepared transaction: the start of its group in the binlog, and its events."""
 
     at: BinlogPosition
     events: KeptEvents
@@ -81,7 +81,7 @@ class PreparedTransactions:
 
     @property
     def places(self) -> tuple[BinlogPosition, ...]:
-        """The begins of their groups, in order."""
+        """The starts of their groups, in order."""
         return tuple(sorted((one.at for one in self._known.values()), key=lambda at: at.key))
 
     def items(self) -> Iterable[tuple[Xid, Prepared]]:
@@ -155,7 +155,7 @@ class PreparedPlaces:
     """Replaces `PreparedTransactions` if no rows are wanted.
 
     Attributes:
-        found: begins of the groups of the transactions prepared before position key ``until``.
+        found: starts of the groups of the transactions prepared before position key ``until``.
         met: a transaction with the ``sought`` name was prepared, if only until its outcome.
     """
 
@@ -170,7 +170,7 @@ class PreparedPlaces:
         self._sought = sought
 
     def begin(self) -> None:
-        """Ignore the begin of a group."""
+        """Ignore the start of a group."""
 
     def abandon(self) -> None:
         """Ignore a group without an end."""

@@ -80,7 +80,7 @@ class SourcePosition:
         gtid: the GTID set executed up to it, in the server's text form: ``0-1-42,1-2-7`` (MariaDB:
             the last GTID of each domain) or ``uuid:1-5,…`` (MySQL); empty if unknown.
         anchor: an event at or before the position that identifies the binlog; None if unknown.
-        prepared: begins of the groups of XA transactions that are prepared here and end later.
+        prepared: starts of the groups of XA transactions that are prepared here and end later.
     """
 
     binlog: BinlogPosition

@@ -49,10 +49,10 @@ class RelayCursor(Structure):
     """The position of a loop.
 
     Attributes:
-        at: begin of the next packet or event in the input, which ends at ``end``.
+        at: start of the next packet or event in the input, which ends at ``end``.
         sequence: the number of the next packet.
-        offset: begin of the next event in the binlog file.
-        last: begin of the last whole event in the binlog file.
+        offset: start of the next event in the binlog file.
+        last: start of the last whole event in the binlog file.
         checks: 1 if the events end with a checksum.
         filled: bytes of the output.
     """

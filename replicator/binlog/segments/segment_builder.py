@@ -164,7 +164,7 @@ def _kind(table: RoutedTable) -> RowKind:
 
 @dataclass(frozen=True, slots=True)
 class SegmentLimits:
-    """The limits of a segment: bytes of all its binlog events, events that are handed on.
+    """The limits of a segment, in bytes of all binlog events, and in row events handed on.
 
     A segment ends at the first boundary after a ``target_`` limit; inside a transaction only after
     a ``max_`` limit. ``widest``: the largest factor for a segment whose rows go to many targets.

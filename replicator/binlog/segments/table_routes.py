@@ -25,7 +25,7 @@ _EMPTY = -1
 class KnownTables:
     """The number of the table and the body of its table map, by table id.
 
-    ``ids`` is a hash table whose size is a power of two: a row (id, number, begin of the body in
+    ``ids`` is a hash table whose size is a power of two: a row (id, number, start of the body in
     ``bodies``, its length, last statement that has mapped the id) is at the first free place from
     the id's last bits on. -1 means: no id; no number; no body, so that the next table map is read;
     no statement. ``left_out`` has 256 booleans for each number: the types of row events that are
@@ -191,7 +191,7 @@ class TableRoutes:
             self.known.set_ids(self.by_id)
 
     def number_anew(self) -> None:
-        """Drop tables without an id and a table map if there are many. Numbers change."""
+        """Drop tables with neither an id nor a table map, if there are many. Numbers change."""
         if len(self.tables) < self._most_tables:
             return
         tables = self.tables

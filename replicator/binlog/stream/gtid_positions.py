@@ -160,8 +160,8 @@ class GtidSearch:
         boundaries: GTID sets of later boundaries.
         transactions: GTIDs of later transactions.
         left: MariaDB: for each earlier failover, the GTIDs that the new server then had.
-        unlogged: MySQL: GTIDs that this server has executed and no file of its binlog names, as
-            after it was made from a backup.
+        unlogged: MySQL: GTIDs that this server has executed but not logged, as after it was made
+            from a backup; its files need not list them.
     """
 
     executed: str
@@ -190,14 +190,12 @@ class _Search:
 
     @property
     def done(self) -> bool:
-        """Whether everything is found."""
         return (
             self.boundaries.keys() >= self.sought.boundaries
             and self.transactions.keys() >= self.sought.transactions
         )
 
     def look_at(self, boundary: SourcePosition, heads: TransactionHeads) -> None:
-        """Note a boundary, and the transaction after it, if they are sought."""
         if boundary.gtid in self.sought.boundaries:
             self.boundaries[boundary.gtid] = boundary.binlog.key
         gtid = str(heads.gtid)

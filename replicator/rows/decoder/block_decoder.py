@@ -66,7 +66,7 @@ _UPDATE = 2
 def _read(
     data: Bytes, begins: Integers, ends: Integers, kinds: Integers, columns: int, heads: Integers
 ) -> int:
-    """Return the index of the first event with another head than one of ``columns``, or -1."""
+    """Return the index of the first event whose head does not have ``columns`` columns, or -1."""
     width = (columns + 7) // 8
     for event in range(begins.shape[0]):
         at, end = begins[event], ends[event]

@@ -28,7 +28,7 @@ from replicator.kernels.gather import gather_pieces
 class Lines(Sequence[bytes]):
     """Lines as a server loads them, each with its newline, in ``text``.
 
-    ``starts`` has the begin of each line, then the end of the last one. An unwanted line has no
+    ``starts`` has the start of each line, then the end of the last one. An unwanted line has no
     bytes, not even a newline; such lines are dropped before all lines are requested.
     """
 

@@ -119,8 +119,8 @@ class ReferenceDecoder:
         """Return the changes in ``events``, each from its 19-byte header on, without checksum.
 
         Raises UnsupportedEventError for an event other than an insert, update or delete of rows,
-        BinlogError for an event that does not fit the columns or lacks some of them, NoRoomError
-        for a value that can't be mapped.
+        BinlogError for an event that does not fit the columns or lacks some of them,
+        MappedValueError for a value that can't be mapped.
         """
         images = _Images()
         for values in self._raw_columns.values():

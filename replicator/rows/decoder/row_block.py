@@ -152,7 +152,7 @@ def _buckets(hashes: Checksums, buckets: int) -> Integers:
 
 
 def merged(blocks: Sequence[RowBlock], buckets: int, own: frozenset[int]) -> RowBlock:
-    """Return the rows in the ``own`` of a target's ``buckets``, in one block.
+    """Return the rows in a target's ``own`` buckets, of ``buckets`` in all, in one block.
 
     The ``event`` of a block's rows is the index of the event among all of the batch.
     """

@@ -70,7 +70,7 @@ class Pieces:
         return first
 
     def arrays(self) -> tuple[Bytes, Integers]:
-        """Return all bytes, and the begin of each piece, with the end of the last."""
+        """Return all bytes, and the start of each piece, with the end of the last."""
         ends = np.cumsum([0, *map(len, self._all)], dtype=np.int64)
         return np.frombuffer(b"".join(self._all) + b"\0", np.uint8), ends
 

@@ -112,7 +112,7 @@ def transcoder(source: str, target: str) -> Callable[[bytes], bytes]:
 
 
 def _reason(error: UnicodeError) -> str:
-    """Return the reason of an error without the text, which is private."""
+    """Return the reason of an error, without the text in which it occurred."""
     if isinstance(error, UnicodeDecodeError | UnicodeEncodeError):
         return f"{error.reason} at place {error.start}"
     return "it is not possible"

@@ -181,7 +181,7 @@ def _write(values: Doubles, powers: Bits, out: Bytes, starts: Integers, sizes: I
 
 
 def float_text(values: Doubles) -> tuple[Bytes, Integers, Integers]:
-    """Write numbers as text; return all bytes, and the begin and size of each number.
+    """Write numbers as text; return all bytes, and the start and size of each number.
 
     Raises ValueError for a number that is not finite; no server stores one.
     """

@@ -142,7 +142,7 @@ def _slice(data: bytes, start: int, length: int) -> bytes:
 
 
 def _variable_length(data: bytes, at: int) -> tuple[int, int]:
-    """Read a length; return it and the begin of its content.
+    """Read a length; return it and the start of its content.
 
     Seven bits per byte, the lowest first; the highest bit means that more bytes follow.
     """

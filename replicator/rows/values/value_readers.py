@@ -233,7 +233,7 @@ def inet6_text(value: bytes) -> bytes:
 
 
 def _longest_zeros(words: tuple[int, ...]) -> tuple[int, int]:
-    """Return the begin of the first of the longest runs of zeros, and its length."""
+    """Return the start of the first of the longest runs of zeros, and its length."""
     best_start = best = run = 0
     for at, word in enumerate(words):
         run = 0 if word else run + 1
