@@ -49,6 +49,8 @@ class Failpoint(StrEnum):
     """The checkpoint is committed."""
     DDL_RECORDED = "ddl-recorded"
     """The write-ahead record of a DDL is saved, the DDL is not executed."""
+    DOUBLES_REMOVED = "doubles-removed"
+    """Rows that a new unique key refuses are removed from the target, it has no such key yet."""
     DDL_EXECUTED = "ddl-executed"
     """The DDL is executed on the target, the record does not say so."""
     DDL_FINISHED = "ddl-finished"

@@ -41,9 +41,12 @@ class RefusedValues:
         """
         if ddl.agreed is None or ddl.instead is not None:
             return None
+        if not ddl.strict:
+            # Values are cut already: rows may be alike only for that.
+            return None
         if error.code == ER.DUP_ENTRY:
             return await self._without_doubles(ddl)
-        return await self._cut(ddl) if error.code in DOES_NOT_FIT and ddl.strict else None
+        return await self._cut(ddl) if error.code in DOES_NOT_FIT else None
 
     async def _without_doubles(self, ddl: DdlExecution) -> DdlExecution | None:
         """Return the execution of a statement that first removes rows which new unique keys refuse.
@@ -85,25 +88,26 @@ class RefusedValues:
     async def _cut(self, ddl: DdlExecution) -> DdlExecution | None:
         """Return the execution of a statement that cuts values of the target's rows.
 
-        Returns None if cutting is not allowed: rows are found by a cut value, or a value that no
-        shard has would be lost.
+        Returns None if cutting is not allowed: a value that no shard has would be lost.
         """
         targets, after = self._executor.targets, ddl.agreed
         present = await targets.present(ddl.target)
-        if present is None:
+        if present is None or after is None:
             return None
         statement = classify_in(ddl.context, ddl.sql, default_schema=ddl.target.schema)
         touched = touched_parts(statement, MemberChange(ddl.before, after))
         columns = frozenset(map(name_of_column, touched.converted | touched.named))
         former = map(name_of_column, touched.renamed)
         keys = present.row_key.columns if present.row_key is not None else ()
-        if not columns or not columns.union(former).isdisjoint(map(folded, keys)):
-            return None
-        if not await exact_sources(self._registry, targets, ddl.target):
+        keyed = not columns.union(former).isdisjoint(map(folded, keys))
+        exact = await exact_sources(self._registry, targets, ddl.target)
+        if not columns or not exact or (keyed and after.row_key is None):
             return None
         columns_now = (*ddl.shard_only, *sorted(columns))
         lax = replace(ddl.context, sql_mode=(ddl.context.sql_mode or 0) & ~STRICT)
-        cut = replace(ddl, context=lax, strict=False, shard_only=columns_now)
+        # Until the pass ends, a row may have another key than in its shard.
+        safe = ddl.safe_sources | (exact if keyed else frozenset())
+        cut = replace(ddl, context=lax, strict=False, shard_only=columns_now, safe_sources=safe)
         return replace(cut, looked_up=False)
 
 

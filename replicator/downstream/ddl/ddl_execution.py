@@ -318,7 +318,7 @@ class DdlExecutor:
             return error
         session = Connection(self._connection.address)
         try:
-            await set_up_session(session, ddl.context, sql, ddl.timestamp)
+            await set_up_session(session, ddl.context, sql, ddl.timestamp, always_strict=ddl.strict)
             done = await rebuild(session, self._meta, ddl.target, wanted)
         except pymysql.err.MySQLError as refusal:
             return DdlRefusedError(error_code(refusal), str(refusal.args[-1]))
@@ -472,11 +472,10 @@ class DdlExecutor:
     async def _run_in(self, session: Connection, ddl: DdlExecution, sql: str) -> None:
         await reach_all_nodes(session)
         await refuse_implicit_timestamps(session, ddl.target, sql, ddl.context)
-        if ddl.instead is None and await self._only_history(ddl, sql):
-            return None
-        if ddl.instead is None and not (sql := await self._with_present_keys(ddl, sql)):
-            return None
         if ddl.instead is None:
+            gone = await self._only_history(ddl, sql)
+            if gone or not (sql := await self._with_present_keys(ddl, sql)):
+                return None
             await refuse_rounded_times(session, ddl.target, sql, ddl.context)
             sql = await with_stored_times(session, sql, ddl.target.schema, ddl.context)
         if ddl.target.table:
@@ -486,6 +485,7 @@ class DdlExecutor:
             return await drop_database(session, ddl.target.schema, ddl.own)
         for removal in ddl.removals:
             await session.execute(removal, patience=DDL_PATIENCE)
+            reach(Failpoint.DOUBLES_REMOVED)
         await execute_named(session, ddl.target, _recognised(ddl, sql), patience=DDL_PATIENCE)
         await report_changed_values(session, ddl.target, sql)
         return None

@@ -71,6 +71,7 @@ ELSEWHERE = {
     Failpoint.FAILOVER_SAVED,
     Failpoint.RECOPY_ASKED,
     Failpoint.SAFE_MODE_ENDED,
+    Failpoint.DOUBLES_REMOVED,
     Failpoint.RECONCILING_BEGUN,
     Failpoint.CORRECTION_OPEN,
     Failpoint.ROWS_CORRECTED,

@@ -171,6 +171,92 @@ def test_killed_while_a_statement_with_other_values_is_executed(
             stop(running, database_name)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["pessimistic", "optimistic"])
+@pytest.mark.parametrize(
+    ("point", "time"), [(Failpoint.DDL_RECORDED, 2), (Failpoint.DDL_EXECUTED, 1)]
+)
+def test_killed_while_the_values_of_keys_are_cut(
+    shards: Shards, database_name: str, tmp_path: Path, mode: str, point: Failpoint, time: int
+) -> None:
+    """The target refuses the statement once, and then has other keys than its shards."""
+    path = write_task(tmp_path, shards.task(**{"shard-mode": mode}))
+    db = shards.database
+    tables = [(server, f"{db}.k") for server in shards.servers]
+
+    def is_merged() -> bool:
+        return rows_of(shards.target, f"{db}.k") == union_of(tables)
+
+    with task_process(path, tmp_path) as running:
+        running.until_applied(database_name, shards.sources)
+        for number, (server, table) in enumerate(tables, start=1):
+            rows = f"seq_{number}00_to_{number}90"
+            server.execute(
+                f"CREATE TABLE {table} (id VARCHAR(20) PRIMARY KEY, v INT)",
+                f"INSERT INTO {table} SELECT CONCAT(seq, ' row'), 0 FROM {rows}",
+                database=db,
+            )
+        running.until_applied(database_name, shards.sources)
+        stop(running, database_name)
+    with killed_at(point, path, tmp_path, time=time):
+        for server, table in tables:
+            server.execute("SET sql_mode = ''", f"ALTER TABLE {table} MODIFY id VARCHAR(3)")
+    # Only a saved entry of the queue gives these rows their keys back.
+    shards.target.execute(f"UPDATE {db}.k SET id = CONCAT(CHAR(96 + LEFT(id, 1)), SUBSTR(id, 2))")
+    for server, table in tables:
+        server.execute(
+            f"UPDATE {table} SET v = 1 WHERE id LIKE '%1'",
+            f"DELETE FROM {table} WHERE id LIKE '%2'",
+            f"UPDATE {table} SET id = CONCAT('9', LEFT(id, 2)) WHERE id LIKE '%3'",
+        )
+    with task_process(path, tmp_path) as running:
+        running.until_applied(database_name, shards.sources)
+        running.until(is_merged, "equal rows")
+        running.until(lambda: is_done(running, database_name), "an empty queue")
+        stop(running, database_name)
+
+
+@pytest.mark.slow
+def test_killed_after_rows_are_removed_for_a_unique_key(
+    shards: Shards, database_name: str, tmp_path: Path
+) -> None:
+    """One row of each value stays, and the pass over the numbers gives it those of its shard."""
+    path = write_task(tmp_path, shards.task(**{"shard-mode": "pessimistic"}))
+    db = shards.database
+    tables = [(server, f"{db}.k") for server in shards.servers]
+
+    def is_merged() -> bool:
+        return rows_of(shards.target, f"{db}.k") == union_of(tables)
+
+    with task_process(path, tmp_path) as running:
+        running.until_applied(database_name, shards.sources)
+        for number, (server, table) in enumerate(tables):
+            server.execute(
+                f"CREATE TABLE {table} (m INT, g INT, v INT, PRIMARY KEY (m, g))",
+                f"INSERT INTO {table} SELECT seq, {number}, 0 FROM seq_1_to_90",
+                database=db,
+            )
+        running.until_applied(database_name, shards.sources)
+        stop(running, database_name)
+    for number, (server, table) in enumerate(tables, start=1):
+        server.execute(
+            f"SET auto_increment_increment = 2, auto_increment_offset = {number}",
+            f"ALTER TABLE {table} DROP PRIMARY KEY, ADD id INT AUTO_INCREMENT PRIMARY KEY",
+            f"UPDATE {table} SET v = 1 WHERE m > 5",
+            f"DELETE FROM {table} WHERE m = 19",
+            f"ALTER TABLE {table} ADD UNIQUE KEY u (m, g)",
+            f"UPDATE {table} SET v = 2 WHERE m > 15",
+        )
+    with killed_at(Failpoint.DOUBLES_REMOVED, path, tmp_path):
+        pass
+    with task_process(path, tmp_path) as running:
+        running.until_applied(database_name, shards.sources)
+        running.until(is_merged, "equal rows")
+        running.until(lambda: is_done(running, database_name), "an empty queue")
+        assert "UNIQUE KEY `u`" in str(shards.target.execute(f"SHOW CREATE TABLE {db}.k"))
+        stop(running, database_name)
+
+
 def alter(shards: Shards, step: int) -> None:
     """Have each shard give its rows another moment, beside changes of rows."""
     for number, server in enumerate(shards.servers):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from replicator.downstream.ddl import ddl_execution
 from replicator.failpoints import Failpoint
@@ -16,6 +18,11 @@ from tests.support.tasks.running import PATIENCE, settles
 
 MergingFrom = Callable[..., Merging]
 X = "(id INT PRIMARY KEY, s VARCHAR(40) NULL)"
+
+
+def is_open(logs: Iterable[Mapping[str, object]], reason: str) -> bool:
+    """Whether a statement is reported as open for a reason."""
+    return any(one["event"] == "ddl.open" and reason in str(one["reason"]) for one in logs)
 
 
 def shards_of(merging: Merging, shards: int) -> None:
@@ -106,6 +113,60 @@ async def test_values_are_cut_when_all_shards_have_cut_theirs(
                 merging.do(f"INSERT INTO {table}_{n} (id) VALUES ({n + 2})")
         await settles(merging.differences, {})
         await until_reconciled(merging, generation)
+
+
+@pytest.mark.also_tidb(slow=True)
+@pytest.mark.parametrize("mode", ["optimistic", "pessimistic", ""])
+@pytest.mark.parametrize("change", ["MODIFY id VARCHAR(3) NOT NULL", "MODIFY id INT NOT NULL"])
+async def test_values_of_keys_are_cut_when_all_shards_have_cut_theirs(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str, change: str
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.mode, merging.more["shard-mode"] = "all", mode
+    merging.create("x", "(id VARCHAR(20) PRIMARY KEY, v INT)", shards=2)
+    for n in (1, 2):
+        merging.do(f"INSERT INTO x_{n} VALUES ('1{n}0 rows', 1), ('2{n}0 rows', 2), ('3{n}0', 3)")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        for n in (1, 2):
+            merging.do(
+                f"UPDATE x_{n} SET id = '4{n}0 rows' WHERE v = 1",
+                "SET sql_mode = ''",
+                f"ALTER TABLE x_{n} {change}",
+                f"UPDATE x_{n} SET v = v + 10 WHERE id = '2{n}0'",
+                f"UPDATE x_{n} SET id = '5{n}0' WHERE id = '4{n}0'",
+                f"DELETE FROM x_{n} WHERE id = '3{n}0'",
+                f"INSERT INTO x_{n} VALUES ('3{n}0', 4)",
+            )
+        await settles(merging.differences, {})
+        await until_reconciled(merging, generation)
+        merging.do("UPDATE x_1 SET v = v + 1", "DELETE FROM x_2 WHERE v = 4")
+        await settles(merging.differences, {})
+
+
+@pytest.mark.parametrize("mode", ["optimistic", "pessimistic", ""])
+async def test_cut_keys_that_two_shards_have_are_refused(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    """The target keeps all rows; a statement that is not coordinated stays open."""
+    merging = merging_from(mariadb_source)
+    merging.mode, merging.more["shard-mode"] = "all", mode
+    merging.create("x", "(id VARCHAR(20) PRIMARY KEY, v INT)", shards=2)
+    for n in (1, 2):
+        merging.do(f"INSERT INTO x_{n} VALUES ('row {n}', {n})")
+    statements = (f"ALTER TABLE x_{n} MODIFY id CHAR(3)" for n in (1, 2))
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        if mode != "pessimistic":
+            with capture_logs() as logs:
+                merging.do("SET sql_mode = ''", *statements)
+                await settles(partial(is_open, logs, "Duplicate entry 'row'"), True)
+    if mode == "pessimistic":
+        merging.do("SET sql_mode = ''", *statements)
+        found = await merging.fault()
+        assert found.event == "ddl.refused"
+        assert "1062" in found.message
+    assert merging.on(merging.target, "SELECT * FROM x") == (("row 1", 1), ("row 2", 2))
 
 
 @pytest.mark.parametrize("mode", ["optimistic", "pessimistic"])
