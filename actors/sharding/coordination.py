@@ -51,6 +51,14 @@ class Unit(Protocol):
     def restarting(self) -> bool:
         """Whether a restart is requested and not finished."""
 
+    @property
+    def last_segment(self) -> int:
+        """The number of the segment that the reader has sent last; -1 before the first."""
+
+    @property
+    def up_to_date(self) -> bool:
+        """Whether the reader has read everything that the source has written."""
+
     def group(self, target: int) -> GroupActor:
         """Return the group of a target; it is started on first use."""
 

@@ -28,6 +28,7 @@ from actors.sharding.pessimistic.lock_messages import (
 from actors.sharding.pessimistic.open_locks import held_shards, lock_id, open_lock
 from actors.sharding.pessimistic.shown_items import QuietLooks, note_shown
 from actors.sharding.pessimistic.target_versions import TargetVersions
+from actors.sharding.pessimistic.unreached_cutovers import UnreachedCutovers
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from replicator.binlog.segments.row_events import merged
 from replicator.ddl.parser.classify import classify_in
@@ -113,6 +114,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}
         self._executing: set[int] = set()
         self._quiet = QuietLooks(self.mailbox)
+        self._unreached = UnreachedCutovers(self.mailbox, tools.units, tools.writer)
         self._budget = HoldBudget(tools.writer.settings.batch_bytes // HELD_PART_OF_A_BATCH)
         # The positions up to which groups of former runs have read.
         self._had_read: dict[tuple[str, int], Place] = {}
@@ -308,6 +310,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     async def _advance(self, target: int, *, quiet: bool = False) -> None:
         """Decide agreed items and execute decided ones, as far as possible now."""
         lock = self.locks[target]
+        assert self._jobs is not None
         if lock.target in self._blocked:
             return
         for unit in self._units.values():
@@ -321,14 +324,13 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         groups = self._groups_of(target).values()
         present = await self._tools.versions.at(lock, lock.version) if quiet else None
         if note_shown(self._registry, lock, groups, present) and not quiet:
-            assert self._jobs is not None
             self._quiet.add(target, self._jobs, lambda: self._resolved)
         lock.look()
         self._watch_conflict(target, lock)
         if lock.agreed:
             await self._decided(target, lock.resolve(self._resumes()))
+        self._unreached.watch(target, lock, self._jobs)
         if lock.may_execute and target not in self._executing:
-            assert self._jobs is not None
             self._executing.add(target)
             self._jobs.start_soon(self._execute, target)
 

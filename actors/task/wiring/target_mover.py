@@ -47,16 +47,8 @@ _Groups = dict[TableName, list[WaitingShard]]
 class MovingUnit(Unit, Protocol):
     """The facts about a source that renaming a target needs."""
 
-    @property
-    def last_segment(self) -> int:
-        """The number of the last segment sent by its reader; -1 before the first."""
-
     def holds(self, target: TableName) -> bool:
         """Return whether its reader omits events of a target."""
-
-    @property
-    def up_to_date(self) -> bool:
-        """Whether its reader has read everything that the source has written."""
 
     @property
     def reports(self) -> int:

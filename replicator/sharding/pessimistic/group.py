@@ -480,6 +480,10 @@ class Group(Generic[Name, Event]):
         del self.held[version]
         return parts
 
+    def read_past(self, at: Place) -> None:
+        """Pass the cutovers up to a place that this reading has no more events before."""
+        self._reach(max(at, self.seen))
+
     def released(self, version: int) -> None:
         """Note that the rows forwarded by a release are applied."""
         del self.releasing[version]

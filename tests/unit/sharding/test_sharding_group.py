@@ -339,3 +339,12 @@ def test_a_member_may_make_the_items_later_that_it_shows() -> None:
     assert made("d1", 2) == Recorded(1, awaited=True)
     assert made("d2", 3) == Recorded(2, awaited=True)
     assert made("d4", 4) == Recorded(4, awaited=False)
+
+
+def test_a_cutover_is_passed_where_its_source_has_no_more_events() -> None:
+    found = group("a1", known=0, extra=1, cutovers=(Cutover(1, Place(5, 1), forced=False),))
+    ddl(found, "a1", "d1", 3)
+    assert (found.base, found.next_cutover) == (0, Place(5, 1))
+    found.read_past(Place(5, 1))
+    assert (found.base, found.next_cutover) == (1, None)
+    assert found.row("a1", Place(7, 1)) is HOLD

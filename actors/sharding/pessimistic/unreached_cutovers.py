@@ -1,0 +1,65 @@
+"""Cutovers at positions that have no event for their group when the binlog is read again.
+
+A group is also given rows of parents that change its members' rows by foreign keys. A later reading
+may know that there is no such key any more, and then leaves these rows out. If a cutover was saved
+at one of them, the group passes it with its next event, which may be a long time away. So the group
+also passes it when its source has been read to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import anyio
+from anyio.abc import TaskGroup
+from attrs import define, field
+
+from actors.actor import Mailbox
+from actors.lock_state import ShardStatement
+from actors.sharding.coordination import Unit
+from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
+from actors.writing.batched_writer import BatchedWriter
+from replicator.mysql.names import TableName
+from replicator.sharding.pessimistic.lock import TargetLock
+
+UNREACHED_SECONDS = 3.0
+"""Seconds after which a decided item that waits for its cutovers is looked at."""
+
+
+@define(eq=False)
+class UnreachedCutovers:
+    """Lets the groups of decided items pass the cutovers that their sources have been read past."""
+
+    _coordinator: Mailbox[LockMessage]
+    _units: Mapping[str, Unit]
+    _writer: BatchedWriter
+    _watched: set[int] = field(factory=set, init=False)
+
+    def watch(
+        self, target: int, lock: TargetLock[TableName, ShardStatement], jobs: TaskGroup
+    ) -> None:
+        """Watch a lock, unless this is done already, until its item may be executed."""
+        if target not in self._watched and lock.pending is not None and not lock.may_execute:
+            self._watched.add(target)
+            jobs.start_soon(self._watch, target, lock)
+
+    async def _watch(self, target: int, lock: TargetLock[TableName, ShardStatement]) -> None:
+        while lock.pending is not None and not lock.may_execute:
+            await anyio.sleep(UNREACHED_SECONDS)
+            await self._pass(lock)
+        self._watched.discard(target)
+        self._coordinator.tell(GroupChanged(target))
+
+    async def _pass(self, lock: TargetLock[TableName, ShardStatement]) -> None:
+        waiting = {
+            source: (group, cutover)
+            for source, group in lock.groups.items()
+            if (cutover := group.next_cutover) is not None and self._units[source].up_to_date
+        }
+        runs = {source: self._units[source].epoch for source in waiting}
+        # Groups may be behind their readers.
+        sent = {source: (runs[source], self._units[source].last_segment) for source in waiting}
+        await self._writer.passed(sent, positions=False)
+        for source, (group, cutover) in waiting.items():
+            if lock.groups.get(source) is group and self._units[source].epoch == runs[source]:
+                group.read_past(cutover)
