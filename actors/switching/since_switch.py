@@ -54,7 +54,7 @@ UNPLACED = "unplaced.sql"
 
 @dataclass(slots=True)
 class ChangesWritten:
-    """What was written.
+    """The rows and statements that were written.
 
     Attributes:
         statements: by shard, the number of its statements.

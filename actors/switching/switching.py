@@ -54,7 +54,7 @@ from replicator.switch.readiness import (
 )
 
 LOOK_SECONDS = 0.1
-"""Seconds between two looks at the task or the sources."""
+"""Seconds between two checks of the task or the sources."""
 
 TELL_SECONDS = 5.0
 """Seconds between two lines about the same step."""
