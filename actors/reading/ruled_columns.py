@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replicator.ddl.analysis.generated_columns import formulas
+from replicator.ddl.analysis.computed_values import formulas
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.mysql.names import TableName, folded, quote
 from replicator.pipeline.plans.computed_columns import OWN_VALUE

@@ -28,8 +28,7 @@ from actors.writing.refused_statements import ways
 from actors.writing.refused_values import MOST_ATTEMPTS, RefusedValues, exact_sources
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import converts_times, shard_only_columns
-from replicator.ddl.analysis.generated_columns import computed_columns
-from replicator.ddl.analysis.numbering import numbered_columns
+from replicator.ddl.analysis.computed_values import computed_columns, numbered_columns
 from replicator.ddl.parser.classify import classify, classify_in
 from replicator.ddl.parser.statement import TableRole
 from replicator.ddl.rewrite.constraint_names import without_check_names

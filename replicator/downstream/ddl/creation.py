@@ -16,7 +16,7 @@ from replicator.ddl.rewrite.target_table import (
     no_parents,
     target_table,
 )
-from replicator.downstream.ddl.cluster_wide import reach_all_nodes
+from replicator.downstream.ddl.ddl_session import reach_all_nodes
 from replicator.downstream.ddl.key_names import execute_named
 from replicator.downstream.ddl.table_options import set_options
 from replicator.mysql.connection.asyncio_connection import Connection, is_unavailable

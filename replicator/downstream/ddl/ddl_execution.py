@@ -29,11 +29,10 @@ from replicator.ddl.rewrite.ignored_foreign_keys import altering_without_keys, n
 from replicator.ddl.rewrite.index_changes import without_drops
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.ddl.rewrite.storage import REPLACED
-from replicator.downstream.ddl.cluster_wide import reach_all_nodes
 from replicator.downstream.ddl.database_drop import drop_database
+from replicator.downstream.ddl.ddl_session import lock_limit, reach_all_nodes
 from replicator.downstream.ddl.key_names import execute_named, own_clash, with_present_checks
 from replicator.downstream.ddl.left_out_indexes import without_refused
-from replicator.downstream.ddl.lock_limit import lock_limit
 from replicator.downstream.ddl.rebuilding import changed_table, rebuild
 from replicator.downstream.ddl.record_progress import (
     DONE,

@@ -13,7 +13,7 @@ import pymysql.err
 import structlog
 
 from replicator.ddl.model.table import TableOption
-from replicator.downstream.ddl.cluster_wide import reach_all_nodes
+from replicator.downstream.ddl.ddl_session import reach_all_nodes
 from replicator.mysql.connection.asyncio_connection import Connection, is_unavailable
 from replicator.mysql.errors import error_code
 from replicator.mysql.names import TableName

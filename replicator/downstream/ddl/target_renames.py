@@ -13,7 +13,7 @@ from dataclasses import replace
 import pymysql.err
 import structlog
 
-from replicator.downstream.ddl.cluster_wide import reach_all_nodes
+from replicator.downstream.ddl.ddl_session import reach_all_nodes
 from replicator.downstream.ddl.row_moves import RowMoves
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.moved_shards import (

@@ -19,7 +19,7 @@ from replicator.ddl.analysis.column_defaults import (
     defined_times,
     implicit_timestamps,
 )
-from replicator.ddl.analysis.numbering import numbered_columns
+from replicator.ddl.analysis.computed_values import numbered_columns
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.mysql.column_types import FRACTIONAL

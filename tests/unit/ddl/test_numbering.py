@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.analysis.numbering import numbered_columns
+from replicator.ddl.analysis.computed_values import numbered_columns
 from replicator.ddl.parser.classify import classify
 
 

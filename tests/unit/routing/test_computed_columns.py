@@ -7,7 +7,7 @@ import re
 import pytest
 
 from replicator.checks.schema.table_fit import member_differences
-from replicator.ddl.analysis.generated_columns import computed_columns
+from replicator.ddl.analysis.computed_values import computed_columns
 from replicator.ddl.parser.classify import classify
 from replicator.downstream.rows.target_columns import Restated, restated_columns
 from replicator.pipeline.plans.computed_columns import OWN_VALUE, computed_misfits
