@@ -58,6 +58,15 @@ Structure = Annotated[
         " shards, and note others; or count all."
     ),
 ]
+Settle = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="SECONDS",
+        help="How long to read rows that differ again while their sources are written to, and to"
+        " wait for the task to catch up.",
+    ),
+]
 RepairNow = Annotated[
     bool,
     typer.Option(
@@ -87,6 +96,7 @@ def compare(
     chunk_rows: Annotated[
         int, typer.Option(min=1, help="The number of rows of the target to compare at a time.")
     ] = 100_000,
+    settle: Settle = 30,
     max_load: MaxLoad = "Threads_running=25",
     resume: Resume = False,
     repair: Annotated[
@@ -120,6 +130,7 @@ def compare(
             checksums=mode is CompareMode.CHECKSUM,
             where=where,
             chunk_rows=chunk_rows,
+            settle=settle,
             max_load=load_limits([max_load]),
             repair=repair,
             repair_now=repair_now,

@@ -36,7 +36,7 @@ from actors.comparing.target_run import (
     compare_target,
     sources_of,
 )
-from actors.comparing.task_progress import TaskProgress
+from actors.comparing.task_progress import PATIENCE, TaskProgress
 from actors.task.resources.finished_task import admit
 from actors.task.resources.spark import TaskSpark
 from actors.task.startup.check_scope import task_to_check
@@ -96,6 +96,7 @@ class CompareOptions:
         strikes: as for `doubts.Evidence.suffices`.
         resume: whether to continue a comparison that was interrupted.
         exact_structure: whether every difference of structure counts.
+        settle: seconds for reading rows in doubt again, and for the task to catch up.
     """
 
     tables: tuple[str, ...] = ()
@@ -112,6 +113,7 @@ class CompareOptions:
     strikes: int = STRIKES
     resume: bool = False
     exact_structure: bool = False
+    settle: float = PATIENCE
 
 
 class TargetComparer:
@@ -270,8 +272,10 @@ class TargetComparer:
             if not (result.failure or result.structure or result.incomplete or doubtful):
                 break
             # A schema change may be about to be applied, or may have been applied meanwhile.
-            ends = await binlog_ends_of(comparison, self._servers)
-            await self._progress.applied([ends], name)
+            # Unsettled rows were given the time to be applied already.
+            if not result.unsettled:
+                ends = await binlog_ends_of(comparison, self._servers)
+                await self._progress.applied([ends], name, self._options.settle)
             await self._explain(comparison, result)
             members = (await shards_of_targets(found, self._progress)).get(name, members)
             if members.unread:
@@ -313,6 +317,7 @@ class TargetComparer:
             jobs,
             self._rows(comparison, result, members),
             self._keep,
+            self._options.settle,
         )
         try:
             await compare_target(run, self._options.chunk_rows)

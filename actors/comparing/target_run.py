@@ -15,7 +15,7 @@ from pyspark import SparkContext
 
 from actors.comparing.differing_rows import DifferingRows
 from actors.comparing.kept_comparison import UnfinishedTarget
-from actors.comparing.task_progress import TaskProgress
+from actors.comparing.task_progress import PATIENCE, TaskProgress
 from actors.spark_jobs import submit
 from replicator.downstream.meta.held_shards import HeldShards
 from replicator.mysql.connection.asyncio_connection import Connection
@@ -43,13 +43,6 @@ LOOKS = 3 * STRIKES
 LEAST_LOOKS = STRIKES + 1
 """Further reads by which a wrong value is known, if its shard keeps it."""
 
-SETTLE_AT_MOST = 30.0
-"""Seconds after which rows are read no more than `LEAST_LOOKS` times: rows that change at every
-read are never decided."""
-
-UNAPPLIED_LOOKS = 2
-"""Further reads in a row at which the task has not applied everything that its sources have."""
-
 RangeDoubt = tuple[int, Doubt]
 """The number of a range, and a doubt about it."""
 
@@ -70,6 +63,8 @@ class Settling:
     """
     _take: Take
     """Takes the rows of a range that differ for certain."""
+    _patience: float = PATIENCE
+    """As `CompareOptions.settle`."""
     held: dict[int, int] = field(factory=dict, init=False)
     """By range, rows that wait for a schema change, or for a blocked target."""
     reason: str = field(default="", init=False)
@@ -78,21 +73,30 @@ class Settling:
     """Row events that locks held when rows were counted as held; None if that is not known."""
     unsettled: dict[int, int] = field(factory=dict, init=False)
     """By range, rows that the task has not caught up with, or that change at every read."""
+    undecided: str = field(default="", init=False)
+    """The reason for the unsettled rows."""
 
     async def settle(self, doubts: Sequence[RangeDoubt]) -> None:
         """Settle these doubts. Raises RowsUnreadError, and Spark's errors."""
-        unapplied = looks = 0
+        looks = 0
+        applied = True
         begun = time.monotonic()
-        while doubts and looks_again(looks, unapplied, time.monotonic() - begun):
+        while doubts and applied and looks_again(looks, late=self._is_late(begun)):
             looks += 1
             ends = (doubt.ends for _, doubt in doubts)
-            applied, held = await self._progress.applied(ends, self._target)
-            unapplied = 0 if applied else unapplied + 1
+            applied, held = await self._progress.applied(ends, self._target, self._patience)
             doubts = await self._further_look(doubts, held, applied=applied)
+        if doubts:
+            behind = () if applied else self._progress.behind
+            more = looks < LOOKS
+            self.undecided = why_undecided(behind, 1 + looks, self._patience, more=more)
         # If the task has applied everything, a held row was counted as held at the first of these
         # reads.
         for number, doubt in doubts:
             self.unsettled[number] = self.unsettled.get(number, 0) + doubt.rows
+
+    def _is_late(self, begun: float) -> bool:
+        return time.monotonic() - begun > self._patience
 
     async def _further_look(
         self, doubts: Sequence[RangeDoubt], held: HeldShards, *, applied: bool
@@ -111,16 +115,39 @@ class Settling:
         return left
 
 
-def looks_again(looks: int, unapplied: int, seconds: float) -> bool:
+def looks_again(looks: int, *, late: bool, least: int = LEAST_LOOKS) -> bool:
     """Return whether rows in doubt are read again.
+
+    Rows that change at every read are never decided, so late there are only the ``least`` reads.
 
     Args:
         looks: the further reads so far.
-        unapplied: how many of the last ones came before the task had applied everything.
-        seconds: the time of all of these.
+        late: whether these have taken longer than the time for them.
+        least: the further reads that are made even if they take longer.
     """
-    most = LOOKS if seconds < SETTLE_AT_MOST else LEAST_LOOKS
-    return looks < most and unapplied < UNAPPLIED_LOOKS
+    return looks < (least if late else LOOKS)
+
+
+def why_undecided(behind: Sequence[str], reads: int, seconds: float, *, more: bool) -> str:
+    """Return why rows stay in doubt, and what helps.
+
+    Args:
+        behind: the sources that the task has not applied; empty if it has applied all.
+        reads: how often the rows were read.
+        seconds: the time for further reads.
+        more: whether more time allows more reads.
+    """
+    if behind:
+        return (
+            f"the task has not applied what {', '.join(behind)} had written. Start the task if it"
+            " does not run (`replicator status` shows what stops it), wait until it has caught up"
+            " (`replicator wait`), and compare again"
+        )
+    time_helps = f", or give it more time (`--settle {10 * seconds:.0f}`)" if more else ""
+    return (
+        f"their sources were written to while the rows were read {reads} times, so they may be on"
+        f" their way. Compare again when less is written{time_helps}"
+    )
 
 
 async def held_events(progress: TaskProgress, target: TableName, before: HeldShards) -> int | None:
@@ -139,9 +166,6 @@ DOUBTED_ROWS = 20_000
 
 SETTLE_SECONDS = 30.0
 """Seconds that doubts wait to be settled together. Settled ranges are saved for a later resume."""
-
-READINGS = 1 + 2 * STRIKES
-"""Most reads of a target without ranges."""
 
 
 class ComparisonView:
@@ -223,6 +247,8 @@ class CompareRun:
     jobs: CompareJobs
     rows: DifferingRows
     keep: Callable[[], Awaitable[None]]
+    patience: float
+    """As `CompareOptions.settle`."""
 
     @property
     def result(self) -> TargetComparison:
@@ -341,8 +367,9 @@ async def _settle(run: CompareRun, doubts: Sequence[RangeDoubt]) -> None:
     async def take(number: int, differences: list[RowDifference]) -> None:
         result.ranges[number].differing += await run.rows.take(differences)
 
-    settling = Settling(result.target, run.progress, run.jobs.look_again, take)
+    settling = Settling(result.target, run.progress, run.jobs.look_again, take, run.patience)
     await settling.settle(doubts)
+    result.undecided = settling.undecided or result.undecided
     if settling.reason:
         result.blocked = f"the target is blocked: {settling.reason}"
     if settling.events is not None:
@@ -368,30 +395,35 @@ class _WholeComparison:
     async def run(self) -> None:
         result, comparison = self._run.result, self._run.comparison
         key, where = comparison.key, comparison.target.where
-        ends: BinlogEnds | None = None
-        unapplied = 0
-        for _ in range(READINGS):
-            progress = self._run.progress
-            if ends is None:
-                applied, held = False, await progress.held(result.target)
-            else:
-                applied, held = await progress.applied([ends], result.target)
-            unapplied = 0 if applied or ends is None else unapplied + 1
+        progress, patience = self._run.progress, self._run.patience
+        applied, held = True, await progress.held(result.target)
+        await self._read(counts=False)
+        ends = await binlog_ends_of(comparison, self._run.jobs.servers)
+        left = await self._decide(STRIKES)
+        looks = 0
+        begun = time.monotonic()
+        while left:
+            if key and (where or left <= DOUBTED_ROWS):
+                await self._look_up(ends)
+                return
+            late = time.monotonic() - begun > patience
+            if (looks and held.some) or not applied or not looks_again(looks, late=late, least=1):
+                break
+            looks += 1
+            applied, held = await progress.applied([ends], result.target, patience)
             await self._read(counts=applied and not held.some)
             before, ends = ends, await binlog_ends_of(comparison, self._run.jobs.servers)
             left = await self._decide(1 if ends == before else STRIKES)
-            if key and left and (where or left <= DOUBTED_ROWS):
-                await self._look_up(ends)
-                return
-            if not left or (held.some and applied) or unapplied == UNAPPLIED_LOOKS:
-                break
-        if held.some and applied:
+        if left and held.some and applied:
             result.held = result.ranges[0].held = left
             result.held_events = await held_events(self._run.progress, result.target, held)
-            if held.reason and left:
+            if held.reason:
                 result.blocked = f"the target is blocked: {held.reason}"
         else:
+            behind = () if applied else progress.behind
+            more = looks < LOOKS
             result.unsettled = result.ranges[0].unsettled = left
+            result.undecided = why_undecided(behind, 1 + looks, patience, more=more)
 
     async def _read(self, *, counts: bool) -> None:
         result, jobs = self._run.result, self._run.jobs

@@ -35,10 +35,10 @@ from replicator.status import BlockedPart, StatusFormatError, TaskStatus
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 4.0
 """The shortest and the longest pause between two requests for the progress, in seconds."""
 
-PATIENCE, IDLE_PATIENCE = 60.0, 10.0
+PATIENCE, IDLE_PATIENCE = 30.0, 10.0
 """Seconds that the task has to apply what its sources had when a row was found to differ.
 
-The second number applies if the task does not run: it may be about to start.
+The second number is the most if the task does not run: it may be about to start.
 """
 
 
@@ -64,6 +64,9 @@ class TaskProgress:
         """
         self._task = task
         self._own = own
+        self._waited_for: dict[str, int] = {}
+        self.behind: tuple[str, ...] = ()
+        """The sources that the task had not applied at the last call of `applied`."""
 
     async def held(self, target: TableName) -> HeldShards:
         """Return the shards of a target whose rows wait."""
@@ -102,12 +105,13 @@ class TaskProgress:
         return ""
 
     async def applied(
-        self, ends: Iterable[BinlogEnds], target: TableName
+        self, ends: Iterable[BinlogEnds], target: TableName, patience: float = PATIENCE
     ) -> tuple[bool, HeldShards]:
         """Wait until the task has applied its sources up to these ends, except for rows that wait.
 
         Returns whether it has, and which shards of the target are held at that moment. After
-        `PATIENCE`, the task counts as not having applied them.
+        ``patience`` seconds, the task counts as not having applied them; at once if it has not
+        advanced since an earlier wait ended like this.
         """
         places: dict[str, int] = {}
         for source, file, offset in (end for some in ends for end in some):
@@ -123,11 +127,14 @@ class TaskProgress:
             # From the same status: rows that are no longer held now may still have to be read
             # again.
             held = await self._held(target, status)
+            self.behind = tuple(sorted(late))
             if not late:
                 return True, held
-            if late & _blocked_sources(status):
+            stuck = any(self._waited_for.get(source) == at[source] for source in late)
+            if stuck or late & _blocked_sources(status):
                 return False, held
-            if time.monotonic() - begun > (PATIENCE if runs else IDLE_PATIENCE):
+            if time.monotonic() - begun > (patience if runs else min(patience, IDLE_PATIENCE)):
+                self._waited_for |= {source: at[source] for source in late}
                 return False, held
             pause = min(LONGEST_PAUSE, 2 * pause)
 

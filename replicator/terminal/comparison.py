@@ -153,12 +153,7 @@ def remarks(result: TargetComparison) -> Iterator[str]:
             " lock is resolved"
         )
     if result.unsettled:
-        yield (
-            f"{result.unsettled:,} rows are not decided: they differ, but the task had not applied"
-            " all that the sources had written, or their shards changed them between all reads."
-            " Start the task, or wait until it has caught up (`replicator wait`), and compare"
-            " again when these rows are written to less"
-        )
+        yield result.undecided_remark
 
 
 def _examples(result: TargetComparison) -> Iterator[str]:

@@ -88,7 +88,9 @@ class TargetComparison:
         held: rows that differ and whose source waits for a DDL lock.
         held_events: row events that its locks hold; None if the task, which knows it, does not run
             on this host.
-        unsettled: rows that differ and whose source the task has not caught up with.
+        unsettled: rows that differ and whose source the task has not caught up with, or that change
+            all the time.
+        undecided: why rows are unsettled, and what helps.
         repaired: differing rows that were corrected.
         untouched: differing rows that no repair may change.
         refused: whether a repair failed; ``failure`` is the server's error.
@@ -117,6 +119,7 @@ class TargetComparison:
     held: int = 0
     held_events: int | None = None
     unsettled: int = 0
+    undecided: str = ""
     repaired: int = 0
     untouched: int = 0
     refused: bool = False
@@ -146,6 +149,13 @@ class TargetComparison:
     def unexplained(self) -> bool:
         """Whether rows count as held, although the locks hold no row event."""
         return bool(self.held) and self.held_events == 0 and not self.blocked
+
+    @property
+    def undecided_remark(self) -> str:
+        """A sentence about the unsettled rows; empty if there are none."""
+        if not self.unsettled:
+            return ""
+        return f"{self.unsettled:,} rows are not decided: they differ, but {self.undecided}"
 
     @property
     def incomplete(self) -> bool:

@@ -26,11 +26,13 @@ MergingFrom = Callable[..., Merging]
 X = "(id INT PRIMARY KEY, v INT, s VARCHAR(40))"
 
 
-async def all_compared(merging: Merging, spark: SparkContext) -> list[TargetComparison]:
+async def all_compared(
+    merging: Merging, spark: SparkContext, settle: float = 30
+) -> list[TargetComparison]:
     async def context() -> SparkContext:
         return spark
 
-    options = CompareOptions(chunk_rows=200)
+    options = CompareOptions(chunk_rows=200, settle=settle)
     results = await TargetComparer(merging.task, options, context).run()
     assert not any(result.failure for result in results)
     return results
@@ -143,9 +145,9 @@ def changing(merging: Merging, statement: str) -> Iterator[list[bool]]:
     applied = TaskProgress.applied
 
     async def noted(
-        progress: TaskProgress, ends: Iterable[BinlogEnds], target: TableName
+        progress: TaskProgress, ends: Iterable[BinlogEnds], target: TableName, patience: float
     ) -> tuple[bool, HeldShards]:
-        found = await applied(progress, ends, target)
+        found = await applied(progress, ends, target, patience)
         looks.append(found[0])
         merging.do(statement)
         return found
@@ -272,3 +274,62 @@ async def test_a_column_that_a_shard_drops_before_the_task_knows_it(
         ends.set()
     assert begins.is_set()
     assert (result.held, result.differing, result.unsettled) == (0, 0, 0), result
+
+
+async def test_rows_without_a_key_that_always_change_end_after_some_time(
+    merging_from: MergingFrom, spark: SparkContext, mariadb_source: DatabaseServer
+) -> None:
+    """Every read of a table without a key reads all of it, so the number of reads is no bound."""
+    merging = merging_from(mariadb_source)
+    merging.create("x", "(id INT, v INT)", shards=2)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 1)")
+        await merging.caught_up(generation)
+        merging.on(merging.target, "INSERT INTO x VALUES (1, 1)")
+        # The shard takes a second to answer, as a large table does.
+        with changing(merging, "UPDATE x_1 SET v = v + 1 + SLEEP(1)") as looks:
+            (result,) = await all_compared(merging, spark, settle=3)
+        assert len(looks) <= 4
+        assert (result.unsettled, result.differing, result.incomplete) == (1, 0, True), result
+        assert f"were read {1 + len(looks)} times" in result.undecided_remark
+        assert "--settle 30`" in result.undecided_remark
+
+
+async def test_a_task_that_does_not_advance_is_waited_for_once(
+    merging_from: MergingFrom,
+    spark: SparkContext,
+    mariadb_source: DatabaseServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other targets only look whether it has advanced."""
+    merging = merging_from(mariadb_source)
+    for name in ("x", "y", "z"):
+        merging.create(name, "(id INT PRIMARY KEY)" if name == "x" else "(id INT)")
+    merging.mode = "full"
+    await merging.copy()
+    merging.do(*(f"INSERT INTO {name}_1 VALUES (1)" for name in ("x", "y", "z")))
+    polls: list[int] = []
+    places = TaskProgress._places
+
+    async def counted(progress: TaskProgress, status: None) -> tuple[dict[str, int], bool]:
+        polls[-1] += 1
+        return await places(progress, status)
+
+    applied = TaskProgress.applied
+
+    async def noted(
+        progress: TaskProgress, ends: Iterable[BinlogEnds], target: TableName, patience: float
+    ) -> tuple[bool, HeldShards]:
+        polls.append(0)
+        return await applied(progress, ends, target, patience)
+
+    monkeypatch.setattr(TaskProgress, "_places", counted)
+    monkeypatch.setattr(TaskProgress, "applied", noted)
+    results = await all_compared(merging, spark, settle=2)
+    first, *later = polls
+    assert first > 1
+    assert later == [1, 1]
+    assert [result.unsettled for result in results] == [1, 1, 1]
+    (source,) = merging.sources
+    for result in results:
+        assert f"what {source} had written" in result.undecided_remark
