@@ -27,13 +27,15 @@ from tests.conftest import StartServer
 from tests.support.memory import resident
 from tests.support.servers.binlog_ends import end_of
 from tests.support.servers.relay import Relay, shut
-from tests.support.tasks.processes import TaskProcess, task_process
+from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
 from tests.support.tasks.shards import Shards
 from tests.support.tasks.task_files import write_task
 
 MINUTES = float(os.environ.get("REPLICATOR_LOCK_MINUTES", "0"))
 PURGES = max(6, int(MINUTES))
 PURGE_SECONDS = 60.0 * MINUTES / PURGES
+LONG = PATIENCE + 30 * MINUTES
+"""Seconds in which the held rows are applied."""
 PAUSE = 1.0 if MINUTES else 0.1
 """Seconds between two rounds of changes."""
 DUMPS = (0x12, 0x1E)
@@ -124,6 +126,7 @@ def lines(shards: Shards) -> Iterator[dict[str, CountingLine]]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900 + 120 * MINUTES)
 def test_no_event_is_sent_twice(
     shards: Shards, lines: dict[str, CountingLine], tmp_path: Path
 ) -> None:
@@ -152,10 +155,10 @@ def test_no_event_is_sent_twice(
             (lock,) = task.until_state(shards.database, "running").locks
             for source, table in (("a", "t2"), ("b", "t1"), ("b", "t2")):
                 alter(shards, source, table)
-            task.until_logged("lock.resolved")
+            task.until_applied(shards.database, shards.sources, LONG)
     with task_process(path, tmp_path) as task:
-        task.until_applied(shards.database, shards.sources)
-        task.until(lambda: not task.until_state(shards.database, "running").locks, "the end")
+        task.until_applied(shards.database, shards.sources, LONG)
+        assert not task.until_state(shards.database, "running").locks
         shards.assert_equal()
         note_sizes(shards, sizes)
         stop(task, shards.database)
