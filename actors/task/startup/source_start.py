@@ -242,6 +242,7 @@ async def _fresh(
     else:
         resume = await start_by_gtid(setup, upstream, server, start)
         start = resume or start
+    begin_relay(setup, server, start)
     found = await tables_at_end(setup, upstream, server, start)
     named = {change.table for change in found.changes if change.table is not None}
     names = names_at_start(found, (n for n in named if setup.router.route(n.schema, n.table)))

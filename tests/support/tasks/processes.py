@@ -92,7 +92,9 @@ class TaskProcess:
         self.until(reached, f"state {state}")
         return found[-1]
 
-    def until_applied(self, task: str, sources: Mapping[str, DatabaseServer]) -> None:
+    def until_applied(
+        self, task: str, sources: Mapping[str, DatabaseServer], patience: float = PATIENCE
+    ) -> None:
         """Wait until everything that the sources have logged up to now is applied."""
         ends = {source: end_of(server) for source, server in sources.items()}
 
@@ -107,7 +109,7 @@ class TaskProcess:
                 for source, end in ends.items()
             )
 
-        self.until(applied, "catching up")
+        self.until(applied, "catching up", patience)
 
     def descendants(self) -> dict[int, str]:
         """The processes that the task has started, and these in turn, that still live.
