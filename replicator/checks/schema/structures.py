@@ -434,9 +434,28 @@ def _lacking(name: TableName, first: Shard, made: str) -> CheckResult | None:
         "table_schema",
         f"{name} does not exist, and a table like {first.member} would not take the rows: "
         f"{reasons}",
-        f"{creation_by_hand(name, made)} {statements}"
-        " If shards have equal keys, add an extracted column to the key, too",
+        f"{creation_by_hand(name, made)} {statements}",
+        *_wider_keys(name, first),
     )
+
+
+def _wider_keys(name: TableName, first: Shard) -> list[str]:
+    """Return the statement that adds the extracted columns to the unique keys of a target."""
+    extracted = [quote(column.name) for column in first.rules.extracted]
+    actions = []
+    for key in first.table.keys:
+        if key.prefix:
+            continue
+        columns = ", ".join((*map(quote, key.columns), *extracted))
+        index = quote(key.name)
+        actions.append(
+            f"DROP PRIMARY KEY, ADD PRIMARY KEY ({columns})"
+            if key.name == "PRIMARY"
+            else f"DROP INDEX {index}, ADD UNIQUE KEY {index} ({columns})"
+        )
+    if not (extracted and actions):
+        return []
+    return [f"If shards have equal keys: ALTER TABLE {name.quoted} {', '.join(actions)};"]
 
 
 def creation_by_hand(name: TableName, made: str) -> str:
