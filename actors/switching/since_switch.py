@@ -106,12 +106,13 @@ class _Files:
 
 @dataclass(slots=True)
 class _Target:
-    """A target.
+    """A target, or a table without shards whose rows foreign keys of targets refer to.
 
     Attributes:
         changed: why its rows can't be given to the shards any more.
         referring: foreign keys of other targets that change rows with rows of this one, each with
             its target, if the server does not log these changes.
+        unseen: its foreign keys with a parent that can't be read, if the server does not log them.
     """
 
     name: TableName
@@ -119,6 +120,7 @@ class _Target:
     shards: tuple[OwningShard, ...]
     changed: str = ""
     referring: list[tuple[_Target, ForeignKeyDefinition]] = field(default_factory=list)
+    unseen: list[ForeignKeyDefinition] = field(default_factory=list)
     readers: dict[RowKind, tuple[ReferenceDecoder, TablePlan]] = field(default_factory=dict)
 
     def reader(self, kind: RowKind) -> tuple[ReferenceDecoder, TablePlan]:
@@ -162,6 +164,13 @@ async def write_changes(task: Task, certificate: SwitchCertificate, folder: Path
     await anyio.Path(folder).mkdir(parents=True, exist_ok=True)
     with closing(stream), ExitStack() as stack:
         files = _Files(folder, stack, written)
+        for target in targets:
+            for foreign in target.unseen:
+                files.leave_out(
+                    f"the foreign key {foreign.name} of {target.name} may have changed its rows:"
+                    f" the account can't read {parent_of(foreign, target.name.schema)}",
+                    b"",
+                )
         try:
             await anyio.to_thread.run_sync(_read, stream, place, targets, files)
         except BinlogError as error:
@@ -215,11 +224,13 @@ def _write_row(target: _Target, plan: TablePlan, change: RowChanged, files: _Fil
         made = [*ShardChanges(key, plan.target_columns, target.shards).statements(change)]
     except UnplacedError as error:
         itself = OwningShard(Member("", target.name), target.table, AS_THEY_ARE)
-        [(_, shown)] = ShardChanges(key, plan.target_columns, [itself]).statements(change)
-        files.leave_out(str(error), shown)
-        return
-    for member, statement in made:
-        files.add(member, statement)
+        made = [*ShardChanges(key, plan.target_columns, [itself]).statements(change)]
+        if target.shards or target.changed:
+            files.leave_out(str(error), made[0][1])
+            return
+    else:
+        for member, statement in made:
+            files.add(member, statement)
     for child, foreign in target.referring:
         if action := _action(foreign, plan.target_columns, change):
             files.leave_out(
@@ -304,13 +315,26 @@ async def _targets(
                 raise _unreadable(f"the target {name} does not exist any more")
             found.append(_Target(name, table, tuple(shards)))
     if not await logs_cascades(connection):
-        by_name = {target.name: target for target in found}
-        for child in found:
-            for key in child.table.definition.foreign_keys:
-                parent = by_name.get(parent_of(key, child.name.schema))
-                if parent is not None and key.acts:
-                    parent.referring.append((child, key))
+        await _note_parents(found, connection)
     return tuple(found)
+
+
+async def _note_parents(found: list[_Target], connection: Connection) -> None:
+    """Add the foreign keys with actions to their parents, and parents that are no targets."""
+    by_name = {target.name: target for target in found}
+    for child in found:
+        for key in child.table.definition.foreign_keys:
+            if not key.acts:
+                continue
+            name = parent_of(key, child.name.schema)
+            if name not in by_name:
+                table = await read_table(connection, name)
+                if table is None:
+                    child.unseen.append(key)
+                    continue
+                by_name[name] = _Target(name, table, ())
+                found.append(by_name[name])
+            by_name[name].referring.append((child, key))
 
 
 async def logs_cascades(connection: Connection) -> bool:

@@ -7,7 +7,7 @@ that it applies. So only the rows that were still on their way are compared in t
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -274,7 +274,8 @@ class Switch:
             f"comparing all rows of {len(found.targets):,} targets, while the task validates the"
             " rows that it applies"
         )
-        results = await self._compared(tuple(found.targets))
+        keyless = {name for name, target in found.targets.items() if not target.keyed}
+        results = await self._compared(tuple(found.targets), again=keyless)
         compared_at = datetime.now(UTC)
         await self._freeze()
         frozen_at = datetime.now(UTC)
@@ -421,15 +422,18 @@ class Switch:
             await anyio.sleep(LOOK_SECONDS)
 
     async def _compared(
-        self, targets: tuple[TableName, ...]
+        self, targets: tuple[TableName, ...], again: Collection[TableName] = ()
     ) -> Mapping[TableName, TargetComparison]:
-        """Compare all rows of targets. Raises SwitchError if they differ."""
+        """Compare all rows of targets. Raises SwitchError if they differ.
+
+        `again`: targets whose rows are all compared once more while the sources are read-only.
+        """
         options = CompareOptions(targets=targets)
         view = _Told(self.tell, len(targets))
         comparer = TargetComparer(self.task, options, self.spark, view, keeper=_NotKept())
         results = await comparer.run()
         for one in results:
-            if one.unequal or one.incomplete or one.held:
+            if not may_switch(one, again=one.target in again):
                 raise SwitchError(
                     f"{one.target} and its shards are not equal: {_difference(one)}",
                     f"`replicator compare TASK.yaml --tables {one.target}` shows the rows",
@@ -437,9 +441,20 @@ class Switch:
         return {one.target: one for one in results}
 
 
+def may_switch(found: TargetComparison, *, again: bool) -> bool:
+    """Return whether a comparison lets the switch continue.
+
+    Rows that are unsettled because the application writes are decided if the target is compared
+    ``again`` while it can't write.
+    """
+    if again:
+        found = replace(found, unsettled=0)
+    return not (found.unequal or found.incomplete or found.held)
+
+
 def _difference(found: TargetComparison) -> str:
-    counts = ("missing", "extra", "different", "held", "unsettled", "unowned")
+    counts = ("missing", "extra", "different", "held", "unowned")
     named = [f"{getattr(found, n):,} rows {n}" for n in counts if getattr(found, n)]
-    named += [found.failure, found.blocked, *found.structure]
+    named += [found.failure, found.blocked, *found.structure, found.undecided_remark]
     named += [f"{out.column} is not compared: {out.why}" for out in found.left_out]
     return "; ".join(filter(None, named))

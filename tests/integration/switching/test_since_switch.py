@@ -217,6 +217,13 @@ async def test_changes_that_foreign_keys_make_are_named(
         assert f"of {db}.c (ON DELETE CASCADE)" in left
         assert f"and with these maybe rows of {db}.g, and" in left
         assert f"DELETE FROM `{db}_1`.`p`" in left
+        # A parent that is no target.
+        certificate = replace(certificate, targets=targets[:2])
+        written = await write_changes(estate.task, certificate, tmp_path)
+        assert (written.statements.total(), written.unplaced) == (0, 1)
+        left = (tmp_path / UNPLACED).read_text()
+        assert f"of {db}.c (ON DELETE CASCADE)" in left
+        assert f"DELETE FROM `{db}`.`p`" in left
     finally:
         server.execute(*(f"DROP DATABASE {name}" for name in names))
 
