@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -36,6 +36,9 @@ _kept_open: list[int] = []
 TALK_SECONDS = 10.0
 """How long a client may take to send its request, and to take the reply."""
 BACKLOG = 64
+LOOKS = 10
+"""How often a starting task tries to take its lock file before it says that the task runs."""
+LOOK_SECONDS = 0.05
 
 log = structlog.get_logger()
 
@@ -70,7 +73,7 @@ class ControlServer:
         AlreadyRunningError, and ControlError when the socket can't be made.
         """
         path = socket_path(self._task_name)
-        with self._lock(path.with_suffix(".lock")):
+        async with self._lock(path.with_suffix(".lock")):
             await self._refuse_second(path)
             try:
                 listener = await anyio.create_unix_listener(path, mode=0o600, backlog=BACKLOG)
@@ -92,20 +95,21 @@ class ControlServer:
         except OSError as error:
             log.warning("control.not-noted", error=str(error))
 
-    @contextmanager
-    def _lock(self, path: Path) -> Iterator[None]:
+    @asynccontextmanager
+    async def _lock(self, path: Path) -> AsyncIterator[None]:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise ControlError(f"the lock file {path} can't be made: {error}") from error
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
+            # `replicator status` holds it for a moment to look whether the task runs.
+            for _ in range(LOOKS):
+                if taken := _take(descriptor):
+                    break
+                await anyio.sleep(LOOK_SECONDS)
+            if not taken:
                 pid = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
-                raise AlreadyRunningError(
-                    self._task_name, int(pid) if pid.isdecimal() else 0
-                ) from error
+                raise AlreadyRunningError(self._task_name, int(pid) if pid.isdecimal() else 0)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
             yield
@@ -159,3 +163,12 @@ class ControlServer:
 def _keep_open(stream: SocketStream) -> None:
     """Let a connection be closed by the end of this process only: so its client can tell that."""
     _kept_open.append(os.dup(stream.extra(SocketAttribute.raw_socket).fileno()))
+
+
+def _take(descriptor: int) -> bool:
+    """Lock a file for this process, unless another one has locked it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -126,11 +128,22 @@ def test_killed_at(
             shards.change()
             shards.alter()
             shards.change()
+            if count > 1:
+                change_until_killed(task, shards)
     shards.change()
     with task_process(path, tmp_path) as task:
         task.until_applied(shards.database, shards.sources)
         shards.assert_equal()
         stop(task, shards.database)
+
+
+def change_until_killed(task: TaskProcess, shards: Shards) -> None:
+    """Change rows again while the task lives: it may have read all so far as one segment."""
+    for _ in range(30):
+        with suppress(subprocess.TimeoutExpired):
+            task.process.wait(1)
+            return
+        shards.change()
 
 
 def stop(task: TaskProcess, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from itertools import count, cycle, islice
 from pathlib import Path
 
@@ -72,10 +73,13 @@ class Walk:
                 f"DELETE FROM {self.db}.{name} WHERE id = {keys[5]}",
             )
 
-    def change(self, action: str) -> None:
-        for _, server, name in self.shards:
+    def change(self, action: str, seen: Callable[[], object] = lambda: None) -> None:
+        """Change all shards; ``seen`` is called after the first one."""
+        for number, (_, server, name) in enumerate(self.shards):
             server.execute(f"ALTER TABLE {self.db}.{name} {action}")
             self.rows()
+            if number == 0:
+                seen()
 
     def change_with_a_new_name(self, action: str) -> None:
         """The first shard gets another name after its ALTER: its rows are read again."""

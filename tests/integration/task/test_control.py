@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -29,6 +30,7 @@ from actors.control.protocol import (
     socket_path,
 )
 from actors.control.server import AlreadyRunningError, ControlServer
+from tests.support.tasks.running import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -155,6 +157,22 @@ async def test_a_second_task_of_the_name_is_refused_and_the_first_lives_on() -> 
         assert (await ask("orders", Request("status"))).ok
         async with serving("customers"):
             assert (await ask("customers", Request("status"))).ok
+
+
+async def test_a_look_at_the_lock_file_does_not_keep_a_task_from_starting() -> None:
+    """`replicator status` locks the file for a moment, shared, to know whether the task runs."""
+    path = socket_path("orders").with_suffix(".lock")
+    path.touch()
+    with path.open("r+b") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ControlServer("orders", echo).run)
+            await anyio.wait_all_tasks_blocked()
+            fcntl.flock(looking, fcntl.LOCK_UN)
+            with anyio.fail_after(PATIENCE):
+                while not socket_path("orders").exists():
+                    await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
 
 
 async def test_a_live_socket_is_not_replaced_even_without_its_lock_file() -> None:
