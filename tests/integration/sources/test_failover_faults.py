@@ -231,5 +231,5 @@ async def test_a_server_whose_binlog_does_not_go_on_is_begun_at_its_end(
         await settles(lambda: it.target.execute(queue), ())
         it.write(new)
         await caught_up(generation, {"a": new})
-        # All sources start again after a recopy: rows may be applied twice, one after the other.
+        # The task starts again after a recopy, and applies again what it had not saved.
         await settles(lambda: it.unequal(new), [])
