@@ -159,7 +159,8 @@ def test_no_event_is_sent_twice(
             task.until_applied(shards.database, shards.sources, LONG)
     with task_process(path, tmp_path) as task:
         task.until_applied(shards.database, shards.sources, LONG)
-        assert not task.until_state(shards.database, "running").locks
+        state = partial(task.until_state, shards.database, "running")
+        task.until(lambda: not state().locks, "the end of the lock", LONG)
         # The held rows are read again, from the files, when the lock is resolved.
         task.until(partial(is_equal, shards), "equal rows", LONG)
         note_sizes(shards, sizes)
