@@ -108,8 +108,9 @@ class Settling:
                 raise RowsUnreadError(answer.failure)
             if answer.held:
                 self.held[number] = self.held.get(number, 0) + answer.held
-                self.reason = held.reason or self.reason
                 self.events = await held_events(self._progress, self._target, held)
+            if answer.held or answer.left:
+                self.reason = held.reason or self.reason
             await self._take(number, list(answer.differ))
             left += [(number, doubt) for doubt in answer.left]
         return left
@@ -417,13 +418,13 @@ class _WholeComparison:
         if left and held.some and applied:
             result.held = result.ranges[0].held = left
             result.held_events = await held_events(self._run.progress, result.target, held)
-            if held.reason:
-                result.blocked = f"the target is blocked: {held.reason}"
         else:
             behind = () if applied else progress.behind
             more = looks < LOOKS
             result.unsettled = result.ranges[0].unsettled = left
             result.undecided = why_undecided(behind, 1 + looks, patience, more=more)
+        if left and held.reason:
+            result.blocked = f"the target is blocked: {held.reason}"
 
     async def _read(self, *, counts: bool) -> None:
         result, jobs = self._run.result, self._run.jobs
