@@ -102,7 +102,7 @@ class ControlServer:
         except OSError as error:
             raise ControlError(f"the lock file {path} can't be made: {error}") from error
         try:
-            # `replicator status` holds it for a moment to look whether the task runs.
+            # `replicator status` locks it for a moment to check whether the task runs.
             for _ in range(LOOKS):
                 if taken := _take(descriptor):
                     break

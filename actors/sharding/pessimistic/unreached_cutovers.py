@@ -23,7 +23,7 @@ from replicator.mysql.names import TableName
 from replicator.sharding.pessimistic.lock import TargetLock
 
 UNREACHED_SECONDS = 3.0
-"""Seconds after which a decided item that waits for its cutovers is looked at."""
+"""Seconds after which a decided item that waits for its cutovers is checked."""
 
 
 @define(eq=False)
@@ -57,7 +57,7 @@ class UnreachedCutovers:
             if (cutover := group.next_cutover) is not None and self._units[source].up_to_date
         }
         runs = {source: self._units[source].epoch for source in waiting}
-        # Groups may be behind their readers.
+        # A group may not have received yet what its reader has read.
         sent = {source: (runs[source], self._units[source].last_segment) for source in waiting}
         await self._writer.passed(sent, positions=False)
         for source, (group, cutover) in waiting.items():
