@@ -22,16 +22,30 @@ def pasts(sql: str) -> list[tuple[TableName | None, Past]]:
         "CREATE TABLE IF NOT EXISTS t (a INT)",
         "CREATE TEMPORARY TABLE t (a INT)",
         "TRUNCATE TABLE t",
-        "CREATE INDEX i ON t (a)",
-        "ALTER TABLE t ADD INDEX (a, b), DROP KEY k, ENGINE=InnoDB, COMMENT = 'add column'",
-        "ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (7))",
-        "ALTER TABLE t RENAME INDEX a TO b",
         "ALTER TABLE t AUTO_INCREMENT = 7",
+        "ALTER TABLE t ENGINE=InnoDB, FORCE",
         "GRANT SELECT ON s.t TO x",
     ],
 )
-def test_what_changes_no_columns(sql: str) -> None:
+def test_what_changes_nothing(sql: str) -> None:
     assert pasts(sql) == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE INDEX i ON t (a)",
+        "DROP INDEX IF EXISTS i ON t",
+        "ALTER TABLE t ADD INDEX (a, b), DROP KEY k, ENGINE=InnoDB, COMMENT = 'add column'",
+        "ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (7))",
+        "ALTER TABLE t RENAME INDEX a TO b",
+        "ALTER TABLE t ALTER INDEX a IGNORED",
+        "ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0), DROP CONSTRAINT d",
+        "ALTER TABLE t ADD CHECK (a > 0), DROP CHECK d",
+    ],
+)
+def test_what_changes_no_columns(sql: str) -> None:
+    assert pasts(sql) == [(T, Past.OTHER_PARTS)]
 
 
 @pytest.mark.parametrize(
