@@ -121,7 +121,7 @@ async def _load(
             await _settle(setup, registry, meta, upstream, checkpoint, start)
         else:
             start = await _fresh(setup, registry, meta, upstream, server)
-            start = replace(start, groups=_first_groups(registry, start, mode, decided))
+            start = replace(start, groups=_first_groups(setup, registry, start, mode, decided))
         for _, target in registry.targets():
             refuse_clash(registry, target, f"source {setup.source}")
         return start
@@ -274,6 +274,7 @@ async def _fresh(
 
 
 def _first_groups(
+    setup: SourceSetup,
     registry: SchemaRegistry,
     start: SourceStart,
     mode: ShardMode,
@@ -285,7 +286,8 @@ def _first_groups(
         for target, saved in start.groups.items()
         for member, _ in saved.members
     )
-    states = mode.first_groups(decided, members)
+    key = start.resume.binlog.key if start.resume is not None else 0
+    states = mode.first_groups(decided, members, setup.source, key)
     return {
         target: replace(saved, state=states.get(registry.target_name(target)))
         for target, saved in start.groups.items()

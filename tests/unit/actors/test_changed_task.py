@@ -140,3 +140,12 @@ def test_the_groups_of_a_new_source_start_at_the_versions_of_their_targets() -> 
     assert {target: group.base for target, group in groups.items()} == {T: 2, U: 0}
     assert [name for name, _ in groups[T].members] == [ONE, TWO]
     assert {member.version for _, member in groups[T].members} == {2}
+
+
+@pytest.mark.parametrize(("start", "base"), [(40, 0), (52, 1), (60, 2)])
+def test_the_groups_of_a_source_without_a_checkpoint_pass_their_cutovers_again(
+    start: int, base: int
+) -> None:
+    decided = [resolved(1, "a", "b"), resolved(2, "a", "b")]
+    assert first_groups(decided, [(ONE, T)], "b", start)[T].base == base
+    assert first_groups(decided, [(ONE, T)], "c", start)[T].base == 2
