@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.terminal.test_cli import Task, invoke, private_runtime, task
 
 import cli
+from tests.unit.test_cli import Task, invoke, private_runtime, task
 
 __all__ = ["private_runtime", "task"]
 

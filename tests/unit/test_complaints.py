@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import typer
 from rich.console import Console
-from tests.unit.terminal.test_cli import invoke, private_runtime
 
 import cli
 from actors.faults import FatalError
 from replicator.terminal import consoles
+from tests.unit.test_cli import invoke, private_runtime
 
 __all__ = ["private_runtime"]
 

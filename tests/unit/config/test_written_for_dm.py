@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.config.test_config_loading import TASK, load
 
 from config.processing import Mydumper
+from tests.unit.config.test_loading import TASK, load
 
 
 @pytest.mark.parametrize("duration", ["60s", "0s", "10m", "1h0m0s"])

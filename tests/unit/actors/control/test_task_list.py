@@ -8,11 +8,11 @@ import time
 
 import anyio
 import pytest
-from tests.unit.terminal.test_cli import Task, invoke, listening, private_runtime, task
 
 from actors.control import client, exit_codes
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
+from tests.unit.test_cli import Task, invoke, listening, private_runtime, task
 
 __all__ = ["private_runtime", "task"]
 

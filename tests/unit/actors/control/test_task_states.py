@@ -13,8 +13,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.unit.terminal.test_cli import invoke, listening, private_runtime
-from tests.unit.terminal.test_pasted_commands import shown
 
 from actors.control import commands, task_records
 from actors.control.protocol import Reply, Request, socket_path
@@ -33,6 +31,8 @@ from replicator.status import (
     now,
 )
 from replicator.terminal.status import render
+from tests.unit.replicator.terminal.test_pasted_commands import shown
+from tests.unit.test_cli import invoke, listening, private_runtime
 
 __all__ = ["private_runtime"]
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.unit.actors.test_status import FULL
-from tests.unit.terminal.test_cli import invoke
 
 from actors.service.systemd_notify import GRACE_SECONDS, ServiceManager, status_line
 from actors.service.systemd_unit import systemd_unit, unit_file_name
 from replicator.status import TaskState, TaskStatus, now
+from tests.unit.replicator.test_status import FULL
+from tests.unit.test_cli import invoke
 
 EXAMPLE = Path(__file__).parents[4] / "config" / "examples" / "merge-two-sources.yaml"
 EXTENDED = f"EXTEND_TIMEOUT_USEC={GRACE_SECONDS * 1_000_000}"

@@ -12,7 +12,6 @@ from itertools import count
 
 import pytest
 import zstandard
-from tests.unit.binlog.test_binlog_assembler import assembler, read
 
 from replicator.binlog.connection.framing import FIRST_PACKET, FULL_PACKET, PacketBuffer
 from replicator.binlog.errors import BinlogError
@@ -29,6 +28,7 @@ from tests.support.streams.binlog_events import Binlog
 from tests.support.streams.guarded_memory import memory_below
 from tests.support.streams.packets import feed, numbered
 from tests.support.streams.payloads import packed
+from tests.unit.replicator.binlog.parser.test_assembler import assembler, read
 
 LIMIT = 40 * MIB
 TOLD = r"limits\.largest-event"

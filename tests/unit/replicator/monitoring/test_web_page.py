@@ -8,10 +8,10 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from tests.unit.actors.test_status import FULL
 
 from replicator.monitoring.web_page import MOST_TARGETS, status_page
 from replicator.status import DifferingShard, DifferingTarget, TargetStatus, TaskStatus, Trend, now
+from tests.unit.replicator.test_status import FULL
 
 STATUS = replace(FULL, trend=Trend(5.0, (0.0, 50.0, 99.5), (None, 1.0, 0.5)))
 TAGS = {

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console, RenderableType
-from tests.unit.actors.test_status import FULL
 
 from replicator.status import LockSource, SourceStatus, TargetStatus, TaskStatus, Trend, now
 from replicator.terminal.fitting_table import TextColumn, fitting
 from replicator.terminal.locks import render_locks
 from replicator.terminal.status import StatusScreen, render, render_tasks
+from tests.unit.replicator.test_status import FULL
 
 PLACE = "mysql-bin.000123:104857600"
 SOURCES = (

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
-from tests.unit.actors.test_status import FULL
 
 from replicator.status import Fault, SourceStatus, TargetStatus, TaskStatus, Trend, now
 from replicator.terminal.status import StatusScreen
+from tests.unit.replicator.test_status import FULL
 
 AWAY = (
     "retrying: (2013, \"Lost connection to MySQL server at 'reading initial communication packet',"

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from tests.unit.actors.test_status import FULL
 
 from replicator.status import LockSource, TargetStatus, TaskStatus
 from replicator.terminal.watch import View, WatchScreen, after_key, keys_of
 from tests.support.terminal import needs_tmux, terminal
+from tests.unit.replicator.test_status import FULL
 
 TARGETS = tuple(TargetStatus(f"shop.orders_{n}", 4, inserted=n) for n in range(60))
 MANY = replace(FULL, targets=TARGETS)

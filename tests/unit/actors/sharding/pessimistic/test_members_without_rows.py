@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.sharding.test_pessimistic_group import SHARD, TARGET, tools_of
 
 from actors.actor import Mailbox
 from actors.lock_state import ShardStatement, dump_group, load_group
@@ -23,6 +22,7 @@ from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, boundary
 from tests.support.streams.row_columns import row_events
+from tests.unit.actors.sharding.pessimistic.test_group import SHARD, TARGET, tools_of
 
 EMPTY = MemberState(0, Place(1, 0), had_rows=False)
 TABLE_MAP = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())

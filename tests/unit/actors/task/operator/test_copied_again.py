@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.terminal.test_cli import Task, invoke, private_runtime, task
 
 from actors.task.operator.blocked_parts import recopy_wanted
 from replicator.mysql.names import TableName
@@ -20,6 +19,7 @@ from replicator.status import (
     TaskStatus,
     now,
 )
+from tests.unit.test_cli import Task, invoke, private_runtime, task
 
 __all__ = ["private_runtime", "task"]
 

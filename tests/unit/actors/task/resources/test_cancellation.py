@@ -10,7 +10,6 @@ from pathlib import Path
 import anyio
 import pytest
 import yaml
-from tests.unit.terminal.test_cli import TASK, private_runtime
 
 from actors.task.resources.cancellation import done_unless
 from actors.task.resources.spark import TaskSpark
@@ -18,6 +17,7 @@ from actors.task.supervisor import TaskSupervisor
 from config.loading import load_task
 from replicator.mysql.connection.address import CONNECT_TIMEOUT
 from tests.support.tasks.running import LOOK_SECONDS
+from tests.unit.test_cli import TASK, private_runtime
 
 __all__ = ["private_runtime"]
 

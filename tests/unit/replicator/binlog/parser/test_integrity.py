@@ -9,7 +9,6 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from tests.unit.binlog.test_binlog_assembler import NO_LIMITS, START
 
 from replicator.binlog.connection.framing import PacketBuffer
 from replicator.binlog.errors import DamagedStreamError
@@ -23,6 +22,7 @@ from replicator.binlog.segments.segment import RouteSlot
 from tests.support.streams.binlog_events import ARTIFICIAL, Binlog, with_bits
 from tests.support.streams.packets import feed, packets_of, segments_of
 from tests.support.streams.slow_path import CarefulAssembler, read_alike
+from tests.unit.replicator.binlog.parser.test_assembler import NO_LIMITS, START
 
 STANDALONE, PREPARED, COMPLETED = 1, 64, 128
 XID = Xid(1, b"a", b"")

@@ -1,3 +1,5 @@
+"""Whether a server still has the events after a position, by its list of binlog files."""
+
 from __future__ import annotations
 
 from replicator.binlog.positions.position import BinlogFile, BinlogPosition, Distance, distance

@@ -1,3 +1,5 @@
+"""Which types of a target hold every value of a member's column."""
+
 from __future__ import annotations
 
 import pytest

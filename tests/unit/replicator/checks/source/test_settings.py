@@ -1,3 +1,5 @@
+"""Versions and settings of a source: which pass, and which are reported with their remedies."""
+
 from __future__ import annotations
 
 import pytest

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 from structlog.testing import capture_logs
-from tests.unit.binlog.test_binlog_rows import event
 
 from actors.counts import TaskCounts
 from actors.writing.batched_writer import PACE, LeftOutRows
@@ -29,6 +28,7 @@ from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.status import TargetStatus, TaskStatus, now
 from replicator.terminal.status import render
 from tests.support.streams.row_columns import batch_of, plan_list, planned_events
+from tests.unit.replicator.rows.decoder.test_reference_decoder import event
 
 TARGET = TableName("d", "t")
 SHARD = Member("a", TableName("s", "x"))

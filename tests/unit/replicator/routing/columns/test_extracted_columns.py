@@ -1,3 +1,5 @@
+"""Columns that are filled from the names of a source, a database or a table."""
+
 from __future__ import annotations
 
 import pytest

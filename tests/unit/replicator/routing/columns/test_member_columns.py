@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from tests.unit.binlog.test_binlog_rows import event, row
-from tests.unit.pipeline.test_planning import map_of
 
 from actors.reading.ruled_columns import refuse_ruled
 from replicator.binlog.events.event_header import EventType
@@ -41,6 +39,8 @@ from replicator.schema.effects.ddl_effects import DdlError, effects_of
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.structure import Column, Table, UniqueKey, differences
 from tests.support.streams.row_blocks import images_of
+from tests.unit.replicator.pipeline.plans.test_planning import map_of
+from tests.unit.replicator.rows.decoder.test_reference_decoder import event, row
 
 MEMBER = Member("A", TableName("s", "t_1"))
 ID = Column("id", "int(11)", nullable=False, auto_increment=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.sharding.optimistic.test_joined_table import table
 
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.alters import STAND_IN, stand_in_index
 from replicator.sharding.optimistic.shapes import join, shape_of
+from tests.unit.replicator.sharding.optimistic.test_joined_table import table
 
 ID, C = "`id` int NOT NULL", "`c` varchar(9) NOT NULL"
 KEYED, LOST = table(ID, C), table(ID, C, primary="")

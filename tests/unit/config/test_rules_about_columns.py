@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.config.test_config_problems import TASK, problems_of
+
+from tests.unit.config.test_problems import TASK, problems_of
 
 
 def assert_refused(folder: Path, text: str, key: str, says: str) -> None:

@@ -1,3 +1,5 @@
+"""What the benchmark measures, and the table that shows it."""
+
 from __future__ import annotations
 
 import os
