@@ -70,10 +70,16 @@ _NUMBERING = "SELECT @@GLOBAL.auto_increment_increment, @@GLOBAL.auto_increment_
 
 @dataclass(slots=True)
 class _Estate:
-    """The shards found, by target; ``locked``: by source, the tables that the copy locks."""
+    """The shards found, by target.
+
+    Attributes:
+        locked: by source, the tables that the copy locks.
+        available: the collations of the target's server.
+    """
 
     shards: dict[TableName, list[Shard]] = field(default_factory=dict)
     locked: dict[str, list[TableName]] = field(default_factory=dict)
+    available: frozenset[str] = frozenset()
 
 
 async def check_structures(task: TaskToCheck) -> list[CheckResult]:
@@ -88,6 +94,7 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
     estate = await _read_sources(task)
     with closing(Connection(task.target.address)) as connection:
         folds = await folds_names(connection)
+        estate.available = await available_collations(connection)
         results = check_target_names(sorted(estate.shards), folds=folds)
         for name in sorted(estate.shards):
             shards = sorted(estate.shards[name], key=lambda shard: shard.member)
@@ -192,7 +199,7 @@ async def _check_target(
         way_out = (await account_of(connection)).grant(TARGET_RIGHTS, name.schema)
         return [_PLACE.failed("target_privilege", finding, way_out)]
     copies = task.task_mode != "incremental"
-    available = await available_collations(connection)
+    available = estate.available
     texts = differing_key_texts(joining, table, available, joins=task.joins_structures)
     results = [
         *_agreement(task, joining, name, table, texts, available),
