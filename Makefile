@@ -9,13 +9,20 @@ PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow matrix tidb promtool tidb-tests mariadb-suite fuzz-stream lint docs release demo bench lock clean
+.PHONY: help setup unit room test slow matrix tidb promtool tidb-tests mariadb-suite fuzz-stream lint docs release demo bench lock clean
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
 
 setup: ## install what is missing: system packages, .venv
 	@scripts/setup.sh
+
+unit: setup ## run the unit tests: they need no server and no Spark (ARGS='-k name' for a part)
+	@$(PYTEST) tests/unit $(ARGS)
+
+room: setup ## run the tests of a room: ROOM=actors/writing for its unit tests and the nearest integration tests
+	@tests="$$($(BIN)/python -m scripts.room_tests '$(ROOM)')" && \
+	$(JAVA) $(PYTEST) -m "not slow" $$tests $(ARGS)
 
 test: setup ## run the tests, and the linters and type checks beside them
 	@failed=0; mkdir -p build; \
