@@ -55,11 +55,13 @@ mariadb-suite: setup ## follow MariaDB's own test files with a task, and compare
 fuzz-stream: setup ## break what sources send in all ways, and see that nothing is lost in silence (ARGS='--seconds 600')
 	@$(JAVA) $(BIN)/python -m tests.fuzz.stream $(ARGS)
 
-lint: setup ## run ruff, bandit and mypy
+lint: setup ## run ruff, bandit and mypy, and warn of modules above 800 lines
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive cli.py replicator actors config
 	$(BIN)/mypy
+	@find cli.py replicator actors config tests benchmarks scripts -name '*.py' -exec wc -l {} + | awk '$$1 > 800 && $$2 != "total" \
+		{print "warning: " $$2 " has " $$1 " lines: has it one subject?"}'
 
 docs: setup ## build the site of the documentation in build/site, strictly and offline
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

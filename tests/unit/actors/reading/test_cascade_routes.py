@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.reading.cascade_routes import CascadeRoutes
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import effects_of
 from replicator.schema.registry.registry import SchemaRegistry

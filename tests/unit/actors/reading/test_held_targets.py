@@ -9,7 +9,7 @@ from actors.reading.held_targets import HeldTargets
 from actors.reading.statement_reader import Step
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import effects_of
 from replicator.schema.registry.registry import SchemaRegistry

@@ -8,7 +8,7 @@ from actors.reading.moving_tables import MovingTables
 from actors.sharding.moved_shards import WAITING, MovedShards
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.downstream.meta.moved_shards import (
     AppliedUntil,
     MovedShard,

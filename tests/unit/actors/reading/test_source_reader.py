@@ -22,14 +22,14 @@ from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
 from actors.sharding.group import GroupActor
 from replicator.binlog.connection.dump_connection import BinlogSource
-from replicator.binlog.connection.source_server import ServerInfo, parse_server_info
+from replicator.binlog.connection.source_kinds import ServerInfo, parse_server_info
 from replicator.binlog.errors import StreamLostError
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import Segment, Statement
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.ddl.online.online_ddl import GhostHistory
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.context.statement_context import StatementContext

@@ -13,7 +13,7 @@ from actors.sharding.coordination import Unit
 from actors.sharding.database_group import DatabaseGroup
 from actors.writing.segment_tracker import SourceState
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import effects_of
 from replicator.schema.registry.registry import SchemaRegistry

@@ -10,7 +10,7 @@ from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.names import TableName
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.watermark import Watermark

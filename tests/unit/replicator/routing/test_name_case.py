@@ -6,8 +6,8 @@ import pytest
 
 from replicator.checks.checked_task import SourceToCheck
 from replicator.checks.routes import check_source_names
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.ddl.rewrite.retarget import retarget
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress

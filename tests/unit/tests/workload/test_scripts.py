@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from tests.workload.comparison import without_implicit
 from tests.workload.files import FILES
 from tests.workload.gate import creates, destroys

@@ -13,7 +13,7 @@ from actors.sharding.pessimistic.group import PessimisticGroup
 from actors.sharding.pessimistic.members_without_rows import creates_without_rows
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect, EffectKind, effects_of
 from replicator.schema.registry.registry import SchemaRegistry, guess

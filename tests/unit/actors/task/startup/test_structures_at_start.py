@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.task.startup.structures_at_start import TablesAtEnd
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.names import TableName
 from replicator.schema.registry.past_changes import past_changes
 from replicator.schema.structure.structure import Table

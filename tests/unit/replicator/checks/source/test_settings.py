@@ -6,8 +6,8 @@ import pytest
 
 from replicator.checks.check_items import CHECKS, unknown_items
 from replicator.checks.result import CheckedPart
-from replicator.checks.server_versions import check_version, parse_version
 from replicator.checks.source.source_checks import check_binlog_settings
+from replicator.checks.supported_servers import check_version, parse_version
 
 GOOD = {
     "log_bin": "ON",

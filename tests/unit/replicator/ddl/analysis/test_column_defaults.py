@@ -12,7 +12,7 @@ from replicator.ddl.analysis.column_defaults import (
     shard_only_columns,
     truncated_times,
 )
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.retarget import splice
 
 

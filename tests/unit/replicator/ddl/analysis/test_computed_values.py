@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.analysis.computed_values import numbered_columns
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 
 
 @pytest.mark.parametrize(

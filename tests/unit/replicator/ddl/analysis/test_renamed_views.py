@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from replicator.ddl.analysis.renamed_views import LaterKind, later_kind
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.names import TableName
 from replicator.schema.structure.other_objects import OtherObjects
 

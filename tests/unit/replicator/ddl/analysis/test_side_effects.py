@@ -9,8 +9,8 @@ from replicator.ddl.analysis.side_effects import (
     mentioned,
     stored_functions,
 )
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.parser.statement_kinds import classify
 
 CHECKSUM = (
     "REPLACE INTO `percona`.`checksums` (db, tbl, chunk, this_cnt, this_crc) SELECT 's', 't1', '1',"

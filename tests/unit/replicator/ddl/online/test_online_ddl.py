@@ -15,7 +15,7 @@ from replicator.ddl.online.online_ddl import (
     is_filled,
     read_online,
 )
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.names import TableName
 from replicator.routing.online_tables import OnlineNames, OnlineTable, OnlineUse
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.online.online_ddl import Beside, exchanged_ghost
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.names import TableName
 
 T, GHOST, TRASH = TableName("d", "t"), TableName("d", "_t_gho"), TableName("d", "_t_del")

@@ -33,7 +33,7 @@ from replicator.ddl.model.actions import (
 from replicator.ddl.model.table import KeyKind
 from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.alter_actions import alter_actions
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.parser.tokens import tokenise
 
 SHAPES: dict[str, list[type]] = {

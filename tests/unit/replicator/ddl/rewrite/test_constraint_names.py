@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.model.table import ForeignKeyDefinition
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.parser.table_text import table_definition
 from replicator.ddl.rewrite.constraint_names import (
     constraint_edits,

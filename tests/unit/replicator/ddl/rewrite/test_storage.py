@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.retarget import retarget_schema
 from replicator.ddl.rewrite.storage import merged_tables
 from replicator.ddl.rewrite.target_table import Collations, target_table

@@ -8,7 +8,7 @@ import pytest
 
 from replicator.checks.schema.table_fit import member_differences
 from replicator.ddl.analysis.computed_values import computed_columns
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.downstream.rows.target_columns import Restated, restated_columns
 from replicator.pipeline.plans.computed_columns import OWN_VALUE, computed_misfits
 from replicator.routing.columns.column_mapping import MappedColumn

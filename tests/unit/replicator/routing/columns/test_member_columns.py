@@ -11,7 +11,7 @@ from replicator.binlog.events.event_header import EventType
 from replicator.checks.schema.agreement import Shard, check_counters
 from replicator.checks.schema.structures import check_missing
 from replicator.checks.schema.table_fit import member_differences
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.column_types import ColumnType
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.copy.copy_plan import CopyChunk, chunk_query, no_room_query, plan_copy

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from replicator.ddl.parser import table_text, tokens
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.schema.effects.column_values import (
     keyed_values,
     other_values,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.names import TableName
 from replicator.schema.effects.ddl_effects import DdlError, Effect, effects_of, one_by_one
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from config.rules import EVENT_NAMES
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.parser.table_text import table_definition
 from replicator.schema.effects.event_kinds import (
     OF_STRUCTURES,

@@ -10,8 +10,8 @@ from actors.task.operator.operator_commands import give_override, remedies_of
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.downstream.meta.ddl_overrides import DdlOverride
 from replicator.mysql.names import TableName
 from replicator.schema.effects.ddl_effects import DdlError, Effect, EffectKind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.schema.effects.session_settings import compared_text, settings_of
 from replicator.schema.structure.structure import Column, Table

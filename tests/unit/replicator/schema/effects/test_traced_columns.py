@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.names import TableName
 from replicator.schema.effects.traced_columns import TableChange, Traced, traced
 from replicator.schema.structure.structure import Column, Table, UniqueKey

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.context.statement_context import NO_CONTEXT
 from replicator.schema.scratch.learned_structures import (
     LearnedOutcome,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.schema.scratch.scratch_table import is_like
 from replicator.schema.scratch.stand_ins import stand_in, taken_over
 from replicator.schema.structure.structure import Column, Table

@@ -8,7 +8,7 @@ import pytest
 
 from replicator.checks.schema.agreement import member_disagreements
 from replicator.checks.schema.table_fit import colliding_keys, member_differences
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.mysql.names import folded
 from replicator.pipeline.copy.copy_plan import plan_copy

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import StatementKind
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.names import TableName
 from replicator.schema.structure.other_objects import OtherObjects
 from replicator.schema.structure.sequences import has_columns_of_sequence

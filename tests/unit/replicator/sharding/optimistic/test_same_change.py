@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.mysql.context.statement_context import NO_CONTEXT
 from replicator.schema.effects.carried_change import MemberChange

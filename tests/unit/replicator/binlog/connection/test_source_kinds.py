@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.binlog.connection.source_server import Flavor, parse_server_info
+from replicator.binlog.connection.source_kinds import Flavor, parse_server_info
 from replicator.binlog.errors import BinlogError
 
 

@@ -1,4 +1,4 @@
-"""Classification of the statements in a binlog by their first words."""
+"""The kinds of statements in a binlog, recognised by their first words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which server is it, and is it one that we know how to read?"""
+"""The servers that a task supports: their kinds, and the oldest version of each."""
 
 from __future__ import annotations
 
