@@ -160,7 +160,10 @@ async def held_events(progress: TaskProgress, target: TableName, before: HeldSha
 
 
 LOOKS_A_JOB = 2
-"""Ranges that one Spark task reads, one after the other."""
+"""Ranges that one of several Spark tasks reads, one after the other."""
+
+LEAST_LOOKS_A_JOB = 8
+"""Ranges of a job with few tasks: to start a job takes about as long as to read a range."""
 
 DOUBTED_ROWS = 20_000
 """Rows in doubt that are settled before more ranges are read: all of them are in memory."""
@@ -250,6 +253,8 @@ class CompareRun:
     keep: Callable[[], Awaitable[None]]
     patience: float
     """As `CompareOptions.settle`."""
+    corrects: bool
+    """Whether the rows that differ are corrected."""
 
     @property
     def result(self) -> TargetComparison:
@@ -262,13 +267,52 @@ def sources_of(comparison: ComparisonPlan) -> frozenset[str]:
     return frozenset(shard.source for shard in comparison.shards)
 
 
+def looks_a_job(tasks: int) -> int:
+    """Return how many ranges a Spark job with so many tasks reads."""
+    return max(LEAST_LOOKS_A_JOB, LOOKS_A_JOB * tasks)
+
+
 async def compare_target(run: CompareRun, chunk_rows: int) -> None:
     """Compare a target. Raises RowsUnreadError, and Spark's errors."""
     if run.comparison.ranged:
         await _RangedComparison(run, chunk_rows).run()
+    elif run.corrects and not run.comparison.key:
+        await _compare_exactly(run)
     else:
-        digests = DigestComparer(run.jobs.spark, run.comparison, run.jobs.servers)
-        await _WholeComparison(run, digests).run()
+        await _compare_whole(run)
+
+
+async def _compare_whole(run: CompareRun) -> None:
+    digests = DigestComparer(run.jobs.spark, run.comparison, run.jobs.servers)
+    await _WholeComparison(run, digests).run()
+
+
+async def _compare_exactly(run: CompareRun) -> None:
+    """Compare a target so that no event that the task still has to apply hides a difference.
+
+    Such an event makes a wrong target look equal: the shard has a new row that the target had too
+    often before. Later, the event is applied, and nobody looks again. So a comparison counts if the
+    task had applied everything and the sources did not change meanwhile. Otherwise, the rows are
+    compared once more when the events of the first comparison are applied.
+    """
+    result, servers = run.result, run.jobs.servers
+    applied = True
+    for _ in range(2):
+        before = await binlog_ends_of(run.comparison, servers)
+        applied = applied and (await run.progress.applied([before], result.target, run.patience))[0]
+        # These rows are found and counted again.
+        for kind in run.comparison.alone.untouched:
+            setattr(result, kind, 0)
+        result.untouched = 0
+        await _compare_whole(run)
+        if result.blocked or result.held or result.unsettled:
+            return
+        if not applied:
+            break
+        if await binlog_ends_of(run.comparison, servers) == before:
+            return
+    if not applied:
+        result.blocked = "the task has not applied all events"
 
 
 @define(eq=False)
@@ -290,7 +334,7 @@ class _RangedComparison:
         try:
             lower: Bound = reached or None
             while True:
-                most = LOOKS_A_JOB * await self._run.jobs.gate()
+                most = looks_a_job(await self._run.jobs.gate())
                 looks = await anyio.to_thread.run_sync(self._next_looks, stream, lower, most)
                 lower, settled_at = looks[-1].upper, self._settled_at
                 await self._look(looks)
@@ -328,7 +372,8 @@ class _RangedComparison:
         waiting = list(looks)
         while waiting:
             tasks = await self._run.jobs.gate()
-            some, waiting = waiting[: LOOKS_A_JOB * tasks], waiting[LOOKS_A_JOB * tasks :]
+            most = looks_a_job(tasks)
+            some, waiting = waiting[:most], waiting[most:]
             parts: list[Look] = []
             answers = await self._run.jobs.look(some, tasks, 2 * self._chunk_rows)
             for look, looked in zip(some, answers, strict=True):

@@ -10,8 +10,8 @@ import structlog
 from actors.sharding.coordination import WriterTools
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry
 from replicator.ddl.model.table import ForeignKeyDefinition
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.default_collations import with_available
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError

@@ -36,8 +36,8 @@ from actors.task_setup import ColumnsOf
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import shard_only_columns
-from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.ddl.rewrite.spelling import plain_spelling
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName, folded

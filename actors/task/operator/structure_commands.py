@@ -20,8 +20,8 @@ from config.models import Task
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.default_collations import DefaultCollations
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.declared_structures import DeclaredStructure, DeclaredStructureStore

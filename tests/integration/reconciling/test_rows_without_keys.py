@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
@@ -11,7 +13,7 @@ from tests.integration.reconciling.test_numbered_rows import (
     ends_equal,
     numbered,
 )
-from tests.integration.reconciling.test_reconcile import until_reconciled
+from tests.integration.reconciling.test_reconcile import asked, until_reconciled
 from tests.support.tasks.running import settles
 
 KEYS = pytest.mark.parametrize(
@@ -63,4 +65,33 @@ async def test_a_key_that_is_dropped_before_the_values_are_read(
         await settles(merging.differences, {})
         await merging.caught_up(generation)
         await until_reconciled(merging, generation)
+        assert not merging.differences()
+
+
+async def test_an_event_that_is_not_applied_does_not_hide_a_difference(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    """The target has a row too often, which its shard gets too before the comparison reads it."""
+    merging = merging_from(mariadb_source)
+    merging.mode = "all"
+    merging.create("bag", "(a INT, b INT)", shards=1)
+    merging.do("INSERT INTO bag_1 VALUES (1, 1), (2, 2)")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.on(merging.target, "INSERT INTO bag VALUES (3, 3)")
+        queue = f"SELECT 1 FROM {merging.task.meta_schema}.`{merging.task.name}_reconciliation`"
+        with closing(merging.target.connect()) as other, other.cursor() as cursor:
+            # The task can read the target, but not write it.
+            cursor.execute(f"LOCK TABLES {merging.database}.bag READ")
+            merging.do("INSERT INTO bag_1 VALUES (3, 3)")
+            await asked(merging, generation)
+            counts = generation.counts.reconciling
+
+            def passed() -> bool:
+                states = {entry.state for entry in counts.entries.values()}
+                return "waiting" in states or not merging.target.execute(queue)
+
+            await settles(passed, True)
+        await until_reconciled(merging, generation)
+        await merging.caught_up(generation)
         assert not merging.differences()
