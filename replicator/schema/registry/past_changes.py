@@ -12,8 +12,8 @@ from enum import StrEnum
 from replicator.ddl.model.actions import Action, DropKey
 from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.alter_actions import alter_actions
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.parser.tokens import Token
 from replicator.ddl.parser.unknown_statements import mentioned_tables
 from replicator.ddl.rewrite.spelling import plain_spelling

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.model.actions import Action
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.parser.table_text import table_definition
 from replicator.mysql.names import TableName
 from replicator.schema.registry.former_parts import with_former_parts
