@@ -211,7 +211,8 @@ class SourceReader(Actor[Never]):
 
     async def on_stop(self) -> None:
         """Close the connection, which also ends a read in progress in the thread."""
-        self.progress.leave("stopped", self.progress.error)
+        # The rows that it has sent are still to be written, perhaps for another start at once.
+        self.progress.leave("finishing", self.progress.error)
         self._side_effects.close()
         self._prepared.close()
         if self._stream is not None:

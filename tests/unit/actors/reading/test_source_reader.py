@@ -215,3 +215,13 @@ async def test_a_schema_change_in_a_session_that_is_not_known_is_a_fault(
             await effects_dealt(monkeypatch, streams)
     else:
         assert await effects_dealt(monkeypatch, streams) == []
+
+
+async def test_a_reader_that_ends_while_its_rows_are_written_is_not_called_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The task may go on at once, for example with other shards."""
+    reader = reader_of(monkeypatch, Streams([]), Mailbox(100), Mailbox(100))
+    with pytest.raises(IndexError), anyio.fail_after(10):
+        await reader.run()
+    assert reader.progress.state == "finishing"

@@ -23,7 +23,6 @@ BY_HAND = {
     "spark_master": "what the operator finds out about the cluster",
     "version": "another server",
     "sql_mode": "another account",
-    "schema_of_shard_tables": "changes of the shards that their owner chooses",
     "system_versioning": "changes of the shards that their owner chooses",
 }
 

@@ -13,6 +13,7 @@ import pytest
 
 from replicator.kernels import compiled
 from replicator.kernels import loop_folder as loop_module
+from replicator.kernels.compilations import Compilations
 from replicator.kernels.loop_folder import UNPACKED, loop_folder
 from replicator.pipeline.spark.cluster import pack
 from replicator.rows.decoder import field_text
@@ -36,8 +37,9 @@ def import_kernels(root: Path, caches: Path) -> subprocess.Popen[str]:
     code = (
         "from replicator.kernels import gather\n"
         "kernels = [v for v in vars(gather).values() if hasattr(v, 'stats') and v.signatures]\n"
-        "print(sum(len(k.stats.cache_misses) for k in kernels),"
-        " sum(len(k.stats.cache_hits) for k in kernels))"
+        "from replicator.kernels.compilations import COMPILATIONS\n"
+        "assert bool(COMPILATIONS.loops) == (COMPILATIONS.seconds > 0)\n"
+        "print(COMPILATIONS.loops, sum(len(k.stats.cache_hits) for k in kernels))"
     )
     env = {**os.environ, "PYTHONPATH": str(root), "XDG_CACHE_HOME": str(caches)}
     return subprocess.Popen(
@@ -86,4 +88,13 @@ def test_a_folder_that_others_may_write_to_is_not_trusted(
 
 def test_loops_are_kept_beside_modules_that_can_be_written_to(tmp_path: Path) -> None:
     assert loop_folder(tmp_path) == tmp_path / "__pycache__"
-    assert compiled.are_kept()
+
+
+def test_the_first_compilation_of_a_process_is_reported_and_all_are_counted() -> None:
+    reports: list[int] = []
+    counted = Compilations(report=lambda: reports.append(counted.loops))
+    counted.add(0, 0.5)
+    assert (counted.loops, counted.seconds, reports) == (0, 0.0, [])
+    counted.add(1, 2.0)
+    counted.add(2, 3.5)
+    assert (counted.loops, counted.seconds, reports) == (3, 5.5, [0])
