@@ -18,7 +18,7 @@ setup: ## install what is missing: system packages, .venv
 	@scripts/setup.sh
 
 unit: setup ## run the unit tests: they need no server and no Spark (ARGS='-k name' for a part)
-	@$(PYTEST) tests/unit $(ARGS)
+	@$(PYTEST) --hypothesis-profile few tests/unit $(ARGS)
 
 room: setup ## run the tests of a room: ROOM=actors/writing for its unit tests and the nearest integration tests
 	@tests="$$($(BIN)/python -m scripts.room_tests '$(ROOM)')" && \

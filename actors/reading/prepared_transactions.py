@@ -150,7 +150,7 @@ class PreparedLookup:
         if self._search is not None:
             self._search.close()
 
-    def tell_purged(self, places: Sequence[BinlogPosition]) -> None:
+    def log_purged(self, places: Sequence[BinlogPosition]) -> None:
         """Warn of transactions whose files are gone."""
         if places:
             self._log.warning("source.prepared-purged", places=[str(at) for at in places])

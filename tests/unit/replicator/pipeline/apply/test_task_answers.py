@@ -15,7 +15,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.batch import (
     BatchResult,
     LeftOut,
-    RowPlace,
+    RowPosition,
     TargetOutcome,
     WriteOutcome,
 )
@@ -39,7 +39,7 @@ FULL = BatchResult(
             11,
             ("id", "shard"),
             "row",
-            (RowPlace("a", "a: s.t", 1 << 41, 2, 1 << 41 | 4),),
+            (RowPosition("a", "a: s.t", 1 << 41, 2, 1 << 41 | 4),),
             {("a", 0): Watermark(1, 1 << 62, 3), ("b", 15): Watermark(0, 0, -1)},
             Mismatch("what", "this", "that", "s.t", 4),
         ),

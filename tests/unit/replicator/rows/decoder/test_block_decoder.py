@@ -81,7 +81,7 @@ OTHERS = [
     column("long_enum", ColumnType.ENUM, 2, labels=LABELS),
     column("set", ColumnType.SET, 1, labels=LABELS),
     column("compressed", ColumnType.VARCHAR_COMPRESSED, 600),
-    column("zerofill", ColumnType.LONG, unsigned=True, before=b"000", behind=b"\\t"),
+    column("zerofill", ColumnType.LONG, unsigned=True, before=b"000", after=b"\\t"),
     column("mapped", ColumnType.LONGLONG, upper=5 << 40, limit=1 << 40),
 ]
 EVERY = [*INTEGERS, *DECIMALS, *TEMPORAL, *OLD_TEMPORAL, *OTHERS]
