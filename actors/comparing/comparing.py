@@ -318,7 +318,6 @@ class TargetComparer:
             self._rows(comparison, result, members),
             self._keep,
             self._options.settle,
-            self._options.repair_now,
         )
         try:
             await compare_target(run, self._options.chunk_rows)

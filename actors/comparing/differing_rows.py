@@ -111,6 +111,11 @@ class DifferingRows:
     _others: set[bytes] = field(factory=set, init=False)
     """The keys of rows that were corrected because they were in the way of others."""
 
+    @property
+    def corrects(self) -> bool:
+        """Whether differing rows are corrected at once."""
+        return self._scope is not None
+
     async def take(self, differences: Iterable[RowDifference]) -> int:
         """Count rows, keep some as examples, and correct them; return how many differ.
 

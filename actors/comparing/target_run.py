@@ -253,8 +253,6 @@ class CompareRun:
     keep: Callable[[], Awaitable[None]]
     patience: float
     """As `CompareOptions.settle`."""
-    corrects: bool
-    """Whether the rows that differ are corrected."""
 
     @property
     def result(self) -> TargetComparison:
@@ -276,7 +274,7 @@ async def compare_target(run: CompareRun, chunk_rows: int) -> None:
     """Compare a target. Raises RowsUnreadError, and Spark's errors."""
     if run.comparison.ranged:
         await _RangedComparison(run, chunk_rows).run()
-    elif run.corrects and not run.comparison.key:
+    elif run.rows.corrects and not run.comparison.key:
         await _compare_exactly(run)
     else:
         await _compare_whole(run)
