@@ -9,13 +9,20 @@ PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow matrix tidb promtool tidb-tests mariadb-suite fuzz-stream lint docs release demo bench lock clean
+.PHONY: help setup unit room test slow matrix tidb promtool tidb-tests mariadb-suite fuzz-stream lint docs release demo bench lock clean
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
 
 setup: ## install what is missing: system packages, .venv
 	@scripts/setup.sh
+
+unit: setup ## run the unit tests: they need no server and no Spark (ARGS='-k name' for a part)
+	@$(PYTEST) --hypothesis-profile few tests/unit $(ARGS)
+
+room: setup ## run the tests of a room: ROOM=actors/writing for its unit tests and the nearest integration tests
+	@tests="$$($(BIN)/python -m scripts.room_tests '$(ROOM)')" && \
+	$(JAVA) $(PYTEST) -m "not slow" $$tests $(ARGS)
 
 test: setup ## run the tests, and the linters and type checks beside them
 	@failed=0; mkdir -p build; \
@@ -48,11 +55,13 @@ mariadb-suite: setup ## follow MariaDB's own test files with a task, and compare
 fuzz-stream: setup ## break what sources send in all ways, and see that nothing is lost in silence (ARGS='--seconds 600')
 	@$(JAVA) $(BIN)/python -m tests.fuzz.stream $(ARGS)
 
-lint: setup ## run ruff, bandit and mypy
+lint: setup ## run ruff, bandit and mypy, and warn of modules above 800 lines
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive cli.py replicator actors config
 	$(BIN)/mypy
+	@find cli.py replicator actors config tests benchmarks scripts -name '*.py' -exec wc -l {} + | awk '$$1 > 800 && $$2 != "total" \
+		{print "warning: " $$2 " has " $$1 " lines: has it one subject?"}'
 
 docs: setup ## build the site of the documentation in build/site, strictly and offline
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

@@ -152,13 +152,20 @@ def histories(records: Iterable[DecisionRecord]) -> dict[TableName, LockHistory]
 
 
 def first_groups(
-    decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
+    decided: Iterable[DecisionRecord],
+    members: Iterable[tuple[TableName, TableName]],
+    source: str = "",
+    start: int = 0,
 ) -> Mapping[TableName, GroupState[TableName]]:
-    """By target, the groups of a source that the task follows for the first time.
+    """By target, the groups of a source of which nothing is saved.
 
-    ``members``: its shards, each with its target. A group starts at the version that its target has
-    then. That is saved with the first checkpoint: the target may go on while the task file does not
-    name the source.
+    A group starts at the version that its target has then. That is saved with the first checkpoint:
+    the target may go on while the task file does not name the source. If the task ended before
+    that checkpoint, the statements of the cutovers since ``start`` are read again.
+
+    Args:
+        members: the shards of the source, each with its target.
+        start: the key of the position from which the source is read.
     """
     past = histories(decided)
     by_target: dict[TableName, list[TableName]] = {}
@@ -166,7 +173,9 @@ def first_groups(
         by_target.setdefault(target, []).append(member)
     found = {}
     for target, names in by_target.items():
-        base = max(past[target].versions, default=0) if target in past else 0
+        history = past.get(target, LockHistory())
+        again = (c.version for c in history.cutovers.get(source, ()) if c.at.transaction >= start)
+        base = min((version - 1 for version in again), default=max(history.versions, default=0))
         state = MemberState(base, Place(0, 0))
         found[target] = GroupState(base, tuple((name, state) for name in sorted(names)))
     return found

@@ -15,8 +15,8 @@ from actors.faults import of_target
 from actors.filtered_columns import NO_FILTERED_COLUMNS, FilteredColumns
 from actors.statement_filter import ForbiddenStatementError, StatementFilter, forbidden
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
+from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.ddl.rewrite.ignored_foreign_keys import named_engine
 from replicator.ddl.rewrite.storage import REPLACED, TRANSACTIONAL
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError

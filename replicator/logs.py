@@ -35,8 +35,8 @@ class LogFile(WatchedFileHandler):
     statements and keys. Raises OSError if the file can't be opened.
 
     Args:
-        tell_lost: called with the reason when records begin to be lost; it may log.
-        tell_back: called with the number of lost records when that ends; it may log.
+        report_lost: called with the reason when records begin to be lost; it may log.
+        report_back: called with the number of lost records when that ends; it may log.
         most_bytes: if set, the file is renamed at this size, and the names of older ones count up:
             `KEPT_FILES` are kept.
     """
@@ -44,12 +44,12 @@ class LogFile(WatchedFileHandler):
     def __init__(
         self,
         path: Path,
-        tell_lost: Callable[[str], None],
-        tell_back: Callable[[int], None],
+        report_lost: Callable[[str], None],
+        report_back: Callable[[int], None],
         most_bytes: int = 0,
     ) -> None:
         super().__init__(path, encoding="utf-8")
-        self._tell_lost, self._tell_back = tell_lost, tell_back
+        self._report_lost, self._report_back = report_lost, report_back
         self._lost = 0
         self._most = most_bytes
 
@@ -73,7 +73,7 @@ class LogFile(WatchedFileHandler):
             return
         if self._lost:
             lost, self._lost = self._lost, 0
-            self._tell_back(lost)
+            self._report_back(lost)
 
     def _write(self, line: str) -> None:
         self.reopenIfNeeded()
@@ -110,7 +110,7 @@ class LogFile(WatchedFileHandler):
         self.stream = None
         first, self._lost = not self._lost, self._lost + 1
         if first:
-            self._tell_lost(error.strerror or str(error))
+            self._report_lost(error.strerror or str(error))
 
 
 KEPT_FILES = 5
@@ -221,15 +221,15 @@ def _file_handler(
     apart.propagate = False
     apart.handlers = [console]
 
-    def tell_lost(reason: str) -> None:
+    def report_lost(reason: str) -> None:
         log = structlog.get_logger(apart.name)
         log.warning("log.file-lost", file=str(path), reason=reason)
 
-    def tell_back(records: int) -> None:
+    def report_back(records: int) -> None:
         structlog.get_logger().warning("log.file-back", file=str(path), lost_records=records)
 
     try:
-        handler = LogFile(path, tell_lost, tell_back, most_bytes)
+        handler = LogFile(path, report_lost, report_back, most_bytes)
     except OSError as error:
         raise LogFileError(
             f"the log file {path} can't be written: {error.strerror or error}. "

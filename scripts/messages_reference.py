@@ -72,15 +72,23 @@ class Message:
 @cache
 def messages() -> tuple[Message, ...]:
     """All messages, by their events."""
-    trees = [
-        ast.parse(path.read_text(encoding="utf-8"))
+    texts = [
+        path.read_text(encoding="utf-8")
         for room in _ROOMS
         for path in sorted((ROOT / room).rglob("*.py"))
     ]
+    raising = re.compile("|".join(map(re.escape, (*_FAULTS, *_EVENT_OF))))
+    naming = re.compile(r"^[A-Z_]+ = [(f\"']", re.MULTILINE)
+    trees = {text: ast.parse(text) for text in texts if raising.search(text) or naming.search(text)}
     shared: dict[str, ast.expr] = {}
-    for tree in trees:
+    for tree in trees.values():
         shared |= {name: text for name, text in _texts(tree.body).items() if name.isupper()}
-    found = {message for tree in trees for message in _in(tree, shared)}
+    found = {
+        message
+        for text, tree in trees.items()
+        if raising.search(text)
+        for message in _in(tree, shared)
+    }
     return tuple(sorted(found, key=lambda m: (m.event, m.cause, m.text, m.remedies)))
 
 
@@ -148,18 +156,20 @@ def _made_by(call: ast.Call, scope: _Scope) -> Iterator[Message]:
 def _texts(statements: Iterable[ast.AST]) -> dict[str, ast.expr]:
     """The texts, and the tuples of texts, to which statements give a name, and no other value."""
     nodes = [*statements]
-    inside = {node for statement in nodes for node in ast.walk(statement)}
-    names = Counter(
-        n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    )
-    return {
-        node.targets[0].id: node.value
+    given = [
+        (node.targets[0].id, node.value)
         for node in nodes
         if isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Name)
         and _is(node.value)
-        and names[node.targets[0].id] == 1
-    }
+    ]
+    if not given:
+        return {}
+    inside = {node for statement in nodes for node in ast.walk(statement)}
+    names = Counter(
+        n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    )
+    return {name: value for name, value in given if names[name] == 1}
 
 
 def _returned(functions: Iterable[_Function]) -> dict[str, ast.expr]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("untimed", deadline=None)
+settings.register_profile("few", deadline=None, max_examples=10)
 settings.load_profile("untimed")
 
 StartServer = Callable[..., DatabaseServer]

@@ -163,7 +163,10 @@ CORRECTIONS = 3
 """Most comparisons of a target without a key that is corrected."""
 
 LOOKS_A_JOB = 2
-"""Ranges that one Spark task reads, one after the other."""
+"""Ranges that one of several Spark tasks reads, one after the other."""
+
+LEAST_LOOKS_A_JOB = 8
+"""Ranges of a job with few tasks: to start a job takes about as long as to read a range."""
 
 DOUBTED_ROWS = 20_000
 """Rows in doubt that are settled before more ranges are read: all of them are in memory."""
@@ -267,6 +270,11 @@ def sources_of(comparison: ComparisonPlan) -> frozenset[str]:
     return frozenset(shard.source for shard in comparison.shards)
 
 
+def looks_a_job(tasks: int) -> int:
+    """Return how many ranges a Spark job with so many tasks reads."""
+    return max(LEAST_LOOKS_A_JOB, LOOKS_A_JOB * tasks)
+
+
 async def compare_target(run: CompareRun, chunk_rows: int) -> None:
     """Compare a target. Raises RowsUnreadError, and Spark's errors."""
     if run.comparison.ranged:
@@ -323,7 +331,7 @@ class _RangedComparison:
         try:
             lower: Bound = reached or None
             while True:
-                most = LOOKS_A_JOB * await self._run.jobs.gate()
+                most = looks_a_job(await self._run.jobs.gate())
                 looks = await anyio.to_thread.run_sync(self._next_looks, stream, lower, most)
                 lower, settled_at = looks[-1].upper, self._settled_at
                 await self._look(looks)
@@ -361,7 +369,8 @@ class _RangedComparison:
         waiting = list(looks)
         while waiting:
             tasks = await self._run.jobs.gate()
-            some, waiting = waiting[: LOOKS_A_JOB * tasks], waiting[LOOKS_A_JOB * tasks :]
+            most = looks_a_job(tasks)
+            some, waiting = waiting[:most], waiting[most:]
             parts: list[Look] = []
             answers = await self._run.jobs.look(some, tasks, 2 * self._chunk_rows)
             for look, looked in zip(some, answers, strict=True):

@@ -7,10 +7,9 @@ replaced, and a second process of the same task is refused.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import anyio
@@ -18,6 +17,7 @@ import structlog
 from anyio.abc import SocketAttribute, SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from actors.control.lock_file import LockFile
 from actors.control.protocol import (
     REQUEST_LIMIT,
     STOP,
@@ -98,24 +98,19 @@ class ControlServer:
     @asynccontextmanager
     async def _lock(self, path: Path) -> AsyncIterator[None]:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = LockFile(path)
         except OSError as error:
             raise ControlError(f"the lock file {path} can't be made: {error}") from error
-        try:
+        with closing(lock):
             # `replicator status` locks it for a moment to check whether the task runs.
             for _ in range(LOOKS):
-                if taken := _take(descriptor):
+                if acquired := lock.acquire():
                     break
                 await anyio.sleep(LOOK_SECONDS)
-            if not taken:
-                pid = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            if not acquired:
+                pid = lock.holder()
                 raise AlreadyRunningError(self._task_name, int(pid) if pid.isdecimal() else 0)
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
             yield
-        finally:
-            # The file stays: removing it would let two processes lock two files of one name.
-            os.close(descriptor)
 
     async def _refuse_second(self, path: Path) -> None:
         # The lock file may have been cleaned away under a process that runs: ask its socket too.
@@ -163,12 +158,3 @@ class ControlServer:
 def _keep_open(stream: SocketStream) -> None:
     """Let a connection be closed by the end of this process only: so its client can tell that."""
     _kept_open.append(os.dup(stream.extra(SocketAttribute.raw_socket).fileno()))
-
-
-def _take(descriptor: int) -> bool:
-    """Lock a file for this process, unless another one has locked it."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

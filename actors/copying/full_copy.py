@@ -191,7 +191,7 @@ class FullCopy:
             return False
         await self._recopies_keyless()
         self.progress.finish(deferred_text(self._waiting, self._held))
-        self.progress.tell_finished()
+        self.progress.log_finished()
         return True
 
     async def _recopies_keyless(self) -> bool:

@@ -222,7 +222,7 @@ class CopyProgress:
             await anyio.sleep(REPORT_SECONDS)
             log.info("copy.progress", **self._logged())
 
-    def tell_finished(self) -> None:
+    def log_finished(self) -> None:
         """Log that the copy is finished."""
         log.info("copy.finished", **self._logged())
 

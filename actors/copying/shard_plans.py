@@ -185,7 +185,7 @@ class ShardPlans:
         shards = self._targets[member.target].shards
         return tuple(shard for shard in shards if (shard.source, shard.table) != own)
 
-    def _tell_filter(self, member: CopyMember, passing: ResolvedRules | None) -> None:
+    def _log_filter(self, member: CopyMember, passing: ResolvedRules | None) -> None:
         if passing and passing.copied and (member.name, "copy.filtered") not in self._told:
             self._told.add((member.name, "copy.filtered"))
             log.info(
@@ -245,12 +245,12 @@ class ShardPlans:
         rules = self._columns(Member(source, member.name))
         passing = rules_for(self._setup.expression_filters, member.name, former)
         condition = passing.copied if passing else ""
-        self._tell_filter(member, passing)
+        self._log_filter(member, passing)
         before: tuple[TableName, str, str] | None = None
         for look in range(LOOKS):
             trace = self._trace(member)
             if trace.gone_at is not None:
-                self._tell_change(member, trace)
+                self._log_change(member, trace)
                 copy = plan_copy(source, former, "", target, number, rules, condition)
                 return replace(copy, gone_at=trace.gone_at, known_to=self._known_to)
             if trace.trouble:
@@ -272,7 +272,7 @@ class ShardPlans:
             # The two are read separately: a statement may have been executed between them.
             now = (trace.name, fingerprint, present.fingerprint if present else "")
             if present is not None and now == before:
-                self._tell_change(member, trace)
+                self._log_change(member, trace)
                 changes = changed_shard(former, present, trace, target)
                 self._check_filter(passing, present, changes)
                 copy = plan_copy(
@@ -344,7 +344,7 @@ class ShardPlans:
                 raise
             return None
 
-    def _tell_change(self, member: CopyMember, trace: Traced) -> None:
+    def _log_change(self, member: CopyMember, trace: Traced) -> None:
         gone = trace.gone_at is not None
         event = "copy.shard-gone" if gone else "copy.shard-changed-meanwhile"
         if (member.name, event) not in self._told:

@@ -22,8 +22,8 @@ from replicator.ddl.online.online_ddl import (
     OnlineDdlError,
     read_online,
 )
-from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
+from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.mysql.server.binlog_end import binlog_end

@@ -118,7 +118,7 @@ async def make_targets(
                     empty.add(name)
                 elif name not in before.begun:
                     if await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
-                        _tell_of_rows(name, table, followed=name in before.followed)
+                        _check_rows(name, table, followed=name in before.followed)
                         filled_before.add(name)
                     else:
                         empty.add(name)
@@ -203,7 +203,7 @@ def _lost(name: TableName) -> FatalError:
     )
 
 
-def _tell_of_rows(name: TableName, table: Table, *, followed: bool) -> None:
+def _check_rows(name: TableName, table: Table, *, followed: bool) -> None:
     if table.row_key is not None:
         log.warning("target.has-rows", target=str(name))
         return

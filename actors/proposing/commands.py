@@ -93,16 +93,26 @@ async def _tables(sources: Mapping[str, DatabaseAddress]) -> dict[str, list[Tabl
     from replicator.mysql.errors import error_text
     from replicator.schema.structure.inspection import list_tables
 
-    found = {}
-    for source, address in sources.items():
+    found: dict[str, list[TableName]] = {}
+
+    async def read(source: str, address: DatabaseAddress) -> None:
         with closing(Connection(address)) as connection:
             try:
                 found[source] = await list_tables(connection)
             except DatabaseUnavailableError as error:
-                raise typer.BadParameter(str(error)) from error
+                failures[source] = str(error)
             except MySQLError as error:
-                raise typer.BadParameter(f"{address}: {error_text(error)}") from error
-    return found
+                failures[source] = f"{address}: {error_text(error)}"
+
+    failures: dict[str, str] = {}
+    async with anyio.create_task_group() as group:
+        for source, address in sources.items():
+            group.start_soon(read, source, address)
+    if failures:
+        raise typer.BadParameter(
+            "; ".join(failures[source] for source in sources if source in failures)
+        )
+    return {source: found[source] for source in sources}
 
 
 def _address(option: str, text: str, password: str) -> DatabaseAddress:

@@ -25,8 +25,8 @@ from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.binlog.stream.anchor_check import first_anchor
 from replicator.binlog.stream.binlog_stream import BinlogStream
 from replicator.binlog.stream.gtid_positions import Connect
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.server.binlog_end import binlog_end
 from replicator.mysql.server.identity import AnchorEvent, ServerIdentity

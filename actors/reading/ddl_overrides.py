@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import StatementKind
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.downstream.meta.ddl_overrides import DdlOverride
 
 

@@ -78,18 +78,18 @@ class OnlineDdl:
         return self._gaps.readings
 
     async def look_ahead(
-        self, parsed: ParsedStatement, statement: Statement, behind: SourcePosition
+        self, parsed: ParsedStatement, statement: Statement, boundary: SourcePosition
     ) -> None:
         """Find out, for `take`, whether a dropped table makes room for its ghost.
 
-        ``behind``: a boundary at or before the statement's end. Raises BinlogError,
+        ``boundary``: a position at or before the statement's end. Raises BinlogError,
         DatabaseUnavailableError or FatalError.
         """
         at = statement.transaction
         for gap in gaps_of(parsed, at, self._beside, self._history):
             if self._history.is_awaited(gap.ghost, at):
                 continue
-            if await self._gaps.is_filled(gap, at, behind):
+            if await self._gaps.is_filled(gap, at, boundary):
                 entry = GhostEntry(gap.ghost, at, GhostAct.AWAITED, statement.sql)
                 self._history.add(entry)
                 self._unsaved.append(entry)
@@ -173,7 +173,7 @@ class OnlineDdl:
             del self._unsaved[0]
             reach(Failpoint.GHOST_RECORDED)
 
-    def tell_left_out(self, table: TableName) -> None:
+    def log_left_out(self, table: TableName) -> None:
         """Log once that the rows of a ghost or trash table are left out, if it is one."""
         beside = self._beside(table)
         if beside is not None and table not in self._told:

@@ -18,7 +18,7 @@ import structlog
 
 from actors.faults import FatalError, of_source
 from actors.reading.source_faults import source_fault
-from replicator.binlog.connection.source_server import PreparedAtSource
+from replicator.binlog.connection.source_kinds import PreparedAtSource
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.events.xa_events import UnknownTransactionError, Xid, are_alike
 from replicator.binlog.parser.prepared_transactions import PreparedPlaces
@@ -150,7 +150,7 @@ class PreparedLookup:
         if self._search is not None:
             self._search.close()
 
-    def tell_purged(self, places: Sequence[BinlogPosition]) -> None:
+    def log_purged(self, places: Sequence[BinlogPosition]) -> None:
         """Warn of transactions whose files are gone."""
         if places:
             self._log.warning("source.prepared-purged", places=[str(at) for at in places])

@@ -92,15 +92,15 @@ class SideEffects:
         self._connection.close()
 
     async def doubt(
-        self, statement: Statement, parsed: ParsedStatement, behind: SourcePosition
+        self, statement: Statement, parsed: ParsedStatement, boundary: SourcePosition
     ) -> str:
         """Return why a DML statement may have written more than its table; empty if it has not.
 
-        ``behind``: a boundary at or before its end. The statement names its table. Raises
+        ``boundary``: a position at or before its end. The statement names its table. Raises
         StreamLostError, DatabaseUnavailableError or FatalError.
         """
         try:
-            return await self._doubt(statement, parsed, behind)
+            return await self._doubt(statement, parsed, boundary)
         except StreamLostError:
             raise
         except BinlogError as error:
@@ -111,17 +111,17 @@ class SideEffects:
             raise refusal(self._setup.address, error, source=self._setup.source) from error
 
     async def left(
-        self, statement: Statement, parsed: ParsedStatement, behind: SourcePosition
+        self, statement: Statement, parsed: ParsedStatement, boundary: SourcePosition
     ) -> frozenset[TableName] | None:
         """Return the tables that a failed DROP TABLE names and has not dropped.
 
-        None if that is not certain. ``behind`` and errors as for `doubt`.
+        None if that is not certain. ``boundary`` and errors as for `doubt`.
         """
         found = set()
         try:
             for reference in parsed.named(TableRole.SUBJECT):
                 name = TableName(reference.schema, reference.table)
-                there = await self._is_left(name, statement, behind)
+                there = await self._is_left(name, statement, boundary)
                 if there is None:
                     return None
                 found |= {name} if there else set()
@@ -138,16 +138,16 @@ class SideEffects:
         statement: Statement,
         parsed: ParsedStatement,
         names: Iterable[TableName],
-        behind: SourcePosition,
+        boundary: SourcePosition,
     ) -> frozenset[TableName]:
         """Return the names that were views before the statement, or are gone since.
 
-        ``behind`` and errors as for `left`. Empty if the binlog is unreadable.
+        ``boundary`` and errors as for `left`. Empty if the binlog is unreadable.
         """
         found = set()
         try:
             for name in names:
-                since = await self._since(statement, behind)
+                since = await self._since(statement, boundary)
                 after = (one for at, one in since if at > statement.transaction)
                 later = later_kind(name, [parsed, *after])
                 is_view = later.is_view
@@ -167,7 +167,7 @@ class SideEffects:
         return frozenset(found)
 
     async def _is_left(
-        self, name: TableName, statement: Statement, behind: SourcePosition
+        self, name: TableName, statement: Statement, boundary: SourcePosition
     ) -> bool | None:
         """Return whether a table was there after a statement: by its next statement, or now.
 
@@ -181,7 +181,7 @@ class SideEffects:
             if error_code(error) not in NO_SUCH_TABLE:
                 raise
             there = False
-        for at, change in await self._since(statement, behind):
+        for at, change in await self._since(statement, boundary):
             if at <= statement.transaction:
                 continue
             if not any(concerns(changed, name) for changed in changed_tables(change)):
@@ -195,7 +195,7 @@ class SideEffects:
         return there
 
     async def _doubt(
-        self, statement: Statement, parsed: ParsedStatement, behind: SourcePosition
+        self, statement: Statement, parsed: ParsedStatement, boundary: SourcePosition
     ) -> str:
         functions = stored_functions(parsed)
         if functions:
@@ -205,7 +205,7 @@ class SideEffects:
         found = await self._present(name, parsed)
         if found:
             return found
-        for at, change in await self._since(statement, behind):
+        for at, change in await self._since(statement, boundary):
             concerned = may_change_side_effects(change, name.schema, name.table)
             if at > statement.transaction and concerned:
                 return (
@@ -238,17 +238,17 @@ class SideEffects:
         return ""
 
     async def _since(
-        self, statement: Statement, behind: SourcePosition
+        self, statement: Statement, boundary: SourcePosition
     ) -> list[tuple[int, ParsedStatement]]:
         """Return the statements that have changed tables or such objects since before this one."""
         end = await binlog_end(self._connection)
         if end is None:
             return []
         place = BinlogPosition(end.file, end.offset)
-        if place.key > max(self._read_to, behind.binlog.key):
+        if place.key > max(self._read_to, boundary.binlog.key):
             self.readings += 1
             self._changes = await statements_between(
-                self._setup, self._server, behind, place, _changing
+                self._setup, self._server, boundary, place, _changing
             )
             self._read_to = place.key
         return self._changes

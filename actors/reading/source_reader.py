@@ -211,7 +211,8 @@ class SourceReader(Actor[Never]):
 
     async def on_stop(self) -> None:
         """Close the connection, which also ends a read in progress in the thread."""
-        self.progress.leave("stopped", self.progress.error)
+        # The rows that it has sent are still to be written, perhaps for another start at once.
+        self.progress.leave("finishing", self.progress.error)
         self._side_effects.close()
         self._prepared.close()
         if self._stream is not None:
@@ -234,7 +235,7 @@ class SourceReader(Actor[Never]):
             raise
         except BinlogError as error:
             raise self._translated(error) from error
-        self._prepared.tell_purged(stream.purged)
+        self._prepared.log_purged(stream.purged)
         self._statements.follow(server)
         self.progress.state = "reading"
         self.progress.error = ""
@@ -482,8 +483,8 @@ class SourceReader(Actor[Never]):
             return None
         target = self._statements.target(name)
         if target is None:
-            self._statements.online.tell_left_out(name)
-            self._tell_retired(name)
+            self._statements.online.log_left_out(name)
+            self._log_retired(name)
             return None
         copied = self._statements.is_copied(name)
         if not copied and not self.held.holds(target):
@@ -499,7 +500,7 @@ class SourceReader(Actor[Never]):
         left_out = event_filter.rows_left_out(name.schema, name.table)
         return RouteSlot(self._registry.target(target), member, row_event_types(left_out))
 
-    def _tell_retired(self, name: TableName) -> None:
+    def _log_retired(self, name: TableName) -> None:
         """Log once that rows of a retired shard are not applied."""
         _, place = self._registry.retired.get(Member(self.settings.source, name), (None, None))
         at = self._start.binlog.key if isinstance(self._start, SourcePosition) else None

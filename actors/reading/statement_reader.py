@@ -22,12 +22,12 @@ from actors.statement_filter import (
     forbidden,
     unsupported,
 )
-from replicator.binlog.connection.source_server import ServerInfo
+from replicator.binlog.connection.source_kinds import ServerInfo
 from replicator.binlog.segments.segment import Segment, Statement
 from replicator.checks.schema.cascading_keys import SourceRules
 from replicator.ddl.analysis.side_effects import acts_on_rows
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.parser.unknown_statements import mentioned_tables
 from replicator.ddl.rewrite.column_references import references_apart
 from replicator.ddl.rewrite.default_collations import DefaultCollations

@@ -37,25 +37,25 @@ class TableGaps:
         self._server = server
         self.readings = 0
 
-    async def is_filled(self, gap: Gap, at: int, behind: SourcePosition) -> bool:
+    async def is_filled(self, gap: Gap, at: int, boundary: SourcePosition) -> bool:
         """Return whether the ghost next takes the place of a table that was dropped at ``at``.
 
-        ``behind``: a boundary at or before the end of the DROP. False also if that is not known in
-        time. Raises BinlogError, DatabaseUnavailableError or FatalError.
+        ``boundary``: a position at or before the end of the DROP. False also if that is not known
+        in time. Raises BinlogError, DatabaseUnavailableError or FatalError.
         """
         upstream = Connection(self._setup.address)
         try:
-            return await self._is_filled(gap, at, behind, upstream)
+            return await self._is_filled(gap, at, boundary, upstream)
         except MySQLError as error:
             raise refusal(self._setup.address, error, source=self._setup.source) from error
         finally:
             upstream.close()
 
     async def _is_filled(
-        self, gap: Gap, at: int, behind: SourcePosition, upstream: Connection
+        self, gap: Gap, at: int, boundary: SourcePosition, upstream: Connection
     ) -> bool:
         until = anyio.current_time() + PATIENCE_SECONDS
-        read_to = behind.binlog.key
+        read_to = boundary.binlog.key
         while True:
             end = await binlog_end(upstream)
             place = None if end is None else BinlogPosition(end.file, end.offset)
@@ -63,7 +63,7 @@ class TableGaps:
                 self.readings += 1
                 read_to = place.key
                 placed = await statements_between(
-                    self._setup, self._server, behind, place, _statements
+                    self._setup, self._server, boundary, place, _statements
                 )
                 found = is_filled(gap, [one for where, one in placed if where > at])
                 if found is not None:

@@ -235,7 +235,7 @@ class KeyReconciler:
             self._took = time.monotonic() - begun
         except (RouteError, *_PASSING) as error:
             for target in targets:
-                self._tell_later(target, f"a server says: {_text(error)}")
+                self._log_later(target, f"a server says: {_text(error)}")
             return
         for target in targets:
             try:
@@ -249,13 +249,13 @@ class KeyReconciler:
                 if self._is_news("moved.unreadable", target, str(error)):
                     log.warning("moved.unreadable", target=str(target), reason=str(error))
             except (NotYetError, TooOldError, PlanError) as error:
-                self._tell_later(target, str(error))
+                self._log_later(target, str(error))
             except OwnersChangedError:
-                self._tell_later(target, "its shards have changed")
+                self._log_later(target, "its shards have changed")
             except OtherKeyError as error:
                 await self._reconcile_all(target, error)
             except _PASSING as error:
-                self._tell_later(target, f"a server says: {_text(error)}")
+                self._log_later(target, f"a server says: {_text(error)}")
 
     async def _reconcile(
         self,
@@ -297,7 +297,7 @@ class KeyReconciler:
         begun = time.monotonic()
         survey = await anyio.to_thread.run_sync(job, abandon_on_cancel=True)
         self._took += time.monotonic() - begun
-        self._tell_shared(target, survey)
+        self._log_shared(target, survey)
         for _ in range(APPLIED_LOOKS):
             if is_past(survey.read_at, self._saved()):
                 await anyio.to_thread.run_sync(self._forget, comparison, survey, found)
@@ -389,15 +389,15 @@ class KeyReconciler:
         if rows:
             log.info("moved.looked-up", target=str(target), keys=len(missing), rows=rows)
         if settling.held or settling.unsettled:
-            self._tell_later(target, "rows wait for a lock, or change all the time")
+            self._log_later(target, "rows wait for a lock, or change all the time")
 
-    def _tell_shared(self, target: TableName, survey: KeySurvey) -> None:
+    def _log_shared(self, target: TableName, survey: KeySurvey) -> None:
         if survey.shared and self._is_news("moved.shared", target, survey.shared):
             values = self._task.show_row_values
             examples = [f"{key if values else HIDDEN} ({of})" for key, of in survey.examples]
             log.warning("moved.shared", target=str(target), keys=survey.shared, examples=examples)
 
-    def _tell_later(self, target: TableName, reason: str) -> None:
+    def _log_later(self, target: TableName, reason: str) -> None:
         if self._is_news("moved.later", target, reason):
             log.info("moved.later", target=str(target), reason=reason)
 

@@ -321,11 +321,20 @@ class ShardMode(ABC):
         return
 
     def first_groups(
-        self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
+        self,
+        decided: Iterable[DecisionRecord],
+        members: Iterable[tuple[TableName, TableName]],
+        source: str = "",
+        start: int = 0,
     ) -> Mapping[TableName, GroupState[TableName]]:
-        """Return, by target, the groups of a source that the task follows for the first time.
+        """Return, by target, the groups of a source of which nothing is saved.
 
-        ``members``: its shards, each with its target. Empty if groups start without a state.
+        Empty if groups start without a state.
+
+        Args:
+            members: the shards of the source, each with its target.
+            source: set if the task may have read the source before, from the position with the key
+                `start` on.
         """
         return {}
 

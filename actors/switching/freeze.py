@@ -13,7 +13,7 @@ from pymysql.err import MySQLError
 
 from replicator.checks.connecting import account_of
 from replicator.checks.result import CheckedPart, CheckResult
-from replicator.checks.server_versions import parse_version
+from replicator.checks.supported_servers import parse_version
 from replicator.mysql.connection.asyncio_connection import (
     Connection,
     DatabaseAddress,

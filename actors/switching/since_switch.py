@@ -27,7 +27,7 @@ from replicator.binlog.segments.segment import RouteSlot, Statement
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.binlog.stream.binlog_stream import BinlogStream
 from replicator.ddl.model.table import ForeignKeyDefinition
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS

@@ -21,6 +21,7 @@ from rich.text import Text
 
 from actors.control.arguments import AsJson, OnChangedRules, RunOptions, TaskFile, TaskName, name_of
 from actors.control.exit_codes import FAILED, exit_code, innermost
+from replicator.kernels.compilations import COMPILATIONS
 from replicator.printable_text import shown_json
 from replicator.terminal.consoles import err, out, show, tell
 from replicator.terminal.remedies import command_line
@@ -405,6 +406,13 @@ def _keep_from_children(task: Task) -> dict[str, str]:
     return {name: os.environ.pop(name) for name in task.variables if name in os.environ}
 
 
+def _log_compiling() -> None:
+    import structlog
+
+    reason = "the first start of this version on this host"
+    structlog.get_logger().info("loops.compiling", reason=reason)
+
+
 def _run(task: Task, task_file: Path, options: RunOptions) -> int:
     """Return the exit code. Errors are logged; on a terminal, a failed check is shown, too."""
     import structlog
@@ -412,11 +420,8 @@ def _run(task: Task, task_file: Path, options: RunOptions) -> int:
     log = structlog.get_logger()
     try:
         java = _begin_java(task)
+        COMPILATIONS.report = _log_compiling
         # This takes as long as the start of Java, which runs at the same time.
-        from replicator.kernels.compiled import are_kept
-
-        if not are_kept():
-            log.info("loops.compiling", reason="the first start of this version on this host")
         from actors.task.resources.spark import TaskSpark
 
         spark = TaskSpark(task, java)
@@ -433,6 +438,9 @@ def _run(task: Task, task_file: Path, options: RunOptions) -> int:
         # Before Spark's thread changes the environment, which modules read when they are loaded.
         from actors.task.foreground import run_in_foreground
 
+        if COMPILATIONS.loops:
+            seconds = round(COMPILATIONS.seconds, 1)
+            log.info("loops.compiled", loops=COMPILATIONS.loops, seconds=seconds)
         spark.begin()
         gc.freeze()
         gc.enable()

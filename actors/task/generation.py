@@ -359,7 +359,10 @@ class Generation:
                 tasks.start_soon(comparer.run, partial(self._own_status, running))
             if running.validator is not None:
                 tasks.start_soon(
-                    running.validator.run, running.applied_to, running.writer.is_behind
+                    running.validator.run,
+                    running.applied_to,
+                    running.writer.is_behind,
+                    running.writer.is_idle,
                 )
             async with anyio.create_task_group() as units:
                 for unit in running.units.values():

@@ -58,10 +58,10 @@ class Heartbeat:
         )
         self._rows, self._at = status.writer.rows, at
         for lock in status.locks:
-            self._tell_of(lock)
+            self._log_lock(lock)
         self._told = {key: self._told.get(key, 0) for key in map(_statement, status.locks)}
 
-    def _tell_of(self, lock: LockStatus) -> None:
+    def _log_lock(self, lock: LockStatus) -> None:
         if lock.since is None:
             return
         hours = (self._clock() - lock.since).total_seconds() / 3600

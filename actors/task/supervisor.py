@@ -294,7 +294,7 @@ class TaskSupervisor:
                     if ran:
                         code = 0
                         backoff.reset()
-                    self._tell_of_restart(error, backoff.next)
+                    self._report_restart(error, backoff.next)
                     if retry.spark_lost:
                         await self._spark.close()
                     await backoff.wait(self._wished)
@@ -529,7 +529,7 @@ class TaskSupervisor:
     def _lag(self) -> float | None:
         return lag_of_all(self._generation, self._counts)
 
-    def _tell_of_restart(self, error: Exception, wait: float) -> None:
+    def _report_restart(self, error: Exception, wait: float) -> None:
         self._counts.meters.restart()
         self._log.warning("task.restart", reason=str(error), seconds=wait)
         self._phase = replace(self._phase, fault=restart_fault(self._phase.fault, error, wait))

@@ -56,6 +56,9 @@ ROUND_SECONDS = 0.5
 SHARE, SHARE_BEHIND = 0.5, 0.1
 """The share of time for comparing; the lower one while the pipeline lags, to slow it down less."""
 
+LOOK_SECONDS, IDLE_LOOKS = 0.1, 3
+"""The pipeline is idle if so many looks at it in a row, with this pause, find it so."""
+
 FEWEST_KEYS, MOST_KEYS, REQUEST_KEYS = 20_000, 200_000, 2_000
 """The fewest and the most keys of a round, and the keys of one request."""
 
@@ -123,6 +126,23 @@ def validated_sources(task: Task) -> frozenset[str]:
     return settings.full | settings.fast if settings else frozenset()
 
 
+async def pause_after(spent: float, behind: Callable[[], bool], idle: Callable[[], bool]) -> None:
+    """Leave the servers to the pipeline for a time that depends on the seconds of a round.
+
+    The pause ends early if the pipeline needs the servers less than before: a switch waits for the
+    validation while the sources are read-only, so that nothing is written.
+    """
+    began, quiet = time.monotonic(), 0
+    while True:
+        quiet = quiet + 1 if idle() else 0
+        share = 1.0 if quiet > IDLE_LOOKS else SHARE_BEHIND if behind() else SHARE
+        pause = max(ROUND_SECONDS, spent * (1 / share - 1))
+        left = began + pause - time.monotonic()
+        if left <= 0:
+            return
+        await anyio.sleep(min(left, LOOK_SECONDS))
+
+
 @dataclass(slots=True)
 class _Round:
     """The requests of one round, with the target and state of each."""
@@ -175,13 +195,19 @@ class RowValidator:
         await self._saved.replace(transaction, self._backlog.unfinished())
 
     async def run(
-        self, applied: Callable[[TableName, str], int], behind: Callable[[], bool]
+        self,
+        applied: Callable[[TableName, str], int],
+        behind: Callable[[], bool],
+        idle: Callable[[], bool],
     ) -> None:
         """Compare keys until cancelled.
 
-        ``applied`` returns the position's key up to which a target has everything of a source,
-        ``behind`` whether the writer has more to do than it can do at once. Raises errors of the
-        target's meta tables, and SparkFailedError if Spark is gone.
+        Raises errors of the target's meta tables, and SparkFailedError if Spark is gone.
+
+        Args:
+            applied: returns the position's key up to which a target has everything of a source.
+            behind: returns whether the writer has more to do than it can do at once.
+            idle: returns whether the writer has nothing to do.
         """
         await self._count_errors()
         if not is_local(self._spark.master or "") and not self._has_slots():
@@ -193,8 +219,7 @@ class RowValidator:
             if keys >= self._most or spent > LONGEST_ROUND:
                 fits = int(self._most * min(2.0, LONGEST_ROUND / spent))
                 self._most = max(FEWEST_KEYS, min(MOST_KEYS, fits))
-            share = SHARE_BEHIND if behind() else SHARE
-            await anyio.sleep(max(ROUND_SECONDS, spent * (1 / share - 1)))
+            await pause_after(spent, behind, idle)
 
     def _has_slots(self) -> bool:
         """Reserve slots in the worker pool of a cluster; return whether there are any."""

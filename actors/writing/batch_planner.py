@@ -21,7 +21,7 @@ from actors.writing.segment_tracker import PendingSegment
 from replicator.binlog.events.table_map import TableMap
 from replicator.binlog.positions.position import SourcePosition
 from replicator.binlog.segments.row_events import OWN_ROWS, RowEvents, RowKind
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.retarget import retarget
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.names import Member, TableName

@@ -126,6 +126,10 @@ class BatchedWriter(Actor[WriterMessage]):
         """Whether a whole batch waits for the one that is being applied."""
         return self.queued_bytes > self.settings.batch_bytes
 
+    def is_idle(self) -> bool:
+        """Whether no rows wait for their batch."""
+        return self.queued_bytes == 0
+
     def applied(self, source: str) -> SourcePosition | None:
         """Return the boundary up to which a source is fully applied; None before it is known."""
         return self._trackers[source].reached.position

@@ -29,8 +29,8 @@ from actors.writing.refused_values import MOST_ATTEMPTS, RefusedValues, exact_so
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import converts_times, shard_only_columns
 from replicator.ddl.analysis.computed_values import computed_columns, numbered_columns
-from replicator.ddl.parser.classify import classify, classify_in
 from replicator.ddl.parser.statement import TableRole
+from replicator.ddl.parser.statement_kinds import classify, classify_in
 from replicator.ddl.rewrite.constraint_names import without_check_names
 from replicator.ddl.rewrite.target_table import Collations, target_table
 from replicator.downstream.ddl.ddl_execution import (

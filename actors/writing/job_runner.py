@@ -32,7 +32,7 @@ from replicator.pipeline.apply.batch import (
     ApplySettings,
     Batch,
     BatchResult,
-    RowPlace,
+    RowPosition,
     TargetOutcome,
     WriteOutcome,
 )
@@ -179,8 +179,8 @@ class JobRunner:
             self._log.warning("batch.no-executors", reason=why)
 
     def _where(self, failed: TargetOutcome, target: TableName) -> str:
-        known = [shown_place(place, self.read_to(place.source)) for place in failed.places]
-        shards = [] if any(place.member for place in failed.places) else [*failed.members]
+        known = [shown_place(place, self.read_to(place.source)) for place in failed.positions]
+        shards = [] if any(place.member for place in failed.positions) else [*failed.members]
         values = f" with the values {failed.row}" if failed.row else ""
         key = [f"key ({', '.join(failed.key)}){values}"] if failed.key else []
         return "; ".join([*shards, *known, *key, f"target {target}"])
@@ -254,7 +254,7 @@ class JobRunner:
         raise AssertionError(f"{failed.outcome} is no fault of a row")
 
 
-def shown_place(place: RowPlace, read_to: SourcePosition | None) -> str:
+def shown_place(place: RowPosition, read_to: SourcePosition | None) -> str:
     """Return the position of a row event as text; ``read_to`` is in the binlog of its source."""
     files = read_to.binlog if read_to else BinlogPosition(".0", 0)
     transaction = files.with_key(place.transaction)

@@ -9,8 +9,8 @@ from pymysql.constants import ER
 
 from replicator.ddl.model.actions import AddConstraint, AddKey
 from replicator.ddl.parser.actions_text import typed_actions
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import StatementKind
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.downstream.ddl.ddl_execution import DdlRefusedError
 from replicator.mysql.errors import DUPLICATE_KEY, MISSING_PRIVILEGE, ErrorCode
 from replicator.mysql.names import TableName

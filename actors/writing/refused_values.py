@@ -11,7 +11,7 @@ from attrs import define
 from pymysql.constants import ER
 
 from actors.lock_state import histories
-from replicator.ddl.parser.classify import classify_in
+from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.downstream.ddl.double_rows import removals
 from replicator.downstream.ddl.target_reader import TargetReader

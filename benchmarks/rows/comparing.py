@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from statistics import quantiles
 from typing import Any
 
 import yaml
@@ -17,6 +15,7 @@ import yaml
 from benchmarks.baselines import chunk_checksums
 from benchmarks.errors import BenchmarkError
 from benchmarks.estate import TARGET_SCHEMA, Estate, Table
+from benchmarks.latency import percentile, timed_commits
 from benchmarks.processes import ProcessTreeWatch, cpu_seconds
 from benchmarks.row import Context, Line, Measure, Measured, Row
 from benchmarks.servers import pid_of, source_server, target_server
@@ -29,8 +28,6 @@ ROOM = 4
 """GiB of memory of each server."""
 PART = 10
 """The memory is compared with that of so many times fewer rows."""
-WRITER_PAUSE = 0.02
-"""Seconds between two writes of the client whose commits are timed."""
 
 LINES = (
     Line(
@@ -91,35 +88,36 @@ def _prepare(context: Context) -> Iterator[Measure]:
         def measure() -> Measured:
             by_md5 = chunk_checksums(estate, tables[0], target, "MD5")
             by_crc = chunk_checksums(estate, tables[0], target, "CRC32")
-            compared = _compare(estate, target, context, tables[0], "")
-            fewer = _compare(estate, target, context, tables[1], "")
-            alone = _commits(source, lambda: time.sleep(10))
-            beside = _commits(
-                source,
-                lambda: _compare(estate, target, context, tables[0], "Threads_running=2"),
-            )
+            compared = compare_table(estate, target, context, tables[0], "")
+            fewer = compare_table(estate, target, context, tables[1], "")
+            with timed_commits(source) as alone:
+                time.sleep(10)
+            with timed_commits(source) as beside:
+                compare_table(estate, target, context, tables[0], "Threads_running=2")
+            p95 = {"alone": percentile(alone, 0.95), "beside": percentile(beside, 0.95)}
             return Measured(
                 {
                     "compare": by_md5.seconds / compared.seconds,
                     "compare-crc": by_crc.seconds / compared.seconds,
                     "compare-memory": compared.memory_driver / fewer.memory_driver,
-                    "compare-writer": beside / alone,
+                    "compare-writer": p95["beside"] / p95["alone"],
                 },
                 {
                     "compared": asdict(compared),
                     "fewer": asdict(fewer),
                     "md5": by_md5.raw(),
                     "crc": by_crc.raw(),
-                    "p95": {"alone": alone, "beside": beside},
+                    "p95": p95,
                 },
             )
 
         yield measure
 
 
-def _compare(
+def compare_table(
     estate: Estate, target: DatabaseServer, context: Context, table: Table, max_load: str
 ) -> Compared:
+    """Compare one table with `replicator compare`, in a process of its own."""
     file = context.folder / "compare.yaml"
     file.write_text(yaml.safe_dump(task_values(estate, target, None) | dict(context.settings)))
     arguments = ["--json", "--max-load", max_load, "--tables", f"{TARGET_SCHEMA}.{table.name}"]
@@ -149,34 +147,6 @@ def _compare(
         cpu_servers=sum(map(cpu_seconds, servers)) - busy,
         memory_driver=usage.driver,
     )
-
-
-def _commits(source: DatabaseServer, meanwhile: Any) -> float:
-    """The 95th percentile of the seconds that single writes take at a source meanwhile."""
-    took: list[float] = []
-    done = threading.Event()
-
-    def write() -> None:
-        with ExitStack() as opened:
-            connection = opened.enter_context(source.connect())
-            cursor = opened.enter_context(connection.cursor())
-            cursor.execute("CREATE TABLE IF NOT EXISTS shard.beside (id INT PRIMARY KEY, v INT)")
-            cursor.execute("REPLACE INTO shard.beside VALUES (1, 0)")
-            while not done.wait(WRITER_PAUSE):
-                began = time.monotonic()
-                cursor.execute("UPDATE shard.beside SET v=v+1 WHERE id=1")
-                connection.commit()
-                took.append(time.monotonic() - began)
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        meanwhile()
-    finally:
-        done.set()
-        writer.join()
-    source.execute("DROP TABLE shard.beside")
-    return quantiles(took, n=20)[-1]
 
 
 ROW = Row("compare", LINES, _prepare)

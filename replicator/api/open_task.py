@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -148,7 +149,17 @@ class OpenTask:
                 raise
         from actors.control.saved_status import saved_status
 
-        return await saved_status(self._loaded())
+        saved: TaskStatus | NotRunningError
+        try:
+            saved = await saved_status(self._loaded())
+        except NotRunningError as error:
+            saved = error
+        # A process may have begun to run the task since the first question.
+        with suppress(NotRunningError):
+            return await status_of(self.name)
+        if isinstance(saved, NotRunningError):
+            raise saved
+        return saved
 
     def _loaded(self) -> Task:
         from config import load_task

@@ -10,6 +10,7 @@ modules that the kernel calls.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 from ctypes import Structure
 from functools import cache
@@ -22,6 +23,7 @@ from numba import types
 from numba.core.caching import InTreeCacheLocator
 from numpy.typing import NDArray
 
+from replicator.kernels.compilations import COMPILATIONS
 from replicator.kernels.loop_folder import compiling_alone, loop_folder
 
 
@@ -102,25 +104,17 @@ def compiled(result: object, *arguments: object) -> Callable[[Kernel], Kernel]:
     def compile_function(function: Kernel) -> Kernel:
         folder = Path(cast("Any", function).__code__.co_filename).parent
         function.__qualname__ += f"_{sources_checksum(folder)}"
+        began = time.monotonic()
         with compiling_alone(folder):
             try:
                 found: Any = numba.njit(signature, nogil=True, cache=True)(function)
             except RuntimeError:
                 # There is no folder to cache it in.
                 found = numba.njit(signature, nogil=True)(function)
+        COMPILATIONS.add(sum(found.stats.cache_misses.values()), time.monotonic() - began)
         return cast("Kernel", found)
 
     return compile_function
-
-
-def are_kept() -> bool:
-    """Whether this version of the program has compiled on this host before."""
-    folder = _ROOMS / "rows" / "decoder"
-    try:
-        kept = loop_folder(folder).glob(f"*_{sources_checksum(folder)}-*.nbi")
-        return next(kept, None) is not None
-    except OSError:
-        return False
 
 
 def inlined(function: Kernel) -> Kernel:

@@ -164,15 +164,16 @@ class ShardChanges:
         keyed = [(column, value) for column, value in pairs if folded(column.name) in key]
         if not keyed:
             return b" AND ".join(_predicate(shard, column, value) for column, value in pairs)
-        return b" AND ".join(
-            b"%s=%s AND %s"
-            % (
-                identifier(column.name),
-                key_predicate(column, value),
+        # The first condition can use an index, and the second one compares bytes.
+        conditions = (
+            condition
+            for column, value in keyed
+            for condition in (
+                identifier(column.name) + b"=" + key_predicate(column, value),
                 _predicate(shard, column, value),
             )
-            for column, value in keyed
         )
+        return b" AND ".join(dict.fromkeys(conditions))
 
 
 def _literal(shard: OwningShard, column: TargetColumn, value: bytes) -> bytes:

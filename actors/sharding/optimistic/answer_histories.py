@@ -334,13 +334,13 @@ class AnswerHistories:
 
 
 def _as_far_as(present: Table | None, guessed: Table | None) -> Table | None:
-    """Return an uncertain structure without the columns that the target lacks.
+    """Return an uncertain structure as far as the target has it.
 
-    A statement that has not been read yet may add them.
+    A statement that has not been read yet may add or change its columns.
     """
     if present is None or guessed is None:
         return guessed
-    columns = tuple(c for c in guessed.columns if present.column(c.name) is not None)
+    columns = tuple(there for c in guessed.columns if (there := present.column(c.name)))
     return replace(guessed, columns=columns)
 
 

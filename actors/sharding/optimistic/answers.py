@@ -20,8 +20,8 @@ from actors.sharding.moved_shards import MovedShards
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry, load_entry
 from actors.sharding.optimistic.derived_steps import DerivedSteps, may_stay_wider, refused_entry
 from actors.sharding.optimistic.open_locks import listed
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import TableReference
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.default_collations import with_column_charsets
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.failpoints import Failpoint, reach

@@ -10,8 +10,8 @@ import structlog
 from actors.sharding.coordination import WriterTools
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry
 from replicator.ddl.model.table import ForeignKeyDefinition
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.default_collations import with_available
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
@@ -229,14 +229,14 @@ class DerivedSteps:
                     )
                 )
             except DdlRefusedError as error:
-                self._tell_behind(target, open_parts, str(error))
+                self._log_left(target, open_parts, str(error))
                 return
             history.take(made)
             self._histories.tell(target, made)
         elif made.parts:
             await self._histories.add(target, made)
         if left:
-            self._tell_behind(target, left, "the target refuses the change")
+            self._log_left(target, left, "the target refuses the change")
 
     def _keys_between_targets(
         self, member: Member, standing: Standing
@@ -270,7 +270,7 @@ class DerivedSteps:
             return found
         return {parts: action for parts, action in found.items() if await takes([action])}
 
-    def _tell_behind(self, target: TableName, parts: Iterable[Part], reason: str) -> None:
+    def _log_left(self, target: TableName, parts: Iterable[Part], reason: str) -> None:
         self.behind[target] = frozenset(parts)
         self._log.warning(
             "ddl.stays-behind",

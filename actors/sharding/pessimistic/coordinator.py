@@ -31,8 +31,8 @@ from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.unreached_cutovers import UnreachedCutovers
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from replicator.binlog.segments.row_events import merged
-from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import TableRole
+from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.downstream.ddl.ddl_execution import DdlRefusedError
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.downstream.meta.held_shards import HeldShards

@@ -36,8 +36,8 @@ from actors.task_setup import ColumnsOf
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import shard_only_columns
-from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.ddl.rewrite.spelling import plain_spelling
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName, folded
@@ -133,7 +133,7 @@ class PessimisticGroup(GroupActor):
         if message.release:
             released = self.held_rows.release(self._lock.version, message.epoch, message.segment)
             self.cutover_segment()
-            self.tell_changed()
+            self.report_change()
             return replace(message, rows=released, version=self.version, release=False)
         group, effects = self.group, message.effects
         self.segment, self._epoch = message.segment, message.epoch
@@ -154,7 +154,7 @@ class PessimisticGroup(GroupActor):
         self.cutover_segment()
         changed = bool(effects) or base != group.base or self._filled
         if changed:
-            self.tell_changed()
+            self.report_change()
         return replace(
             message,
             rows=left,
@@ -594,6 +594,6 @@ class PessimisticGroup(GroupActor):
         members = tuple((self.numbers[name], member.version) for name, member in state.members)
         return GroupSaved(members, state)
 
-    def tell_changed(self) -> None:
+    def report_change(self) -> None:
         """Request an evaluation of the lock."""
         self._tools.coordinator.tell(GroupChanged(self.target))

@@ -19,8 +19,8 @@ from actors.sharding.pessimistic.lock_messages import TableAhead
 from actors.task_setup import ColumnsOf
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.moved_shards import MovedShardStore
 from replicator.mysql.names import TableName, folded

@@ -34,10 +34,14 @@ class PessimisticMode(ShardMode):
         return await DecisionStore(meta).load()
 
     def first_groups(
-        self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
+        self,
+        decided: Iterable[DecisionRecord],
+        members: Iterable[tuple[TableName, TableName]],
+        source: str = "",
+        start: int = 0,
     ) -> Mapping[TableName, GroupState[TableName]]:
         """Return each group at its target's version according to the saved decisions."""
-        return first_groups(decided, members)
+        return first_groups(decided, members, source, start)
 
     def writer_rules(self, tools: WriterTools) -> WriterRules:
         """Return rules that change nothing: the writer gets only what all shards agree on."""

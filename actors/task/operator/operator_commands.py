@@ -18,8 +18,8 @@ from actors.task.operator.lock_report import choices_of
 from actors.task_setup import address_of
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import StatementKind
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.parser.tokens import tokenise
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.ddl_overrides import DdlOverride, DdlOverrideStore

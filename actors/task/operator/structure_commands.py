@@ -20,8 +20,8 @@ from config.models import Task
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.default_collations import DefaultCollations
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.declared_structures import DeclaredStructure, DeclaredStructureStore
@@ -295,7 +295,7 @@ async def _refuse_changed(task: Task, meta: MetaStore, member: Member, since: in
             f"the binlog of source {member.source}, which shows whether the table was changed since"
             f" these rows were written, can't be read: {error}"
         ) from error
-    later = [change for change in changes if change.at >= since and change.concerns(member.name)]
+    later = [c for c in changes if c.at >= since and c.concerns(member.name) and c.columns]
     if later:
         raise ValueError(
             f"{member} may have been changed since these rows were written: {later[0].sql}."

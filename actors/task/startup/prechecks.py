@@ -93,7 +93,7 @@ class Prechecks:
             raise PrecheckError(results)
         for result in failed:
             raise _unfit(result.where, [r for r in failed if r.where == result.where])
-        _tell_warnings(results)
+        _log_warnings(results)
 
 
 def _reader(source: SourceSetup | SourceToCheck) -> tuple[str, int, int]:
@@ -115,7 +115,7 @@ def _unfit(source: str, failed: Sequence[CheckResult]) -> FatalError:
     )
 
 
-def _tell_warnings(results: Iterable[CheckResult]) -> None:
+def _log_warnings(results: Iterable[CheckResult]) -> None:
     for result in results:
         if result.state == "warning":
             log.warning(

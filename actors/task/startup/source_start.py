@@ -25,7 +25,12 @@ from actors.task.startup.added_tables import add_tables
 from actors.task.startup.changed_task import refuse_missed
 from actors.task.startup.gtid_start import start_by_gtid
 from actors.task.startup.past_statements import created_between
-from actors.task.startup.structures_at_start import names_at_start, note_structures, tables_at_end
+from actors.task.startup.structures_at_start import (
+    names_at_start,
+    note_structures,
+    tables_at_end,
+    targets_of_changed,
+)
 from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.positions.gtid import GtidStart
@@ -113,10 +118,10 @@ async def _load(
             await refuse_uncopied(
                 setup, registry, meta, upstream, server, start.read_from, tables, blocked
             )
-            await _settle(setup, registry, upstream, checkpoint, start)
+            await _settle(setup, registry, meta, upstream, checkpoint, start)
         else:
-            start = await _fresh(setup, registry, upstream, server)
-            start = replace(start, groups=_first_groups(registry, start, mode, decided))
+            start = await _fresh(setup, registry, meta, upstream, server)
+            start = replace(start, groups=_first_groups(setup, registry, start, mode, decided))
         for _, target in registry.targets():
             refuse_clash(registry, target, f"source {setup.source}")
         return start
@@ -214,6 +219,7 @@ def _from_checkpoint(
 async def _settle(
     setup: SourceSetup,
     registry: SchemaRegistry,
+    meta: MetaStore,
     upstream: Connection,
     checkpoint: Checkpoint,
     start: SourceStart,
@@ -224,12 +230,14 @@ async def _settle(
         found = await tables_at_end(setup, upstream, start.server, start.read_from)
         place = BinlogPosition(checkpoint.file, checkpoint.offset).key - 1
         there = [name for name in names if name in found.tables]
-        note_structures(setup.source, registry, found, there, place)
+        targets = await targets_of_changed(meta.connection, setup.source, registry, found)
+        note_structures(setup.source, registry, found, there, place, targets)
 
 
 async def _fresh(
     setup: SourceSetup,
     registry: SchemaRegistry,
+    meta: MetaStore,
     upstream: Connection,
     server: ServerIdentity,
 ) -> SourceStart:
@@ -252,7 +260,8 @@ async def _fresh(
         assert target is not None
         number = registry.join(Member(setup.source, name), TableName(target.schema, target.table))
         members.setdefault(registry.target_of(number), {})[number] = 0
-    note_structures(setup.source, registry, found, sorted(names), 0)
+    targets = await targets_of_changed(meta.connection, setup.source, registry, found)
+    note_structures(setup.source, registry, found, sorted(names), 0, targets)
     return SourceStart(
         read_from=start,
         resume=resume,
@@ -265,6 +274,7 @@ async def _fresh(
 
 
 def _first_groups(
+    setup: SourceSetup,
     registry: SchemaRegistry,
     start: SourceStart,
     mode: ShardMode,
@@ -276,7 +286,8 @@ def _first_groups(
         for target, saved in start.groups.items()
         for member, _ in saved.members
     )
-    states = mode.first_groups(decided, members)
+    key = start.resume.binlog.key if start.resume is not None else 0
+    states = mode.first_groups(decided, members, setup.source, key)
     return {
         target: replace(saved, state=states.get(registry.target_name(target)))
         for target, saved in start.groups.items()

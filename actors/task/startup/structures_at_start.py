@@ -15,11 +15,13 @@ from actors.task.startup.past_statements import changes_between
 from actors.task_setup import SourceSetup
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.ddl.model.actions import Action
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.binlog_end import binlog_end
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.schema.effects.touched_parts import column_part
+from replicator.schema.registry.former_parts import with_former_parts
 from replicator.schema.registry.past_changes import Past, PastChange
 from replicator.schema.registry.registry import KnownStructure, Provenance, SchemaRegistry, guess
 from replicator.schema.scratch.scratch_statements import named
@@ -43,8 +45,24 @@ class TablesAtEnd:
     trash: Mapping[TableName, Table] = field(default_factory=dict)
 
     def of(self, name: TableName) -> tuple[PastChange, ...]:
-        """Return the possible changes of a table."""
-        return tuple(change for change in self.changes if change.concerns(name))
+        """Return the possible changes of a table's columns."""
+        return tuple(change for change in self.changes if change.columns and change.concerns(name))
+
+    def actions(self, name: TableName, place: int = -1) -> tuple[list[Action], list[Action]]:
+        """Return what statements have done to a table, as far as known.
+
+        First those up to a position, then those after it.
+        """
+        earlier: list[Action] = []
+        later: list[Action] = []
+        for change in self.changes:
+            if change.table == name:
+                (later if change.at > place else earlier).extend(change.actions)
+        return earlier, later
+
+    def last(self, name: TableName) -> int:
+        """Return the position of the last statement that may have changed a table, or 0."""
+        return max((change.at for change in self.changes if change.concerns(name)), default=0)
 
     def former(self, name: TableName) -> Table | None:
         """Return a table's structure before its only change, an online schema change.
@@ -110,30 +128,83 @@ def names_at_start(found: TablesAtEnd, routed: Iterable[TableName]) -> set[Table
     return names
 
 
+async def targets_of_changed(
+    target: Connection, source: str, registry: SchemaRegistry, found: TablesAtEnd
+) -> Mapping[TableName, Table]:
+    """Return the present targets of a source's members that have been changed since the start.
+
+    Raises DatabaseUnavailableError or the server's error.
+    """
+    present: dict[TableName, Table | None] = {}
+    tables = {}
+    for name in found.tables:
+        number = registry.number(Member(source, name))
+        if number is None or not any(found.actions(name)):
+            continue
+        its = registry.target_name(registry.target_of(number))
+        if its not in present:
+            present[its] = await read_table(target, its)
+        if (there := present[its]) is not None:
+            tables[name] = there
+    return tables
+
+
 def note_structures(
-    source: str, registry: SchemaRegistry, found: TablesAtEnd, names: Iterable[TableName], at: int
+    source: str,
+    registry: SchemaRegistry,
+    found: TablesAtEnd,
+    names: Iterable[TableName],
+    at: int,
+    targets: Mapping[TableName, Table],
 ) -> None:
-    """Record the known structures of members from the position `at` (its key) on."""
+    """Record the known structures of members from the position `at` (its key) on.
+
+    `targets`: the tables that `targets_of_changed` returns.
+    """
+    parents = _parents(source, registry)
+
+    def before(name: TableName, table: Table, place: int) -> Table:
+        """Return a member as it was before all statements after a position."""
+        target = targets.get(name)
+        if target is None:
+            return table
+        return with_former_parts(table, target, *found.actions(name, place), parents)
+
     doubtful = []
     for name in names:
         number = registry.number(Member(source, name))
         assert number is not None
         structure, changes = found.tables.get(name), found.of(name)
-        if not changes and structure is not None:
-            registry.learn(number, at, KnownStructure(structure, Provenance.READ))
-            continue
         former = found.former(name)
+        if not changes and structure is not None:
+            former = before(name, structure, -1)
         if former is not None:
             registry.learn(number, at, KnownStructure(former, Provenance.READ))
         else:
             doubtful.append(str(name))
             first = changes[0].sql if changes else "?"
             doubt = f"it was read after a statement that may change it: {first}"
-            registry.learn(number, at, guess(_without_added(structure, changes), doubt))
-        if structure is not None:
-            registry.learn(number, changes[-1].at, KnownStructure(structure, Provenance.READ))
+            guessed = _without_added(structure, changes)
+            registry.learn(number, at, guess(guessed and before(name, guessed, -1), doubt))
+        if structure is None:
+            continue
+        last = found.last(name)
+        if changes and not (changes[-1].defines and changes[-1].at < last):
+            since = before(name, structure, changes[-1].at)
+            registry.learn(number, changes[-1].at, KnownStructure(since, Provenance.READ))
+        if last:
+            registry.learn(number, last, KnownStructure(structure, Provenance.READ))
     if doubtful:
         log.warning("schema.older-rows", source=source, members=sorted(doubtful)[:50])
+
+
+def _parents(source: str, registry: SchemaRegistry) -> Mapping[TableName, TableName]:
+    """Return the shards of a source by their targets, where a target has only one."""
+    shards: dict[TableName, list[TableName]] = {}
+    for number in registry.members_in(source):
+        target = registry.target_name(registry.target_of(number))
+        shards.setdefault(target, []).append(registry.member(number).name)
+    return {target: names[0] for target, names in shards.items() if len(names) == 1}
 
 
 def _without_added(table: Table | None, changes: Iterable[PastChange]) -> Table | None:

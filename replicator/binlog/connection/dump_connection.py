@@ -22,7 +22,7 @@ import pymysql
 from pymysql.constants import CR, ER
 
 from replicator.binlog.connection.server_errors import StreamRequest, translate
-from replicator.binlog.connection.source_server import (
+from replicator.binlog.connection.source_kinds import (
     Flavor,
     PreparedAtSource,
     ServerInfo,

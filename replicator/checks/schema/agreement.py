@@ -26,6 +26,7 @@ class Shard:
     Attributes:
         later_ddl: the stream may still change it before its rows.
         collations: the defaults of its server, by charset.
+        available: all collations of its server, in lower case.
         logs_cascades: its server logs the effects of foreign keys.
         rules: the rules for its columns.
         numbering: its server's auto_increment_increment and auto_increment_offset.
@@ -38,6 +39,7 @@ class Shard:
     logs_cascades: bool = False
     rules: MemberColumns = AS_THEY_ARE
     numbering: tuple[int, int] = (1, 1)
+    available: frozenset[str] = frozenset()
 
 
 def check_agreement(

@@ -23,13 +23,25 @@ from replicator.checks.schema.agreement import (
     members_listed,
 )
 from replicator.checks.schema.cascading_keys import SourceRules, meeting, spreading, unrepeatable
+from replicator.checks.schema.key_collations import (
+    KeyTexts,
+    check_key_texts,
+    differing_key_texts,
+    with_one_collation,
+)
 from replicator.checks.schema.required_keys import check_required_key
 from replicator.checks.schema.table_fit import Difference, member_differences, rule_differences
 from replicator.checks.source.copying import check_locking, needs_locks
 from replicator.checks.target.target_rights import TARGET_RIGHTS
 from replicator.checks.target.target_tables import check_empty, check_target_table
 from replicator.ddl.rewrite.default_collations import with_available
-from replicator.ddl.rewrite.target_table import Collations, Parents, no_parents, target_table
+from replicator.ddl.rewrite.target_table import (
+    Collations,
+    CreateTarget,
+    Parents,
+    no_parents,
+    target_table,
+)
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.mysql.names import Member, TableName, quote
@@ -58,10 +70,16 @@ _NUMBERING = "SELECT @@GLOBAL.auto_increment_increment, @@GLOBAL.auto_increment_
 
 @dataclass(slots=True)
 class _Estate:
-    """The shards found, by target; ``locked``: by source, the tables that the copy locks."""
+    """The shards found, by target.
+
+    Attributes:
+        locked: by source, the tables that the copy locks.
+        available: the collations of the target's server.
+    """
 
     shards: dict[TableName, list[Shard]] = field(default_factory=dict)
     locked: dict[str, list[TableName]] = field(default_factory=dict)
+    available: frozenset[str] = frozenset()
 
 
 async def check_structures(task: TaskToCheck) -> list[CheckResult]:
@@ -76,6 +94,7 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
     estate = await _read_sources(task)
     with closing(Connection(task.target.address)) as connection:
         folds = await folds_names(connection)
+        estate.available = await available_collations(connection)
         results = check_target_names(sorted(estate.shards), folds=folds)
         for name in sorted(estate.shards):
             shards = sorted(estate.shards[name], key=lambda shard: shard.member)
@@ -118,6 +137,7 @@ async def _read_source(
     async with limit:
         try:
             collations = await default_collations(connection)
+            available = await available_collations(connection)
             native = await connection.fetch(NATIVE_FOREIGN_KEYS)
             logs_cascades = [value for _, value in native] == ["OFF"]
             ((increment, offset),) = await connection.fetch(_NUMBERING)
@@ -136,6 +156,7 @@ async def _read_source(
                         logs_cascades,
                         rules,
                         (int(increment), int(offset)),
+                        available,
                     )
                     estate.shards.setdefault(target, []).append(shard)
                     if locks:
@@ -178,15 +199,16 @@ async def _check_target(
         way_out = (await account_of(connection)).grant(TARGET_RIGHTS, name.schema)
         return [_PLACE.failed("target_privilege", finding, way_out)]
     copies = task.task_mode != "incremental"
+    available = estate.available
+    texts = differing_key_texts(joining, table, available, joins=task.joins_structures)
     results = [
-        *_agreement(task, joining, name),
+        *_agreement(task, joining, name, table, texts, available),
         *check_counters(shards, name, table, copies=copies),
         *check_versioning(joining, name),
     ]
     if task.task_mode != "full":
         results += await _cascades(task, connection, name, joining, estate)
     if table is None or there is None:
-        available = await available_collations(connection)
         pattern = _pattern(shards) if task.joins_structures else shards[0]
         results += check_missing(
             name, pattern, available, copies=copies, parents=target_parents(task, pattern)
@@ -194,8 +216,9 @@ async def _check_target(
         results += await check_required_key(connection, name, pattern, shards, copies=copies)
         return results
     pending = [s for s in shards if s.member.source in followed]
-    alter = with_available(_widening(task, shards, table), await available_collations(connection))
-    results += _fit(joining, pending, table, alter)
+    alter = with_available(_widening(task, shards, table), available)
+    fitting = with_one_collation(joining, table) if texts else joining
+    results += _fit(fitting, pending, table, alter, available)
     spelled = replace(table, schema=there.name.schema, name=there.name.table)
     results += await check_target_table(
         connection, spelled, writes_nothing=task.target.writes_nothing
@@ -216,10 +239,37 @@ async def _spreading_keys(connection: Connection, target: Table) -> list[CheckRe
     ]
 
 
-def _agreement(task: TaskToCheck, shards: Sequence[Shard], name: TableName) -> list[CheckResult]:
-    if task.joins_structures:
-        return check_joinable(shards, name)
-    return check_agreement(shards, name, required=task.equal_structures)
+def _agreement(
+    task: TaskToCheck,
+    shards: Sequence[Shard],
+    name: TableName,
+    target: Table | None,
+    texts: Sequence[KeyTexts],
+    available: Set[str],
+) -> list[CheckResult]:
+    """Return the results for members that differ from one another.
+
+    Args:
+        texts: the columns of keys that the members compare by several collations.
+        available: the collations of the target's server.
+    """
+    joins, required = task.joins_structures, task.equal_structures
+    create = "" if target is not None else _creation(task, name, shards[0], available)
+    results = check_key_texts(texts, name, target, create, joins=joins, required=joins or required)
+    alike = with_one_collation(shards, shards[0].table) if texts or not joins else shards
+    if joins:
+        return results + check_joinable(alike, name)
+    return results + check_agreement(alike, name, required=required)
+
+
+def _creation(task: TaskToCheck, name: TableName, first: Shard, available: Set[str]) -> str:
+    """Return the statements that create a target like its first shard; empty if there are none."""
+    parents = target_parents(task, first)
+    try:
+        made = _made(name, first, available, parents)
+    except ValueError:
+        return ""
+    return f"CREATE DATABASE IF NOT EXISTS {quote(name.schema)}; {made.sql};"
 
 
 def _pattern(shards: Sequence[Shard]) -> Shard:
@@ -288,13 +338,17 @@ def _rules(source: SourceToCheck) -> SourceRules:
 
 
 def _fit(
-    shards: Sequence[Shard], followed: Sequence[Shard], target: Table, alter: str
+    shards: Sequence[Shard],
+    followed: Sequence[Shard],
+    target: Table,
+    alter: str,
+    available: Set[str],
 ) -> list[CheckResult]:
     """One result per difference, however many shards have it.
 
     ``followed``: shards that the task has replicated before. If they have a difference, too, it
     comes from a schema change that the target has not made yet. ``alter``: the one statement that
-    removes all differences, if it is known.
+    removes all differences, if it is known. ``available``: the collations of the target's server.
     """
     having = _differences(shards, target)
     pending = _differences(followed, target).keys()
@@ -317,7 +371,8 @@ def _fit(
         for difference in rule_differences(shard.table, target, shard.rules)
     }
     for difference, found in having.items():
-        way_out = f"{alter};" if alter and difference not in ruled else difference.way_out
+        single = with_available(difference.way_out, available)
+        way_out = f"{alter};" if alter and difference not in ruled else single
         finding = f"{name}: {difference.text} ({members_listed(found)})"
         later = all(shard.later_ddl for shard in found)
         if difference.state == "failed" and difference in pending:
@@ -365,13 +420,7 @@ def check_missing(
     """
     qualified = name.quoted
     try:
-        made = target_table(
-            first.table.create_sql,
-            name.schema,
-            name.table,
-            Collations(first.collations, available),
-            parents,
-        )
+        made = _made(name, first, available, parents)
     except ValueError as error:
         return [
             _PLACE.failed(
@@ -420,6 +469,11 @@ def check_missing(
         )
         results.append(_PLACE.warning("foreign_keys", finding, way_out))
     return results
+
+
+def _made(name: TableName, first: Shard, available: Set[str], parents: Parents) -> CreateTarget:
+    collations = Collations(first.collations, available)
+    return target_table(first.table.create_sql, name.schema, name.table, collations, parents)
 
 
 def _lacking(name: TableName, first: Shard, made: str) -> CheckResult | None:

@@ -5,6 +5,7 @@ Whether each value of a member's column fits into the target's column, unchanged
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
@@ -26,6 +27,7 @@ from replicator.schema.structure.conversions import (
     null_misfit,
 )
 from replicator.schema.structure.structure import Column, Table
+from replicator.sharding.optimistic.column_order import collation_way, finest_way
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,8 @@ def _missing(member: Table, column: Column, table: str) -> Difference:
 def _modified(member: Table, column: Column, table: str) -> str:
     """How the target's column comes to take the shard's values."""
     name = quote(column.name)
-    way_out = f"ALTER TABLE {table} MODIFY COLUMN {definition_of(member, column.name)};"
+    definition = collated(member, column.name, column.collation)
+    way_out = f"ALTER TABLE {table} MODIFY COLUMN {definition};"
     if column.generated:
         return f"{way_out} Or leave it to the shards: ALTER TABLE {table} DROP COLUMN {name};"
     if column.sql_type.family == "special":
@@ -125,7 +128,12 @@ def _modified(member: Table, column: Column, table: str) -> str:
 def _misfits(column: Column, its: Column, target: Table) -> list[Misfit]:
     found = [type_misfit(column, its), charset_misfit(column, its), null_in_not_null(column, its)]
     in_key = any(folded(column.name) in map(folded, key.columns) for key in target.keys)
-    if in_key and column.collation and its.collation and column.collation != its.collation:
+    if (
+        in_key
+        and column.collation
+        and its.collation
+        and not distinguishes(its, {collation_way(column)})
+    ):
         found.append(
             Misfit(
                 "warning",
@@ -134,6 +142,16 @@ def _misfits(column: Column, its: Column, target: Table) -> list[Misfit]:
             )
         )
     return [misfit for misfit in found if misfit]
+
+
+def distinguishes(target: Column, ways: Set[str]) -> bool:
+    """Return whether a column has different texts for all texts that differ in others.
+
+    Args:
+        ways: the collations of the others, without their charsets.
+    """
+    way = collation_way(target)
+    return finest_way({way, *ways}) == way
 
 
 def _unfilled(member: Table, target: Table, table: str) -> list[Difference]:
@@ -163,6 +181,21 @@ def definition_of(table: Table, column: str) -> str:
         return definition.text
     found = table.column(column)
     return f"{quote(column)} {found.type if found else ''}"
+
+
+_TYPE = re.compile(
+    r"(`(?:[^`]|``)+` \w+(?:\((?:[^()']|'(?:[^']|'')*')*\))?)"
+    r"(?: CHARACTER SET \w+)?(?: COLLATE \w+)?"
+)
+"""A column's name and type, and its charset and collation, as SHOW CREATE TABLE writes them."""
+
+
+def collated(table: Table, column: str, collation: str) -> str:
+    """Return a column's definition with a collation, or as it is if the collation is empty."""
+    if not collation:
+        return definition_of(table, column)
+    clause = f"CHARACTER SET {collation.partition('_')[0]} COLLATE {collation}"
+    return _TYPE.sub(lambda found: f"{found[1]} {clause}", definition_of(table, column), count=1)
 
 
 def colliding_keys(

@@ -21,7 +21,7 @@ from replicator.binlog.positions.position import BinlogPosition
 from replicator.checks.checked_task import SourceToCheck
 from replicator.checks.connecting import account_of
 from replicator.checks.result import CheckedPart, CheckResult
-from replicator.checks.server_versions import parse_version
+from replicator.checks.supported_servers import parse_version
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.connection.blocking_connection import connect
 from replicator.mysql.errors import error_code

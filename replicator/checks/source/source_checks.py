@@ -12,7 +12,6 @@ from replicator.checks.checked_task import SourceToCheck
 from replicator.checks.connecting import account_of, check_login, ended_early
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.routes import check_routes, check_source_names, listed, routed_tables
-from replicator.checks.server_versions import check_version, global_variables
 from replicator.checks.source.copying import check_engines
 from replicator.checks.source.followed_shards import check_followed_shards
 from replicator.checks.source.replication import (
@@ -22,7 +21,8 @@ from replicator.checks.source.replication import (
     check_start,
 )
 from replicator.checks.source.source_cluster import check_source_cluster
-from replicator.ddl.parser.classify import classify
+from replicator.checks.supported_servers import check_version, global_variables
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.storage import merged_tables
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from replicator.checks.result import CheckedPart, CheckResult
-from replicator.checks.server_versions import global_variables
+from replicator.checks.supported_servers import global_variables
 from replicator.mysql.connection.asyncio_connection import Connection
 
 _NAMES = (

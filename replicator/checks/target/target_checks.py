@@ -11,7 +11,7 @@ from replicator.checks.check_items import TARGET_CLUSTER, TRANSACTION_SIZE
 from replicator.checks.checked_task import TargetToCheck
 from replicator.checks.connecting import check_login, ended_early
 from replicator.checks.result import CheckedPart, CheckResult
-from replicator.checks.server_versions import check_version, global_variables
+from replicator.checks.supported_servers import check_version, global_variables
 from replicator.checks.target.cluster_settings import check_cluster_settings
 from replicator.checks.target.target_rights import try_schema
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError

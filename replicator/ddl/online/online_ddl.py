@@ -260,9 +260,9 @@ def gaps_of(
     )
 
 
-def is_filled(gap: Gap, behind: Iterable[ParsedStatement]) -> bool | None:
+def is_filled(gap: Gap, later: Iterable[ParsedStatement]) -> bool | None:
     """Whether the ghost takes the name next; None if the later statements do not show it."""
-    for statement in behind:
+    for statement in later:
         if any(concerns(name, own) for name in changed_tables(statement) for own in _both(gap)):
             pairs = [(_name(old), _name(new)) for old, new in statement.renames]
             return pairs == [(gap.ghost, gap.real)]

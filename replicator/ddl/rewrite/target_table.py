@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from replicator.ddl.model.table import TableOption
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.definitions import foreign_key_of
 from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind, TableRole
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.parser.tokens import Token, TokenKind
 from replicator.ddl.rewrite.default_collations import charset_of, nearest_collation, renamed
 from replicator.ddl.rewrite.retarget import foreign_comments, splice

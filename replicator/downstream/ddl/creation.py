@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pymysql.err
 
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.default_collations import charset_of, ignores_spaces
 from replicator.ddl.rewrite.target_table import (
     Collations,

@@ -22,8 +22,8 @@ from pymysql.constants import ER
 
 from replicator.ddl.model.table import TableOption
 from replicator.ddl.parser.actions_text import typed_actions
-from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
+from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.ddl.rewrite.constraint_names import present_keys
 from replicator.ddl.rewrite.ignored_foreign_keys import altering_without_keys, named_engine
 from replicator.ddl.rewrite.index_changes import without_drops

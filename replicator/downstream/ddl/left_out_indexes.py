@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import structlog
 
-from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.ddl.rewrite.index_changes import (
     added_indexes,
     creates_index,

@@ -10,8 +10,8 @@ import pymysql.err
 from pymysql.constants import ER
 
 from replicator.ddl.parser.actions_text import typed_actions
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.constraint_names import foreign_key_names
 from replicator.ddl.rewrite.ignored_foreign_keys import without_foreign_keys
 from replicator.ddl.rewrite.retarget import retarget

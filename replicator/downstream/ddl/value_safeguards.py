@@ -20,8 +20,8 @@ from replicator.ddl.analysis.column_defaults import (
     implicit_timestamps,
 )
 from replicator.ddl.analysis.computed_values import numbered_columns
-from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.mysql.column_types import FRACTIONAL
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import (

@@ -109,7 +109,7 @@ class ApplySettings:
     crash: tuple[str, str] = ("", "")
 
 
-class RowPlace(NamedTuple):
+class RowPosition(NamedTuple):
     """The position of the row event that a fault is about.
 
     ``transaction`` and ``ordinal`` as in a `replicator.watermark.Watermark`; ``event`` is the key
@@ -124,10 +124,10 @@ class RowPlace(NamedTuple):
     event: int
 
 
-def place_of(events: RowEvents, index: int, source: str, member: str) -> RowPlace:
+def place_of(events: RowEvents, index: int, source: str, member: str) -> RowPosition:
     """The position of one of the events, of this source and member."""
     transaction, ordinal = int(events.transaction[index]), int(events.ordinal[index])
-    return RowPlace(source, member, transaction, ordinal, events.begin_key(index))
+    return RowPosition(source, member, transaction, ordinal, events.begin_key(index))
 
 
 class RefusedRow(NamedTuple):
@@ -186,7 +186,7 @@ class TargetOutcome:
         waited: whole seconds since a server was first unavailable.
         key: the names of the row key's columns.
         row: the values of the row key, if they may be shown.
-        places: the positions of the row events, or up to which their binlogs were read.
+        positions: those of the row events, or up to which their binlogs were read.
         left: the watermarks of the written buckets.
         mismatch: the state that was found instead of the expected one.
         transactions: how many were necessary; if the target refused fewer, ``code`` says why.
@@ -207,7 +207,7 @@ class TargetOutcome:
     waited: int = 0
     key: tuple[str, ...] = ()
     row: str = ""
-    places: tuple[RowPlace, ...] = ()
+    positions: tuple[RowPosition, ...] = ()
     left: BucketMarks = field(default_factory=dict)
     mismatch: Mismatch | None = None
     transactions: int = 1

@@ -39,7 +39,7 @@ from replicator.mysql.row_values import HIDDEN, without_values
 from replicator.pipeline.apply.batch import (
     ApplySettings,
     RefusedRow,
-    RowPlace,
+    RowPosition,
     TargetOutcome,
     WriteOutcome,
     place_of,
@@ -300,7 +300,7 @@ class _RowFound:
             return replace(
                 failed,
                 members=tuple(map(str, self.members)),
-                places=_places(self.work, sources) if sources else failed.places,
+                positions=_places(self.work, sources) if sources else failed.positions,
             )
         event, image = next(iter(found.values()))
         plan = self.work.plans.plan(int(self.work.events.kind[event]))
@@ -310,7 +310,7 @@ class _RowFound:
             members=tuple(map(str, found)),
             key=tuple(column.name for column in plan.key_columns),
             row=_shown(keys[image]) if show_values and plan.rows.key else "",
-            places=tuple(self._place(member, event) for member, (event, _) in found.items()),
+            positions=tuple(self._place(member, event) for member, (event, _) in found.items()),
         )
 
     def _images(self) -> dict[Member, tuple[int, int]]:
@@ -331,7 +331,7 @@ class _RowFound:
         last = max(found, key=lambda member: found[member][0], default=None)
         return {} if last is None else {last: found[last]}
 
-    def _place(self, member: Member, event: int) -> RowPlace:
+    def _place(self, member: Member, event: int) -> RowPosition:
         return place_of(self.work.events, event, member.source, str(member))
 
 
@@ -345,12 +345,12 @@ def _failed(work: TargetWork, outcome: WriteOutcome, code: int, message: str) ->
         outcome=outcome,
         code=code,
         message=message,
-        places=_places(work, set(work.ends)),
+        positions=_places(work, set(work.ends)),
     )
 
 
-def _places(work: TargetWork, sources: Set[str]) -> tuple[RowPlace, ...]:
+def _places(work: TargetWork, sources: Set[str]) -> tuple[RowPosition, ...]:
     return tuple(
-        RowPlace(source, "", work.ends[source].transaction, work.ends[source].ordinal, 0)
+        RowPosition(source, "", work.ends[source].transaction, work.ends[source].ordinal, 0)
         for source in sorted(sources & work.ends.keys())
     )

@@ -160,7 +160,7 @@ def _find_failure(
                 message=f"{plan.member}: a row event cannot be {done}: {_told(error, settings)}",
                 members=(str(plan.member),),
                 key=tuple(column.name for column in plan.key_columns),
-                places=(place_of(part.events, index, plan.member.source, str(plan.member)),),
+                positions=(place_of(part.events, index, plan.member.source, str(plan.member)),),
             )
     raise AssertionError("events fail together and not one by one")
 

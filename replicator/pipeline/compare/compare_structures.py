@@ -223,7 +223,7 @@ def _unfit_keys(target: Table, shard: ComparedShard) -> Iterator[str]:
             continue
         for name in sorted(names - ruled):
             its, column = shard.structure.column(name), target.column(name)
-            if its and column and not _tells_apart(its.collation, column.collation):
+            if its and column and not _distinguishes(its.collation, column.collation):
                 yield (
                     f"the {kind} {text} compares {column.name} by {column.collation} on the"
                     f" target, by {its.collation} in the shard: rows may be equal there"
@@ -235,7 +235,7 @@ def _unfit_keys(target: Table, shard: ComparedShard) -> Iterator[str]:
             yield f"the target has CHECK {check.expression}, the shard does not"
 
 
-def _tells_apart(collation: str, other: str) -> bool:
+def _distinguishes(collation: str, other: str) -> bool:
     """Whether values that differ by a collation also differ by the other one."""
     if not collation or not other or collation == other:
         return True

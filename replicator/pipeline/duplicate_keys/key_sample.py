@@ -65,9 +65,9 @@ class KeyReader:
         for lower, upper in pairwise(chain((None,), bounds, (None,))):
             yield from self._values(read, rows_query(read.table, lower, upper))
 
-    def first(self, read: KeyRead, behind: Bound, most: int) -> Iterator[Value]:
-        """Yield the first values of a key in a member after the bound ``behind``."""
-        return self._values(read, rows_query(read.table, behind, None, most))
+    def first(self, read: KeyRead, after: Bound, most: int) -> Iterator[Value]:
+        """Yield the first values of a key in a member after a bound."""
+        return self._values(read, rows_query(read.table, after, None, most))
 
     def _values(self, read: KeyRead, query: bytes) -> Iterator[Value]:
         for lines, _ in lines_of(read.table, query, self.sessions):
@@ -211,9 +211,9 @@ class _Sample:
                 if read.member not in self.failures and (behind is not None or place is None):
                     yield from self._rows(number, read, behind, limit)
 
-    def _rows(self, number: int, read: KeyRead, behind: Bound, limit: int) -> Iterator[Row]:
+    def _rows(self, number: int, read: KeyRead, after: Bound, limit: int) -> Iterator[Row]:
         try:
-            for digest, line in self.reader.first(read, behind, limit):
+            for digest, line in self.reader.first(read, after, limit):
                 yield digest, number, line
         except (MySQLError, BinlogError) as error:
             self.sessions.close()

@@ -368,7 +368,7 @@ def _column_format(
     transcode = None
     if not labelled and target is not None:
         transcode = charset_change(member, column, target, text)
-    before, behind = affixes(column, target) if target is not None else (b"", b"")
+    before, after = affixes(column, target) if target is not None else (b"", b"")
     return ColumnFormat(
         name=column.name,
         type_code=code,
@@ -381,7 +381,7 @@ def _column_format(
         text=text,
         transcode=transcode,
         before=before,
-        behind=behind,
+        after=after,
     )
 
 

@@ -355,7 +355,7 @@ class BlockDecoder:
 def _is_float(column: ColumnFormat) -> bool:
     """Return whether all values are floating-point numbers, which have a compiled loop."""
     real = BINLOG_TYPES[column.type_code].decoder is Decoder.REAL
-    return real and not (column.before or column.behind)
+    return real and not (column.before or column.after)
 
 
 def _expanded(

@@ -91,7 +91,7 @@ def field_format(column: ColumnFormat, index: int, pieces: Pieces) -> list[int]:
     own += [0] * (3 - len(own))
     if how == field_text.GIVEN:
         return [how, index, *own, -1, -1]
-    return [how, index, *own, pieces.number(column.before), pieces.number(column.behind)]
+    return [how, index, *own, pieces.number(column.before), pieces.number(column.after)]
 
 
 def constant_format(constant: bytes, pieces: Pieces) -> list[int]:

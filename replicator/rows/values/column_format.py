@@ -24,7 +24,7 @@ class ColumnFormat:
             (``text=""`` with ``length`` 16, 16, 4).
         transcode: (from, to) as Python codecs if the target column's charset differs from the
             member's; None: bytes are passed on unchanged.
-        before, behind: escaped bytes around every field that the target's type shows in addition,
+        before, after: escaped bytes around every field that the target's type shows in addition,
             such as further zeros after the point.
         upper, limit: if ``limit`` is not 0, the column is an integer whose values get the bits of
             ``upper``, and must be below ``limit``.
@@ -41,7 +41,7 @@ class ColumnFormat:
     text: str = ""
     transcode: tuple[str, str] | None = None
     before: bytes = b""
-    behind: bytes = b""
+    after: bytes = b""
     upper: int = 0
     limit: int = 0
 

@@ -47,13 +47,13 @@ def column_reader(column: ColumnFormat) -> Read:
     read = _reader(column)
     if column.limit:
         return _mapped(read, column)
-    before, behind = column.before, column.behind
-    if not (before or behind):
+    before, after = column.before, column.after
+    if not (before or after):
         return read
 
     def read_between(data: bytes, at: int) -> tuple[bytes, int]:
         field, end = read(data, at)
-        return before + field + behind, end
+        return before + field + after, end
 
     return read_between
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from replicator.ddl.model.table import TableOption
-from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import (
     ParsedStatement,
     StatementKind,
     TableReference,
     TableRole,
 )
+from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.ddl.parser.tokens import Token, TokenKind
 from replicator.ddl.rewrite.constraint_names import constraint_edits
 from replicator.ddl.rewrite.normalise import normalise

@@ -76,6 +76,11 @@ def index_part(name: str) -> str:
     return f"index {folded(name)}"
 
 
+def name_of_index(part: str) -> str:
+    """Return the folded name of an index from its part."""
+    return part.removeprefix("index ")
+
+
 def columns_of(table: Table | None) -> frozenset[str]:
     """Return the columns of a table as parts; none if the table is None."""
     return frozenset(column_part(column.name) for column in table.columns) if table else frozenset()

@@ -6,16 +6,21 @@ A structure read from a server applies to earlier rows only if no statement in b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from replicator.ddl.model.actions import Action, DropKey
+from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.alter_actions import alter_actions
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.parser.tokens import Token
 from replicator.ddl.parser.unknown_statements import mentioned_tables
+from replicator.ddl.rewrite.spelling import plain_spelling
 from replicator.mysql.names import TableName
 from replicator.schema.effects.carried_change import MemberChange
-from replicator.schema.effects.touched_parts import touched_parts
+from replicator.schema.effects.idle_changes import is_idle
+from replicator.schema.effects.touched_parts import name_of_index, touched_parts
 
 
 class Past(StrEnum):
@@ -27,6 +32,8 @@ class Past(StrEnum):
     """It may have had another structure, or not have existed."""
     OTHER_NAME = "other name"
     """It existed and has been renamed since."""
+    OTHER_PARTS = "other parts"
+    """It had the same columns, and perhaps other keys, constraints, or another comment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,15 @@ class PastChange:
     """The table's later name, if the statement names it."""
     added: frozenset[str] | None = None
     """The columns that it adds (`column_part`), if it changes columns in no other way."""
+    actions: tuple[Action, ...] = ()
+    """What it does to an existing table."""
+    defines: bool = False
+    """Whether it creates the table, with all of its definition."""
+
+    @property
+    def columns(self) -> bool:
+        """Whether it may change how rows are read."""
+        return self.past is not Past.OTHER_PARTS
 
     def concerns(self, name: TableName) -> bool:
         """Return whether the statement may change this table."""
@@ -52,7 +68,7 @@ class PastChange:
 
 
 def past_changes(statement: ParsedStatement, at: int) -> tuple[PastChange, ...]:
-    """Return the changes of columns by a statement whose event group begins at `at`; often none."""
+    """Return the changes of tables by a statement whose event group begins at `at`; often none."""
     kind, sql = statement.kind, statement.sql[:500]
     if statement.temporary:
         return ()
@@ -78,13 +94,34 @@ def past_changes(statement: ParsedStatement, at: int) -> tuple[PastChange, ...]:
             found.append(PastChange(gained, Past.MISSING, at, sql))
     own = None if found else _past(statement)
     if own is not None:
+        change = PastChange(
+            None,
+            own,
+            at,
+            sql,
+            added=_only_added(statement),
+            actions=_actions(statement),
+            defines=_defines(statement),
+        )
         found += [
-            PastChange(
-                TableName(table.schema, table.table), own, at, sql, added=_only_added(statement)
-            )
+            replace(change, table=TableName(table.schema, table.table))
             for table in statement.named(TableRole.SUBJECT)
         ]
     return tuple(found)
+
+
+def _actions(statement: ParsedStatement) -> tuple[Action, ...]:
+    if statement.kind not in (StatementKind.CREATE_INDEX, StatementKind.DROP_INDEX):
+        return typed_actions(statement)
+    found = typed_actions(classify(plain_spelling(statement), default_schema=""))
+    names = touched_parts(statement, MemberChange(None, None)).other
+    # With further clauses at least the name is known.
+    return found or tuple(DropKey("", name_of_index(part)) for part in names)
+
+
+def _defines(statement: ParsedStatement) -> bool:
+    creates = statement.kind is StatementKind.CREATE_TABLE
+    return creates and not (statement.as_select or statement.named(TableRole.LIKE))
 
 
 def _of_database(statement: ParsedStatement) -> Past:
@@ -115,6 +152,10 @@ def _past(statement: ParsedStatement) -> Past | None:
             return Past.OTHER
         case StatementKind.ALTER_TABLE if may_change_columns(statement):
             return Past.OTHER
+        case StatementKind.ALTER_TABLE if is_idle(statement):
+            return None
+        case StatementKind.ALTER_TABLE | StatementKind.CREATE_INDEX | StatementKind.DROP_INDEX:
+            return Past.OTHER_PARTS
     return None
 
 
@@ -128,16 +169,18 @@ _HARMLESS = frozenset(
 _HARMLESS_BEHIND = {
     "ADD": frozenset(
         {"INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "PRIMARY", "FOREIGN", "PARTITION"}
+        | {"CONSTRAINT", "CHECK"}
     ),
-    "DROP": frozenset({"INDEX", "KEY", "PRIMARY", "FOREIGN", "PARTITION"}),
+    "DROP": frozenset({"INDEX", "KEY", "PRIMARY", "FOREIGN", "PARTITION", "CONSTRAINT", "CHECK"}),
     "RENAME": frozenset({"INDEX", "KEY"}),
+    "ALTER": frozenset({"INDEX", "KEY", "CONSTRAINT", "CHECK"}),
 }
 
 
 def may_change_columns(statement: ParsedStatement) -> bool:
     """Return whether an ALTER TABLE may change how rows are read.
 
-    Actions on indexes, partitions, the engine and comments do not.
+    Actions on indexes, constraints, partitions, the engine and comments do not.
     """
     return any(not _harmless(action) for action in alter_actions(statement))
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, Span, TableRole
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.retarget import foreign_comments, retarget, splice
 from replicator.ddl.rewrite.storage import (
     REPLACEMENT,

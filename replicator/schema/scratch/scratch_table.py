@@ -21,8 +21,8 @@ from pymysql.constants import ER
 
 from replicator.ddl.analysis.column_defaults import truncated_times
 from replicator.ddl.parser.actions_text import typed_actions
-from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
+from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.ddl.rewrite.altered_table import UncertainTableError, altered_table
 from replicator.ddl.rewrite.index_changes import without_drops, without_special_indexes
 from replicator.ddl.rewrite.retarget import splice

@@ -48,7 +48,7 @@ def keys_after(before: Iterable[ForeignKeyDefinition], statement: ParsedStatemen
                 if not (action.if_missing and folded(key.name or key.index) in there):
                     added.append(key)
             case DropConstraint(kind="FOREIGN KEY" | "CONSTRAINT"):
-                keys = [key for key in keys if not _has_name(key, action.name, table)]
+                keys = [key for key in keys if not has_name(key, action.name, table)]
             case _:
                 pass
     if columns := renamed_columns(statement):
@@ -122,7 +122,7 @@ def _named(
     return tuple(found)
 
 
-def _has_name(key: ForeignKeyDefinition, name: str, table: str) -> bool:
+def has_name(key: ForeignKeyDefinition, name: str, table: str) -> bool:
     """Return whether a key has this name; a name given by the server follows the table's name."""
     own = f"{folded(table)}_ibfk_"
     given = folded(name).startswith(own) and re.search(r"_ibfk_\d+$", folded(key.name))

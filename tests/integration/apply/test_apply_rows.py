@@ -115,7 +115,7 @@ def test_two_shards_with_one_key_are_a_duplicate_and_nothing_is_written(merge: M
     assert failure.key == ("id",)
     assert failure.row == ""
     assert "5" not in failure.message.replace(merge.name, "")
-    assert [place.event for place in failure.places] == merge.row_events[-2:]
+    assert [place.event for place in failure.positions] == merge.row_events[-2:]
     merge.settings = replace(merge.settings, show_values=True)
     (failure,) = merge.apply(both).failures
     assert failure.row == "5"
@@ -132,7 +132,7 @@ def test_a_key_that_the_target_has_from_elsewhere_is_a_duplicate(merge: Merge, r
     # TiDB and MySQL 8 name the table before the key.
     assert re.search(r"'…' for key '(t\.)?PRIMARY'", failure.message)
     assert failure.members == (f"{merge.name}_b: {merge.name}_b.t",)
-    [place] = failure.places
+    [place] = failure.positions
     assert place.source == f"{merge.name}_b"
     assert [place.event] == merge.row_events[-1:]
     merge.settings = replace(merge.settings, show_values=True)

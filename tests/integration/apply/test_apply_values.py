@@ -76,7 +76,7 @@ def test_no_value_is_changed_in_silence(
     assert {failure.outcome for failure in failures} == {WriteOutcome.REFUSED}
     assert all(failure.code and "v" in failure.message for failure in failures)
     assert {failure.members for failure in failures} == {(f"{merge.name}_a: {merge.name}_a.t",)}
-    assert {failure.places[0].event for failure in failures} == {*merge.row_events}
+    assert {failure.positions[0].event for failure in failures} == {*merge.row_events}
     assert {failure.key for failure in failures} == {("id",)}
     assert all(value not in failure.message for failure in failures)
     assert merge.rows() == []

@@ -9,7 +9,7 @@ import anyio
 import pymysql.err
 import pytest
 
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.downstream.ddl import ddl_execution
 from replicator.downstream.ddl.ddl_execution import (
     DdlExecution,

@@ -11,7 +11,7 @@ from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import override
-from tests.unit.ddl.test_side_effects import CHECKSUM
+from tests.unit.replicator.ddl.analysis.test_side_effects import CHECKSUM
 
 LOGGED = "SET binlog_format = STATEMENT"
 

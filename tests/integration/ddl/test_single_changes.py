@@ -10,7 +10,7 @@ import anyio
 import pytest
 from pyspark import SparkContext
 
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.downstream.ddl import ddl_execution
 from replicator.downstream.ddl.ddl_execution import (
     DdlExecution,

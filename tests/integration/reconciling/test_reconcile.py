@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
 import anyio
 import pytest
 from structlog.testing import capture_logs
 
+from actors.comparing import target_run
 from actors.task.generation import Generation
 from actors.task.operator.reconcile_command import reconcile
+from replicator.pipeline.compare.compare_job import look_at_ranges
+from replicator.pipeline.compare.compare_rows import Looked
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import PATIENCE, settles
@@ -62,6 +66,27 @@ async def test_rows_that_somebody_has_changed_are_corrected(
     assert [entry["event"] for entry in events] == ["reconcile.started", "reconcile.finished"]
     assert events[1]["corrected"] == 10
     assert generation.counts.reconciling.corrected == 10
+
+
+async def test_a_pass_makes_one_query_at_a_time(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would delay the source's clients and the rows of other targets otherwise."""
+    tasks_at_once: list[int] = []
+
+    def look(*arguments: Any, **options: Any) -> list[Looked]:
+        tasks_at_once.append(arguments[4])
+        return look_at_ranges(*arguments, **options)
+
+    monkeypatch.setattr(target_run, "look_at_ranges", look)
+    merging = merging_from(mariadb_source)
+    merging.create("x", X, shards=2)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 1, 'one')")
+        await settles(merging.differences, {})
+        await asked(merging, generation)
+        await until_reconciled(merging, generation)
+    assert tasks_at_once == [1]
 
 
 async def test_a_target_with_sources_in_safe_mode_is_not_cancelled(

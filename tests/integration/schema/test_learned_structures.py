@@ -12,7 +12,7 @@ import pytest
 from actors import schema_tracker
 from actors.schema_tracker import SchemaTracker
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import anyio
 import pytest
 
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.downstream.scratch_names import drop_scratch_tables, scratch_table
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName

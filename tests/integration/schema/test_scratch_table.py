@@ -9,7 +9,7 @@ from dataclasses import replace
 import pymysql.err
 import pytest
 
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName

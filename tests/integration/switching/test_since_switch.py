@@ -109,6 +109,12 @@ def shown(columns: str) -> str:
     return ", ".join(f"HEX({name})" for name in columns.split(", "))
 
 
+def conditions_of(folder: Path) -> list[str]:
+    """The conditions of all statements in the files of the shards."""
+    texts = "".join(path.read_text("ascii") for path in folder.glob("a.*.sql"))
+    return [line.partition(" WHERE ")[2] for line in texts.splitlines() if " WHERE " in line]
+
+
 async def test_values_of_all_types_come_back(estate: Estate, tmp_path: Path) -> None:
     db = estate.db
     estate.do(
@@ -130,6 +136,9 @@ async def test_values_of_all_types_come_back(estate: Estate, tmp_path: Path) -> 
     )
     found = await write_changes(estate.task, certificate, tmp_path)
     assert found.unplaced == 0, (tmp_path / UNPLACED).read_text()
+    conditions = conditions_of(tmp_path)
+    assert conditions
+    assert all(line.count("`id`=") == 1 for line in conditions), conditions
     assert set(found.statements) == {Member("a", shard) for shard in estate.shards}
     estate.execute_all(tmp_path)
     columns = shown(f"{NAMES}, gen")

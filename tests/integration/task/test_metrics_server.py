@@ -20,7 +20,7 @@ from actors.control import metrics_server
 from actors.control.metrics_server import CLIENTS, MetricsAddressError, MetricsServer
 from replicator.monitoring.meters import TaskMeters
 from replicator.status import TaskStatus, now
-from tests.unit.monitoring.test_web_page import STATUS
+from tests.unit.replicator.monitoring.test_web_page import STATUS
 
 RUNNING = replace(STATUS, state="running")
 

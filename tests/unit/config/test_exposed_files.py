@@ -12,7 +12,7 @@ from config import Task, TaskFileError, load_task
 from config.loading import changeable, readable
 from config.secret_key import SecretKeyError, encrypt, make_key
 from replicator import logs
-from tests.unit.config.test_config_files import TASK
+from tests.unit.config.test_bad_files import TASK
 
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 

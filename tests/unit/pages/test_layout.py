@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.source_trees import nodes
+from tests.support import source_trees
+from tests.support.source_trees import module_name, nodes
 
 ROOT = Path(__file__).parents[3]
-MODULE_LINES = 600
 FUNCTION_LINES = 70
 FOLDER_MODULES = 24
 PARAMETERS = 8
@@ -58,27 +58,12 @@ TOPS = ("replicator", "actors", "config")
 BESIDE = ("tests", "benchmarks", "scripts")
 
 
-def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {module_name(path): path for path in sources()}
+MODULES = {module_name(path, ROOT): path for path in sources()}
 
 
 def imports(module: str) -> Iterator[str]:
     """The modules of ours that a module imports, wherever in it."""
-    for node in nodes(MODULES[module]):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in MODULES)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module} line {node.lineno}: a relative import"
-            for alias in node.names:
-                submodule = f"{node.module}.{alias.name}"
-                if submodule in MODULES:
-                    yield submodule
-                elif node.module in MODULES:
-                    yield node.module
+    return source_trees.imports(MODULES[module], MODULES)
 
 
 def dotted(path: str) -> str:
@@ -159,11 +144,6 @@ def test_executors_need_no_attrs() -> None:
             waiting += imports(module)
     uses = re.compile(r"^(from|import) attrs", re.MULTILINE)
     assert {module for module in loaded if uses.search(MODULES[module].read_text())} == set()
-
-
-def test_modules_are_small() -> None:
-    lengths = {name: len(path.read_text().splitlines()) for name, path in all_code().items()}
-    assert {name: n for name, n in lengths.items() if n > MODULE_LINES} == {}
 
 
 def test_folders_are_small() -> None:

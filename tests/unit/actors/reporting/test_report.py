@@ -27,8 +27,8 @@ from actors.reporting.report import (
     report_of,
 )
 from actors.reporting.summary import Summary
-from tests.unit.monitoring.test_web_page import TAGS, Page
-from tests.unit.terminal.test_cli import invoke
+from tests.unit.replicator.monitoring.test_web_page import TAGS, Page
+from tests.unit.test_cli import invoke
 
 RECORDED = Path(__file__).with_name("recorded.jsonl")
 """Made by ``REPLICATOR_TEST_LOG=FILE pytest tests/acceptance/operator/test_report.py``."""
