@@ -159,6 +159,9 @@ async def held_events(progress: TaskProgress, target: TableName, before: HeldSha
     return max(before.events, after.events)
 
 
+CORRECTIONS = 3
+"""Most comparisons of a target without a key that is corrected."""
+
 LOOKS_A_JOB = 2
 """Ranges that one of several Spark tasks reads, one after the other."""
 
@@ -280,37 +283,31 @@ async def compare_target(run: CompareRun, chunk_rows: int) -> None:
         await _compare_whole(run)
 
 
-async def _compare_whole(run: CompareRun) -> None:
+async def _compare_whole(run: CompareRun, *, exactly: bool = False) -> None:
     digests = DigestComparer(run.jobs.spark, run.comparison, run.jobs.servers)
-    await _WholeComparison(run, digests).run()
+    await _WholeComparison(run, digests, exactly).run()
 
 
 async def _compare_exactly(run: CompareRun) -> None:
-    """Compare a target so that no event that the task still has to apply hides a difference.
+    """Compare and correct a target until it is equal for certain.
 
-    Such an event makes a wrong target look equal: the shard has a new row that the target had too
-    often before. Later, the event is applied, and nobody looks again. So a comparison counts if the
-    task had applied everything and the sources did not change meanwhile. Otherwise, the rows are
-    compared once more when the events of the first comparison are applied.
+    A correction can be wrong: a DELETE that the task has applied after the last reading has found
+    no row, if the target had too few. So the rows are compared again after a correction.
     """
-    result, servers = run.result, run.jobs.servers
-    applied = True
-    for _ in range(2):
-        before = await binlog_ends_of(run.comparison, servers)
-        applied = applied and (await run.progress.applied([before], result.target, run.patience))[0]
+    result = run.result
+    for _ in range(CORRECTIONS):
+        repaired = result.repaired
         # These rows are found and counted again.
-        for kind in run.comparison.alone.untouched:
+        alone = run.comparison.alone
+        for kind in alone.untouched | ({alone.kept} - {""}):
             setattr(result, kind, 0)
         result.untouched = 0
-        await _compare_whole(run)
-        if result.blocked or result.held or result.unsettled:
+        await _compare_whole(run, exactly=True)
+        if result.failure or result.blocked or result.held or result.unsettled:
             return
-        if not applied:
-            break
-        if await binlog_ends_of(run.comparison, servers) == before:
+        if result.repaired == repaired:
             return
-    if not applied:
-        result.blocked = "the task has not applied all events"
+    result.blocked = "rows were corrected at each comparison"
 
 
 @define(eq=False)
@@ -435,15 +432,22 @@ class _WholeComparison:
 
     _run: CompareRun
     _digests: DigestComparer
+    _exactly: bool
+    """Whether an event that is still to be applied must not hide a difference; for no key."""
 
     async def run(self) -> None:
         result, comparison = self._run.result, self._run.comparison
         key, where = comparison.key, comparison.target.where
         progress, patience = self._run.progress, self._run.patience
+        before: BinlogEnds = ()
         applied, held = True, await progress.held(result.target)
-        await self._read(counts=False)
+        if self._exactly:
+            await self._read_shards()
+            before = await binlog_ends_of(comparison, self._run.jobs.servers)
+            applied, held = await progress.applied([before], result.target, patience)
+        await self._read(counts=self._exactly and applied and not held.some)
         ends = await binlog_ends_of(comparison, self._run.jobs.servers)
-        left = await self._decide(STRIKES)
+        left = await self._decide(1 if ends == before else STRIKES)
         looks = 0
         begun = time.monotonic()
         while left:
@@ -468,6 +472,13 @@ class _WholeComparison:
             result.undecided = why_undecided(behind, 1 + looks, patience, more=more)
         if left and held.reason:
             result.blocked = f"the target is blocked: {held.reason}"
+        elif self._exactly and not left and not (applied and not held.some):
+            result.blocked = "the task has not applied all events"
+
+    async def _read_shards(self) -> None:
+        jobs = self._run.jobs
+        job = partial(self._digests.look_at_shards, tasks=await jobs.gate())
+        await submit(jobs.spark, job, starving=lambda _: None)
 
     async def _read(self, *, counts: bool) -> None:
         result, jobs = self._run.result, self._run.jobs

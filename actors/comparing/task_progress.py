@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 
 import anyio
+import anyio.to_thread
 from pymysql.err import MySQLError
 
 from actors.control.client import NotRunningError
@@ -29,6 +30,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName
 from replicator.pipeline.compare.doubts import BinlogEnds
+from replicator.pipeline.compare.visible_transactions import hidden_sources
 from replicator.sharding.optimistic.fills import TargetFills
 from replicator.status import BlockedPart, StatusFormatError, TaskStatus
 
@@ -109,7 +111,9 @@ class TaskProgress:
     ) -> tuple[bool, HeldShards]:
         """Wait until the task has applied its sources up to these ends, except for rows that wait.
 
-        Returns whether it has, and which shards of the target are held at that moment. After
+        Also wait until the sources show what the task may have applied: a transaction is in the
+        binlog before its rows can be read. Returns whether both is so, and which shards of the
+        target are held at that moment. After
         ``patience`` seconds, the task counts as not having applied them; at once if it has not
         advanced since an earlier wait ended like this.
         """
@@ -127,6 +131,7 @@ class TaskProgress:
             # From the same status: rows that are no longer held now may still have to be read
             # again.
             held = await self._held(target, status)
+            late = late or await self._hidden(places)
             self.behind = tuple(sorted(late))
             if not late:
                 return True, held
@@ -137,6 +142,11 @@ class TaskProgress:
                 self._waited_for |= {source: at[source] for source in late}
                 return False, held
             pause = min(LONGEST_PAUSE, 2 * pause)
+
+    async def _hidden(self, sources: Iterable[str]) -> set[str]:
+        """Return the sources that do not show everything that their binlogs have."""
+        asked = [(name, address_of(self._task.source(name).connection)) for name in sources]
+        return await anyio.to_thread.run_sync(hidden_sources, asked, abandon_on_cancel=True)
 
     async def _places(self, status: TaskStatus | None) -> tuple[dict[str, int], bool]:
         """Return the applied position (key) of each source, and whether a process runs the task.

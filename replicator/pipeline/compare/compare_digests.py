@@ -4,6 +4,10 @@ Spark sorts large tables on disk, and the differing rows stay there: memory does
 tables, nor with their differences. A row that differs may still be under way, so the tables are
 read again. A row that differs as it did at the reading before, while the shards have as many of it,
 gets a *strike* (`replicator.pipeline.compare.doubts`); any other result ends its strikes.
+
+An event that is still to be applied can also make a wrong target look equal. So if the shards were
+read once before (`DigestComparer.look_at_shards`), a row is equal only if the target has as many of
+it as the shards had at both readings. Otherwise it is in doubt, too.
 """
 
 from __future__ import annotations
@@ -29,15 +33,30 @@ PAGE_ROWS = 10_000
 """Rows that differ, per page that the driver gets."""
 
 _ROWS = "digest binary, key binary, net int, read int, normal binary, line binary, failure string"
-_SUMMED = """
+_GROUPED = """
 SELECT digest, FIRST(key) AS key, SUM(net) AS net, SUM(IF(net < 0, -net, 0)) AS there,
        MAX(read) AS read, FIRST(normal) AS normal, MIN_BY(line, net) AS line,
        MAX(failure) AS failure
 FROM {rows} GROUP BY digest, IF(digest = X'', read, -1)
-HAVING SUM(net) <> 0 OR MAX(failure) IS NOT NULL
 """
-_COUNTS = "SELECT net, read, failure FROM {summed} WHERE digest = X'' OR failure IS NOT NULL"
-_ALL = "SELECT digest, key, net, there, read, normal, line FROM {summed} WHERE digest <> X''"
+_SUMMED = _GROUPED + "HAVING SUM(net) <> 0 OR MAX(failure) IS NOT NULL"
+_SUMMED_AFTER = f"""
+SELECT COALESCE(n.digest, f.digest) AS digest, COALESCE(n.key, f.digest) AS key,
+       COALESCE(net, 0) AS net, COALESCE(there, 0) AS there, COALESCE(read, 0) AS read, normal,
+       line, n.failure, COALESCE(here, 0) AS former
+FROM ({_GROUPED}) n FULL JOIN {{former}} f ON n.digest = f.digest
+WHERE n.digest = X'' OR n.failure IS NOT NULL
+   OR (:all OR f.digest IS NOT NULL)
+      AND (COALESCE(net, 0) <> 0 OR COALESCE(net + there, 0) <> COALESCE(here, 0))
+"""
+_OF_SHARDS = """
+SELECT digest, SUM(net) AS here, MAX(failure) AS failure FROM {rows}
+WHERE digest <> X'' OR failure IS NOT NULL GROUP BY digest
+"""
+_COUNTS = "SELECT net, read FROM {summed} WHERE digest = X''"
+_FAILURES = "SELECT failure FROM {read} WHERE failure IS NOT NULL LIMIT 1"
+_HERE = "SELECT digest, net + there AS here FROM {doubted}"
+_ALL = "SELECT * FROM {summed} WHERE digest <> X''"
 _FIRST = "SELECT *, ABS(net) AS times, 0 AS strikes FROM {now}"
 _FURTHER = """
 SELECT n.*, IF(s.stays, LEAST(ABS(n.net), s.times), ABS(n.net)) AS times,
@@ -47,13 +66,23 @@ LEFT JOIN (SELECT digest, SIGN(net) AS way, net + there AS here, times, strikes,
            FROM {former}) s
 ON :counts AND n.digest = s.digest AND SIGN(n.net) = s.way AND n.net + n.there = s.here
 """
+_STAYS = ":counts AND net <> 0 AND net + there = former"
+_FIRST_AFTER = f"SELECT *, ABS(net) AS times, INT({_STAYS}) AS strikes FROM {{now}}"
+_FURTHER_AFTER = f"""
+SELECT digest, key, net, there, read, normal, line, former,
+       IF(stays AND same, LEAST(ABS(net), was), ABS(net)) AS times,
+       IF(stays, IF(same, strikes, 0) + 1, 0) AS strikes
+FROM (SELECT n.*, s.strikes, s.times AS was, SIGN(n.net) = s.way AS same, ({_STAYS}) AS stays
+      FROM {{now}} n JOIN (SELECT digest, SIGN(net) AS way, times, strikes FROM {{former}}) s
+      ON n.digest = s.digest) n
+"""
 _SURE = "SELECT key FROM {doubted} GROUP BY key HAVING MAX(strikes) >= :strikes"
 _KEYS = "SELECT DISTINCT key FROM {doubted} ORDER BY key"
 _DECIDED = """
 SELECT COALESCE(SUM(IF(sure, missing - LEAST(missing, extra), 0)), 0) AS missing,
        COALESCE(SUM(IF(sure, extra - LEAST(missing, extra), 0)), 0) AS extra,
        COALESCE(SUM(IF(sure, LEAST(missing, extra), 0)), 0) AS different,
-       COALESCE(SUM(IF(sure, 0, missing + extra)), 0) AS left
+       COALESCE(SUM(IF(sure, 0, GREATEST(missing + extra, 1))), 0) AS left
 FROM (SELECT MAX(strikes) >= :strikes AS sure, SUM(IF(net > 0, times, 0)) AS missing,
              SUM(IF(net < 0, times, 0)) AS extra
       FROM {doubted} GROUP BY key)
@@ -92,6 +121,31 @@ def doubts_of(
     return session.sql(_FURTHER, {"counts": counts}, now=now, former=former)
 
 
+def doubts_after(
+    session: SparkSession, now: DataFrame, former: DataFrame | None, *, counts: bool
+) -> DataFrame:
+    """Return the rows in doubt with their strikes; each has how many the shards had before.
+
+    ``now``: as `unequal_rows`. Other arguments as for `doubts_of`.
+    """
+    if former is None:
+        return session.sql(_FIRST_AFTER, {"counts": counts}, now=now)
+    return session.sql(_FURTHER_AFTER, {"counts": counts}, now=now, former=former)
+
+
+def unequal_rows(
+    session: SparkSession, rows: DataFrame, former: DataFrame, *, every: bool
+) -> DataFrame:
+    """Return the rows that target and shards do not have as often as the shards had before.
+
+    Args:
+        rows: the rows of the target and of the shards.
+        former: digest, and how many of it the shards had.
+        every: whether also rows that the shards did not have.
+    """
+    return session.sql(_SUMMED_AFTER, {"all": every}, rows=rows, former=former)
+
+
 def sure_keys(session: SparkSession, doubted: DataFrame, strikes: int) -> DataFrame:
     """Return the keys that have a row with so many strikes."""
     return session.sql(_SURE, {"strikes": strikes}, doubted=doubted)
@@ -107,8 +161,19 @@ class DigestComparer:
         self._session = SparkSession(spark)
         self._comparison = comparison
         self._servers = servers
+        self._of_shards: DataFrame | None = None
         self._doubted: DataFrame | None = None
         self._sure: DataFrame | None = None
+
+    def look_at_shards(self, *, tasks: int) -> None:
+        """Read the shards, ``tasks`` at once, before the first reading of all tables.
+
+        The target must have no key. Raises RowsUnreadError.
+        """
+        rows = self._rows(self._shards(tasks), tasks)
+        with sealed(self._spark, (self._comparison, self._servers)):
+            self._of_shards = self._keep(self._session.sql(_OF_SHARDS, rows=rows))
+        self._raise_failure(self._of_shards)
 
     def look(self, *, counts: bool, tasks: int) -> tuple[int, ...]:
         """Read all tables, ``tasks`` at once; return the rows of the target and of each shard.
@@ -118,7 +183,8 @@ class DigestComparer:
         Raises RowsUnreadError.
         """
         rows, now = self._read(tasks)
-        self._doubted = self._keep(doubts_of(self._session, now, self._doubted, counts=counts))
+        doubts = doubts_of if self._of_shards is None else doubts_after
+        self._doubted = self._keep(doubts(self._session, now, self._doubted, counts=counts))
         return rows
 
     def decide(self, strikes: int) -> Decided:
@@ -175,22 +241,39 @@ class DigestComparer:
 
     def _read(self, tasks: int) -> tuple[tuple[int, ...], DataFrame]:
         """Return the number of rows of each table, and the differences."""
-        make_room(self._spark)
+        rows = self._rows([[0], *self._shards(tasks)], tasks)
+        with sealed(self._spark, (self._comparison, self._servers)):
+            summed = self._keep(self._summed(rows))
+        self._raise_failure(summed)
+        counts = [0] * (1 + len(self._comparison.shards))
+        for row in self._session.sql(_COUNTS, summed=summed).toArrow().to_pylist():
+            counts[row["read"]] = row["net"]
+        return tuple(counts), self._keep(self._session.sql(_ALL, summed=summed))
+
+    def _shards(self, tasks: int) -> list[list[int]]:
+        """Return the numbers of the shards, by the task that reads them."""
         tables = 1 + len(self._comparison.shards)
         # The target has as many rows as all shards together.
         others = max(1, tasks - 1)
-        numbers = [[0], *([*range(1 + at, tables, others)] for at in range(others))]
+        return [[*range(1 + at, tables, others)] for at in range(others)]
+
+    def _rows(self, numbers: list[list[int]], tasks: int) -> DataFrame:
+        make_room(self._spark)
         read = self._spark.parallelize(numbers, min(tasks, len(numbers)))
         rows = read.flatMap(lambda some: some).flatMap(_digests)
-        frame = self._session.createDataFrame(rows, _ROWS, verifySchema=False)
-        with sealed(self._spark, (self._comparison, self._servers)):
-            summed = self._keep(self._session.sql(_SUMMED, rows=frame))
-        counts = [0] * tables
-        for row in self._session.sql(_COUNTS, summed=summed).toArrow().to_pylist():
-            if row["failure"]:
-                raise RowsUnreadError(row["failure"])
-            counts[row["read"]] = row["net"]
-        return tuple(counts), self._keep(self._session.sql(_ALL, summed=summed))
+        return self._session.createDataFrame(rows, _ROWS, verifySchema=False)
+
+    def _summed(self, rows: DataFrame) -> DataFrame:
+        if self._of_shards is None:
+            return self._session.sql(_SUMMED, rows=rows)
+        former = self._of_shards
+        if self._doubted is not None:
+            former = self._session.sql(_HERE, doubted=self._doubted)
+        return unequal_rows(self._session, rows, former, every=self._doubted is None)
+
+    def _raise_failure(self, read: DataFrame) -> None:
+        for row in self._session.sql(_FAILURES, read=read).toArrow().to_pylist():
+            raise RowsUnreadError(row["failure"])
 
 
 def _digests(number: int) -> Iterator[tuple[bytes, bytes, int, int, bytes, bytes, str | None]]:

@@ -68,6 +68,7 @@ class ComparedTable:
         index: the index that begins with these columns; empty if there is none.
         key: the target's key in this table, in the target's order.
         lacking: folded names of the compared columns that it lacks.
+        order: folded names of the compared columns that it has, in its own order.
         transactional: whether its engine has snapshots.
     """
 
@@ -82,6 +83,7 @@ class ComparedTable:
     index: str = ""
     key: tuple[KeyPart, ...] = ()
     lacking: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
     transactional: bool = True
 
     @property
@@ -213,6 +215,7 @@ def plan_comparison(
             _table(copy, structure, names, cut, extra, rules, fills),
             key=key_parts(of_key, target, rules, _lacking(fills, structure)),
             lacking=tuple(_lacking(fills, structure)),
+            order=tuple(c for c in (folded(c.name) for c in structure.columns) if c in places),
         )
         for copy, structure, rules in (
             (itself, target, MemberColumns()),

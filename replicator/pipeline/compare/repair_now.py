@@ -19,8 +19,8 @@ still apply their changes:
 A row that only the target has is deleted only if every shard that can own it was read. To be sure,
 the owners that the task has saved are read again after the row.
 
-Rows of a shard that lacks a column are written with the fill of the column. So the columns of such
-shards are read again, too.
+Rows of a shard that lacks a column are written with the fill of the column, and a column may have
+got the name of another one. So the names of the shards' columns are read again after the rows.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ from replicator.pipeline.compare.repair_sql import (
     repair_statements,
     statements_together,
 )
+from replicator.pipeline.compare.visible_transactions import shows_binlog
 from replicator.pipeline.copy.key_conflicts import KeyPart
 from replicator.pipeline.copy.source_stream import SourceStream
 
@@ -86,6 +87,9 @@ MOST_KEYS = 10_000
 
 SEARCH_SECONDS = 1.0
 """Seconds that a transaction searches for rows in the way; the next attempt searches before it."""
+
+SHOWN_SECONDS = 0.5
+"""Seconds that a transaction waits for each source to show what its binlog has."""
 
 COUNTED_AT_ONCE = 50
 """Rows without a key that one statement counts."""
@@ -101,7 +105,7 @@ ATTEMPTS = 5
 
 
 class OwnersChangedError(Exception):
-    """The target may have rows of a shard, or of its new column, that were not compared."""
+    """The target may have rows of a shard that was not compared, or a shard has other columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +293,7 @@ def _repaired(
         except MySQLError as error:
             if error_code(error) not in NO_SUCH_TABLE:
                 raise
+        _await_visible(comparison, sessions)
         if comparison.key:
             wrong = _by_keys(comparison, differences, sessions, in_the_way, SEARCH_SECONDS)
         else:
@@ -297,7 +302,7 @@ def _repaired(
         if any(found.in_shard is None for found in wrong.rows):
             _refuse_other_owners(scope, sessions)
         if wrong.rows:
-            _refuse_new_columns(comparison, sessions)
+            _refuse_other_columns(comparison, wrong.rows, sessions)
         _write(comparison, wrong.rows, session)
         changed = [found for found in wrong.rows if any(repair_statements(comparison, [found]))]
         wrong.rows = changed
@@ -308,6 +313,17 @@ def _repaired(
         others = {found.key for found in wrong.rows} - {found.key for found in differences}
         times = sum(found.times for found in wrong.rows)
         return Repaired(times, otherwise, wrong.right, frozenset(others), wrong.shared)
+
+
+def _await_visible(comparison: ComparisonPlan, sessions: Sessions) -> None:
+    """Wait until the shards show what the target has.
+
+    Raises the error of a lock that another transaction holds if they do not: so it is tried again.
+    """
+    for source in sorted({shard.source for shard in comparison.shards}):
+        if not shows_binlog(sessions.to(source), SHOWN_SECONDS):
+            why = f"source {source} does not show yet what its binlog has"
+            raise MySQLError(ER.LOCK_WAIT_TIMEOUT, why)
 
 
 def _write(
@@ -338,16 +354,26 @@ def _refuse_other_owners(scope: RepairScope, sessions: Sessions) -> None:
         raise OwnersChangedError
 
 
-def _refuse_new_columns(comparison: ComparisonPlan, sessions: Sessions) -> None:
-    """Refuse a shard that has a new column: the plan reads the shard as if it lacked it."""
+def _refuse_other_columns(
+    comparison: ComparisonPlan, rows: Iterable[RowDifference], sessions: Sessions
+) -> None:
+    """Refuse shards of these rows whose columns have changed since the comparison was planned.
+
+    The plan reads a new column as if the shard lacked it. If a column got the name of another one,
+    the row that was read is one that the target can have only after the same change.
+    """
+    concerned = {found.shard for found in rows}
     for shard in comparison.shards:
-        if shard.lacking:
+        if shard.lacking or str(shard) in concerned:
             schema, name = (f"_utf8mb4 x'{part.encode().hex()}'" for part in shard.name)
             columns = sessions.to(shard.source).rows(
                 "SELECT column_name FROM information_schema.columns"
-                f" WHERE table_schema={schema} AND table_name={name}".encode()
+                f" WHERE table_schema={schema} AND table_name={name}"
+                " ORDER BY ordinal_position".encode()
             )
-            if {folded(_text(column)) for (column,) in columns}.intersection(shard.lacking):
+            names = [folded(_text(column)) for (column,) in columns]
+            compared = {*shard.lacking, *shard.order}
+            if tuple(name for name in names if name in compared) != shard.order:
                 raise OwnersChangedError
 
 

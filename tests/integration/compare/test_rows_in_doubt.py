@@ -8,9 +8,15 @@ from collections.abc import Sequence
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator.pipeline.compare.compare_digests import doubts_of, sure_keys
+from replicator.pipeline.compare.compare_digests import (
+    doubts_after,
+    doubts_of,
+    sure_keys,
+    unequal_rows,
+)
 from replicator.pipeline.compare.doubts import STRIKES
 
+_READ = "digest binary, key binary, net int, read int, normal binary, line binary, failure string"
 _ROWS = "digest string, key string, net bigint, there bigint"
 
 Counts = dict[str, tuple[int, int]]
@@ -30,6 +36,51 @@ def decided(session: SparkSession, readings: Sequence[Counts], strikes: int) -> 
         doubted = doubted.localCheckpoint()
     assert doubted is not None
     return {row["key"] for row in sure_keys(session, doubted, strikes).collect()}
+
+
+def decided_exactly(
+    session: SparkSession, before: dict[str, int], readings: Sequence[Counts]
+) -> tuple[set[str], set[str]]:
+    """The rows that differ after these readings, and those in doubt; ``before``: of the shards."""
+    shards = [(row.encode(), number) for row, number in before.items()]
+    former = session.createDataFrame(shards, "digest binary, here bigint")
+    doubted = None
+    for number, rows in enumerate(readings):
+        read = [
+            (row.encode(), row.encode(), net, 0, row.encode(), row.encode(), None)
+            for row, (there, here) in rows.items()
+            for net in [-1] * there + [1] * here
+        ]
+        now = unequal_rows(
+            session,
+            session.createDataFrame(read, _READ),
+            former,
+            every=not number,
+        )
+        doubted = doubts_after(session, now, doubted, counts=True).localCheckpoint()
+        former = session.sql("SELECT digest, net + there AS here FROM {d}", d=doubted)
+    assert doubted is not None
+    sure = {bytes(row["key"]).decode() for row in sure_keys(session, doubted, 1).collect()}
+    return sure, {bytes(row["key"]).decode() for row in doubted.collect()} - sure
+
+
+def test_a_row_that_comes_meanwhile_hides_no_difference(spark: SparkContext) -> None:
+    session = SparkSession(spark)
+    before = {"hidden": 1, "gone": 1, "right": 2, "missing": 2, "deleted": 1}
+    first = {
+        "hidden": (2, 2),
+        "right": (2, 2),
+        "missing": (1, 2),
+        "extra": (1, 0),
+        "late": (0, 1),
+        "new": (1, 1),
+        "deleted": (1, 0),
+    }
+    found = decided_exactly(session, before, [first])
+    assert found == ({"missing", "extra"}, {"hidden", "gone", "late", "new", "deleted"})
+    second = {"hidden": (3, 2), "late": (1, 1), "new": (1, 1), "missing": (2, 2), "other": (0, 1)}
+    found = decided_exactly(session, before, [first, second])
+    assert found == ({"hidden"}, set())
 
 
 def test_only_what_stays_as_it_is_differs(spark: SparkContext) -> None:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
+from threading import Event, Thread
 
 import pytest
 
+from actors.comparing.comparing import CompareOptions
+from actors.reconciling import reconciler
+from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.reconciling.test_numbered_rows import (
     MODES,
@@ -14,6 +19,7 @@ from tests.integration.reconciling.test_numbered_rows import (
     numbered,
 )
 from tests.integration.reconciling.test_reconcile import asked, until_reconciled
+from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import settles
 
 KEYS = pytest.mark.parametrize(
@@ -68,6 +74,13 @@ async def test_a_key_that_is_dropped_before_the_values_are_read(
         assert not merging.differences()
 
 
+def has_passed(merging: Merging, generation: Generation) -> bool:
+    """Return whether a pass has ended: its entry waits, or is gone."""
+    queue = f"SELECT 1 FROM {merging.task.meta_schema}.`{merging.task.name}_reconciliation`"
+    states = {entry.state for entry in generation.counts.reconciling.entries.values()}
+    return "waiting" in states or not merging.target.execute(queue)
+
+
 async def test_an_event_that_is_not_applied_does_not_hide_a_difference(
     merging_from: MergingFrom, mariadb_source: DatabaseServer
 ) -> None:
@@ -79,19 +92,45 @@ async def test_an_event_that_is_not_applied_does_not_hide_a_difference(
     async with merging.running() as generation:
         await merging.copied(generation)
         merging.on(merging.target, "INSERT INTO bag VALUES (3, 3)")
-        queue = f"SELECT 1 FROM {merging.task.meta_schema}.`{merging.task.name}_reconciliation`"
         with closing(merging.target.connect()) as other, other.cursor() as cursor:
             # The task can read the target, but not write it.
             cursor.execute(f"LOCK TABLES {merging.database}.bag READ")
             merging.do("INSERT INTO bag_1 VALUES (3, 3)")
             await asked(merging, generation)
-            counts = generation.counts.reconciling
+            await settles(partial(has_passed, merging, generation), True)
+        await until_reconciled(merging, generation)
+        await merging.caught_up(generation)
+        assert not merging.differences()
 
-            def passed() -> bool:
-                states = {entry.state for entry in counts.entries.values()}
-                return "waiting" in states or not merging.target.execute(queue)
 
-            await settles(passed, True)
+async def test_equal_rows_that_are_written_all_the_time_hide_no_difference(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At some reading, the shard has a row that the target had too often and has not got yet."""
+    monkeypatch.setattr(reconciler, "CompareOptions", partial(CompareOptions, settle=2.0))
+    merging = merging_from(mariadb_source)
+    merging.mode = "all"
+    merging.create("bag", "(a INT, b INT)")
+    row = f"INSERT INTO {merging.database}.bag_1 VALUES (1, 1)"
+    merging.do(row, "INSERT INTO bag_1 VALUES (2, 2)")
+    ended = Event()
+
+    def write() -> None:
+        with closing(merging.source.connect()) as connection, connection.cursor() as cursor:
+            while not ended.wait(0.02):
+                cursor.execute(row)
+
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.on(merging.target, "INSERT INTO bag VALUES (1, 1)")
+        writer = Thread(target=write)
+        writer.start()
+        try:
+            await asked(merging, generation)
+            await settles(partial(has_passed, merging, generation), True)
+        finally:
+            ended.set()
+            writer.join()
         await until_reconciled(merging, generation)
         await merging.caught_up(generation)
         assert not merging.differences()
