@@ -232,11 +232,7 @@ def plan_comparison(
         forms=forms,
         checksums=alike and not any(table.transcodes for table in tables),
         computed=tuple(place for place, column in enumerate(names) if column.generated),
-        further=tuple(
-            tuple(places[its] for its in map(folded, unique.columns) if its in places)
-            for unique in target.keys
-            if unique != target.row_key
-        ),
+        further=_further_keys(target, places),
         own_columns=any(c not in names and not c.generated for c in target.columns),
         left_out=left_out,
         structure=structure_differences(target, shards, joins=joins),
@@ -244,6 +240,15 @@ def plan_comparison(
         alone=alone,
         kept=_kept(target, names),
         lossy=_lossy(target, shards, left_out),
+    )
+
+
+def _further_keys(target: Table, places: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
+    """Return the unique keys besides the key of the rows, as the places of their columns."""
+    return tuple(
+        tuple(places[its] for its in map(folded, unique.columns) if its in places)
+        for unique in target.keys
+        if unique != target.row_key
     )
 
 

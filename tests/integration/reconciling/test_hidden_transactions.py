@@ -13,7 +13,7 @@ from tests.integration.reconciling.test_numbered_rows import MergingFrom
 from tests.integration.reconciling.test_reconcile import asked, until_reconciled
 from tests.support.tasks.running import settles
 
-SECONDS = 5.0
+SECONDS = 12.0
 """Time in which a pass would end that believes what it reads."""
 
 
