@@ -305,7 +305,9 @@ async def _compare_exactly(run: CompareRun) -> None:
         await _compare_whole(run, exactly=True)
         if result.failure or result.blocked or result.held or result.unsettled:
             return
-        if result.repaired == repaired:
+        # Rows that could not be corrected would be counted twice; they need another pass anyway.
+        left = result.differing - result.repaired - result.untouched
+        if result.repaired == repaired or left:
             return
     result.blocked = "rows were corrected at each comparison"
 
