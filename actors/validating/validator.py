@@ -57,7 +57,7 @@ SHARE, SHARE_BEHIND = 0.5, 0.1
 """The share of time for comparing; the lower one while the pipeline lags, to slow it down less."""
 
 LOOK_SECONDS, IDLE_LOOKS = 0.1, 3
-"""The pipeline is idle if so many looks at it in a row, with this pause, find it so."""
+"""Seconds between two checks of the pipeline, and the checks in a row that must find it idle."""
 
 FEWEST_KEYS, MOST_KEYS, REQUEST_KEYS = 20_000, 200_000, 2_000
 """The fewest and the most keys of a round, and the keys of one request."""
