@@ -59,6 +59,9 @@ LOOK_SECONDS = 0.1
 TELL_SECONDS = 5.0
 """Seconds between two lines about the same step."""
 
+DRAIN_SECONDS, STEADY_SECONDS = 30.0, 3.0
+"""The longest wait before the freeze, and the time without improvement that ends it."""
+
 START_SECONDS = 120.0
 """Seconds that the task has to run again after a request."""
 
@@ -277,6 +280,7 @@ class Switch:
         keyless = {name for name, target in found.targets.items() if not target.keyed}
         results = await self._compared(tuple(found.targets), again=keyless)
         compared_at = datetime.now(UTC)
+        await self._drained()
         await self._freeze()
         frozen_at = datetime.now(UTC)
         with anyio.move_on_after(self.options.timeout) as scope:
@@ -394,6 +398,23 @@ class Switch:
                 f"`replicator status {self.task.name}` shows what to do",
             )
         return waited
+
+    async def _drained(self) -> None:
+        """Wait until the validation has caught up with the task after the comparison.
+
+        Every key that waits at the freeze makes it longer. The application still writes, so some
+        keys always wait: their number is no longer too high if it does not decrease any more.
+        """
+        self.tell("waiting until the task has caught up, before the sources become read-only")
+        least, since = None, time.monotonic()
+        with anyio.move_on_after(DRAIN_SECONDS):
+            await self._applied()
+            while (least is None or time.monotonic() - since < STEADY_SECONDS) and least != 0:
+                validation = (await status_of(self.task.name)).validation
+                waiting = validation.waiting + validation.suspects if validation else 0
+                if least is None or waiting < least:
+                    least, since = waiting, time.monotonic()
+                await anyio.sleep(LOOK_SECONDS)
 
     async def _validated(self, pid: int) -> tuple[tuple[str, ...], int]:
         """Wait until each changed row is compared; the targets left out, and the keys skipped."""
