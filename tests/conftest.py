@@ -48,6 +48,7 @@ CHOSEN_TARGET = os.environ.get("REPLICATOR_TEST_TARGET", "")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--matrix", action="store_true", help="every source into every target")
+    parser.addoption("--rounds", type=int, default=1, help="how often to run each test")
     parser.addoption("--matrix-report", type=Path, help="where to count what became of each pair")
 
 
@@ -61,8 +62,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Without a choice tests use MariaDB, and those with the mark also TiDB.
 
-    With ``also_tidb(slow=True)`` that is a slow test.
+    With ``also_tidb(slow=True)`` that is a slow test. ``--rounds`` repeats each test.
     """
+    if (rounds := metafunc.config.getoption("--rounds")) > 1:
+        metafunc.fixturenames.append("round_number")
+        metafunc.parametrize("round_number", range(1, rounds + 1))
     if "target_server" in metafunc.fixturenames and not CHOSEN_TARGET:
         marker = metafunc.definition.get_closest_marker("also_tidb")
         if marker is not None:

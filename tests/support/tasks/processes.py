@@ -38,6 +38,22 @@ class TaskProcess:
         self.log = log
         self.env = env
 
+    @contextmanager
+    def killed_at(
+        self, point: Failpoint, *, time: int = 1, alone: bool = True
+    ) -> Iterator[TaskProcess]:
+        """Have the task killed when it reaches a step for that time from now on; wait for it.
+
+        ``alone``: and for all processes that it had started, which else may meet its next start.
+        """
+        written = crash_file(self.log.parent).with_suffix(".written")
+        written.write_text(f"{point.value}:{time}")
+        written.replace(crash_file(self.log.parent))
+        yield self
+        assert self.process.wait(PATIENCE) == -signal.SIGKILL, self.tail()
+        if alone:
+            self.until_alone()
+
     def cli(self, *arguments: str, patience: float = PATIENCE) -> subprocess.CompletedProcess[str]:
         """Run another command of the CLI that finds this task, for so many seconds at most."""
         return subprocess.run(
@@ -166,7 +182,14 @@ def task_process(
     name = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
     runtime = Path(tempfile.gettempdir(), f"rt-{name}")
     runtime.mkdir(mode=0o700, exist_ok=True)
-    full_env = {**os.environ, "XDG_RUNTIME_DIR": str(runtime), "TMPDIR": str(folder), **(env or {})}
+    crash_file(folder).unlink(missing_ok=True)
+    full_env = {
+        **os.environ,
+        "XDG_RUNTIME_DIR": str(runtime),
+        "TMPDIR": str(folder),
+        "REPLICATOR_CRASH_AT": str(crash_file(folder)),
+        **(env or {}),
+    }
     log = folder / "task.log"
     with (folder / "console.log").open("ab") as console:
         process = subprocess.Popen(
@@ -191,16 +214,17 @@ def task_process(
 def killed_at(
     point: Failpoint, task_file: Path, folder: Path, *, time: int = 1, alone: bool = True
 ) -> Iterator[TaskProcess]:
-    """Run a task that is killed where it reaches a step for that time; wait for it.
-
-    ``alone``: and for all processes that it had started, which else may meet its next start.
-    """
-    env = {"REPLICATOR_CRASH_AT": f"{point.value}:{time}"}
-    with task_process(task_file, folder, env=env) as task:
+    """Run a task that `TaskProcess.killed_at` has killed."""
+    with (
+        task_process(task_file, folder) as task,
+        task.killed_at(point, time=time, alone=alone),
+    ):
         yield task
-        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-        if alone:
-            task.until_alone()
+
+
+def crash_file(folder: Path) -> Path:
+    """The file that says where a task of this folder is killed."""
+    return folder / "crash-at"
 
 
 def place_of(position: str) -> BinlogPosition:
