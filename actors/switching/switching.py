@@ -284,6 +284,7 @@ class Switch:
         results = await self._compared(tuple(found.targets), again=keyless)
         compared_at = datetime.now(UTC)
         await self._drained(status.pid)
+        reach(Failpoint.SWITCH_REHEARSED)
         await self._freeze()
         frozen_at = datetime.now(UTC)
         with anyio.move_on_after(self.options.timeout) as scope:
