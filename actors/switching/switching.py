@@ -62,8 +62,11 @@ TELL_SECONDS = 5.0
 DRAIN_SECONDS = 30.0
 """The longest wait for the validation before the freeze."""
 
-STEADY_SECONDS = 3.0
-"""The wait before the freeze ends if the rows to validate do not decrease for so long."""
+STEADY_SECONDS = 10.0
+"""The wait before the freeze ends if the rows to validate do not decrease for so long.
+
+Their number decreases at the end of each round of the validation, which takes seconds on a busy host.
+"""
 
 START_SECONDS = 120.0
 """Seconds that the task has to run again after a request."""
