@@ -65,7 +65,7 @@ DRAIN_SECONDS = 30.0
 STEADY_SECONDS = 10.0
 """The wait before the freeze ends if the rows to validate do not decrease for so long.
 
-Their number decreases at the end of each round of the validation, which takes seconds on a busy host.
+Their number decreases at the end of each round of the validation, which may take seconds.
 """
 
 START_SECONDS = 120.0
