@@ -39,14 +39,24 @@ def table_definition(create_sql: str) -> TableDefinition:
     ``unknown`` fields; a text that is not a CREATE TABLE is in ``unknown`` completely. The text is
     written with backticks, without ANSI_QUOTES, and with backslash escapes.
     """
-    # Shards of a target often differ in name and counter only: their texts are parsed once.
+    text, counter = alike_text(create_sql)
+    found = _definition(text)
+    return found.with_option("AUTO_INCREMENT", counter) if counter else found
+
+
+def alike_text(create_sql: str) -> tuple[str, str]:
+    """Return a text that is the same for shards that differ only in name and counter.
+
+    Also return the value of AUTO_INCREMENT, empty if there is none; in the text, it is 0.
+    """
     text = _NAMED.sub("CREATE TABLE `` (", create_sql, count=1)
     counters = _COUNTER.findall(text)
     if len(counters) == 1:
-        found = _definition(_COUNTER.sub(r"\g<1>0", text))
-        if found.option("AUTO_INCREMENT") == "0":
-            return found.with_option("AUTO_INCREMENT", counters[0][1])
-    return _definition(text)
+        without = _COUNTER.sub(r"\g<1>0", text)
+        # The line may be part of a comment.
+        if _definition(without).option("AUTO_INCREMENT") == "0":
+            return without, counters[0][1]
+    return text, ""
 
 
 @lru_cache(maxsize=1024)
