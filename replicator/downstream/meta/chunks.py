@@ -450,21 +450,20 @@ class CopyStore:
     async def plan(self, source: str, chunks: Iterable[ChunkRecord]) -> None:
         """Save chunks before they are copied."""
         async with self._meta.saving() as transaction:
-            for chunk in chunks:
-                await transaction.fetch(
-                    f"INSERT INTO {self._meta.table(CHUNK_TABLE)} (source, schema_name, table_name,"
-                    " number, lower_key, upper_key, state, row_count, byte_count, read_at, token)"
-                    " VALUES (%s, %s, %s, %s, %s, %s, %s, 0, 0, 0, %s)",
+            token = self._meta.lease.fence.token
+            await put_rows(
+                transaction,
+                f"INSERT INTO {self._meta.table(CHUNK_TABLE)} (source, schema_name, table_name,"
+                " number, lower_key, upper_key, state, row_count, byte_count, read_at, token)"
+                " VALUES",
+                [
                     (
-                        source,
-                        *chunk.member,
-                        chunk.number,
-                        _dump(chunk.lower),
-                        _dump(chunk.upper),
-                        PLANNED,
-                        self._meta.lease.fence.token,
-                    ),
-                )
+                        *(source, *chunk.member, chunk.number),
+                        *(_dump(chunk.lower), _dump(chunk.upper), PLANNED, 0, 0, 0, token),
+                    )
+                    for chunk in chunks
+                ],
+            )
 
 
 def _dump(bound: Bound) -> str | None:
