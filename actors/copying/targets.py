@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Self
 
+import anyio
 import structlog
 from pymysql.err import MySQLError
 
@@ -23,7 +24,7 @@ from replicator.downstream.ddl.creation import (
     creation_statements,
     read_pattern,
 )
-from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.copy.copy_plan import TargetShard
 from replicator.schema.registry.registry import SchemaRegistry
@@ -106,12 +107,13 @@ async def make_targets(
     with _Sessions(task, setups) as sessions:
         found = await sessions.read(shards)
         missing = [name for name in shards if name not in found]
+        patterns = {}
         for name in missing:
             if name in before.copied:
                 raise _lost(name)
-            setup, like = pattern_shard(task, name, shards[name])
+            setup, like = patterns[name] = pattern_shard(task, name, shards[name])
             _refuse_extracted(name, setup, like.name)
-            await _make(sessions, name, setup, like)
+        await _make_all(sessions, patterns)
         made = await sessions.read(missing)
         empty, filled_before = {*missing}, set()
         for name in (name for name in found if name not in before.begun):
@@ -130,6 +132,39 @@ async def make_targets(
         return MadeTargets(targets, frozenset(empty), frozenset(filled_before))
 
 
+CREATED_AT_ONCE = 4
+"""Targets that are created at once: a server waits for its disk several times for each."""
+
+
+async def _make_all(
+    sessions: _Sessions, patterns: Mapping[TableName, tuple[SourceSetup, CopyMember]]
+) -> None:
+    """Create targets, each like its pattern; the parents of foreign keys precede their children.
+
+    Raises FatalError, DatabaseUnavailableError.
+    """
+    alone, related = list[TableName](), list[TableName]()
+    for name, (_, like) in patterns.items():
+        (related if like.structure.definition.foreign_keys else alone).append(name)
+    errors: list[Exception] = []
+
+    async def make(creating: Connection, names: Iterator[TableName]) -> None:
+        try:
+            for name in names:
+                if not errors:
+                    await _make(sessions, creating, name, *patterns[name])
+        except (FatalError, DatabaseUnavailableError) as error:
+            errors.append(error)
+
+    shared = iter(alone)
+    async with anyio.create_task_group() as tasks:
+        for creating in sessions.creating:
+            tasks.start_soon(make, creating, shared)
+    await make(sessions.creating[0], iter(related))
+    if errors:
+        raise errors[0]
+
+
 class _Sessions:
     """The sessions that make targets: on the target to read and to create them, on the sources.
 
@@ -138,14 +173,15 @@ class _Sessions:
 
     def __init__(self, task: Task, setups: Mapping[str, SourceSetup]) -> None:
         address = address_of(task.target_database)
-        self.target, self.creating = Connection(address), Connection(address)
+        self.target = Connection(address)
+        self.creating = [Connection(address) for _ in range(CREATED_AT_ONCE)]
         self.sources = {source: Connection(setup.address) for source, setup in setups.items()}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for connection in (self.target, self.creating, *self.sources.values()):
+        for connection in (self.target, *self.creating, *self.sources.values()):
             connection.close()
 
     async def read(self, names: Iterable[TableName]) -> dict[TableName, Table]:
@@ -342,15 +378,19 @@ def _not_created(
 
 
 async def _make(
-    sessions: _Sessions, name: TableName, setup: SourceSetup, member: CopyMember
+    sessions: _Sessions,
+    creating: Connection,
+    name: TableName,
+    setup: SourceSetup,
+    member: CopyMember,
 ) -> None:
     pattern = await _pattern(sessions.sources[setup.source], name, setup, member)
     try:
-        made = await create_target(sessions.creating, name, pattern)
+        made = await create_target(creating, name, pattern)
     except TargetNotCreatedError as error:
         raise _not_created(name, setup, member, error) from error
     except MySQLError as error:
-        raise refusal(sessions.creating.address, error, source=None, of=name) from error
+        raise refusal(creating.address, error, source=None, of=name) from error
     log.info(
         "target.created",
         target=str(name),
