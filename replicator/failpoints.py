@@ -136,6 +136,8 @@ class Failpoint(StrEnum):
     """The progress of a rolling verification is saved."""
     RECONCILING_ENDED = "reconciling-ended"
     """All rows of a target are compared, and the queue still has the entry."""
+    SWITCH_REHEARSED = "switch-rehearsed"
+    """All rows are compared and the task validates its rows, while the application writes."""
     SWITCH_RECORDED = "switch-recorded"
     """The variables that a switch is about to set are saved, none is set."""
     SWITCH_FROZEN = "switch-frozen"

@@ -62,8 +62,11 @@ TELL_SECONDS = 5.0
 DRAIN_SECONDS = 30.0
 """The longest wait for the validation before the freeze."""
 
-STEADY_SECONDS = 3.0
-"""The wait before the freeze ends if the rows to validate do not decrease for so long."""
+STEADY_SECONDS = 10.0
+"""The wait before the freeze ends if the rows to validate do not decrease for so long.
+
+Their number decreases at the end of each round of the validation, which may take seconds.
+"""
 
 START_SECONDS = 120.0
 """Seconds that the task has to run again after a request."""
@@ -284,6 +287,7 @@ class Switch:
         results = await self._compared(tuple(found.targets), again=keyless)
         compared_at = datetime.now(UTC)
         await self._drained(status.pid)
+        reach(Failpoint.SWITCH_REHEARSED)
         await self._freeze()
         frozen_at = datetime.now(UTC)
         with anyio.move_on_after(self.options.timeout) as scope:
