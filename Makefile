@@ -24,10 +24,10 @@ room: setup ## run the tests of a room: ROOM=actors/writing for its unit tests a
 	@tests="$$($(BIN)/python -m scripts.room_tests '$(ROOM)')" && \
 	$(JAVA) $(PYTEST) -m "not slow" $$tests $(ARGS)
 
-test: setup ## run the tests, and the linters and type checks beside them
+test: setup ## run the tests, each with one kind of server, and the linters and type checks beside them
 	@failed=0; mkdir -p build; \
 	$(MAKE) --no-print-directory lint >build/lint.log 2>&1 & \
-	$(JAVA) $(PYTEST) -m "not slow" || failed=1; \
+	$(JAVA) $(PYTEST) --one-kind --durations=50 --durations-min=5 || failed=1; \
 	wait $$! || failed=1; cat build/lint.log; \
 	exit $$failed
 

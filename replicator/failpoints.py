@@ -1,9 +1,10 @@
 """Named steps between reading and checkpoint at which tests kill the process.
 
 `reach` is called at each of them; it does nothing unless the environment variable
-``REPLICATOR_CRASH_AT`` names the step, optionally as ``name:n`` for the n-th time it is reached.
-Then the process of ``REPLICATOR_CRASH_PID`` (executors get the driver's), if it is set, and this
-process are killed with SIGKILL: no clean-up, as after a power failure.
+``REPLICATOR_CRASH_AT`` names the step, optionally as ``name:n`` for the n-th time it is reached. It
+can also be the path of a file that gets such a text later. Then the process of
+``REPLICATOR_CRASH_PID`` (executors get the driver's), if it is set, and this process are killed
+with SIGKILL: no clean-up, as after a power failure.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import signal
 import threading
 from enum import StrEnum
+from pathlib import Path
 
 
 class Failpoint(StrEnum):
@@ -134,6 +136,8 @@ class Failpoint(StrEnum):
     """The progress of a rolling verification is saved."""
     RECONCILING_ENDED = "reconciling-ended"
     """All rows of a target are compared, and the queue still has the entry."""
+    SWITCH_REHEARSED = "switch-rehearsed"
+    """All rows are compared and the task validates its rows, while the application writes."""
     SWITCH_RECORDED = "switch-recorded"
     """The variables that a switch is about to set are saved, none is set."""
     SWITCH_FROZEN = "switch-frozen"
@@ -157,6 +161,8 @@ def reach(point: Failpoint) -> None:
     wanted = os.environ.get("REPLICATOR_CRASH_AT")
     if not wanted:
         return
+    if wanted.startswith("/"):
+        wanted = Path(wanted).read_text() if Path(wanted).exists() else ""
     name, _, count = wanted.partition(":")
     if name != point.value:
         return

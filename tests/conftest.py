@@ -16,6 +16,7 @@ from hypothesis import settings
 from replicator.sandbox.keeper import ServerUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
+from tests.support import one_kind
 from tests.support.case_ids import case_id
 from tests.support.servers.galera import GaleraCluster
 from tests.support.servers.mariadb11 import MariaDB11Server
@@ -48,6 +49,8 @@ CHOSEN_TARGET = os.environ.get("REPLICATOR_TEST_TARGET", "")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--matrix", action="store_true", help="every source into every target")
+    parser.addoption("--one-kind", action="store_true", help="each case with one kind of server")
+    parser.addoption("--rounds", type=int, default=1, help="how often to run each test")
     parser.addoption("--matrix-report", type=Path, help="where to count what became of each pair")
 
 
@@ -61,8 +64,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Without a choice tests use MariaDB, and those with the mark also TiDB.
 
-    With ``also_tidb(slow=True)`` that is a slow test.
+    With ``also_tidb(slow=True)`` that is a slow test. ``--rounds`` repeats each test.
     """
+    if (rounds := metafunc.config.getoption("--rounds")) > 1:
+        metafunc.fixturenames.append("round_number")
+        metafunc.parametrize("round_number", range(1, rounds + 1))
     if "target_server" in metafunc.fixturenames and not CHOSEN_TARGET:
         marker = metafunc.definition.get_closest_marker("also_tidb")
         if marker is not None:
@@ -80,7 +86,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """With a target chosen, leave out the tests that do not write to one.
 
     Without a choice, leave out what a mark ``also_tidb(only=…)`` does not name. With ``--matrix``,
-    leave out all but the matrix.
+    leave out all but the matrix. With ``--one-kind``, leave out slow tests, and run the others with
+    one kind of server and in one mode.
     """
     every = config.getoption("--matrix")
 
@@ -88,8 +95,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = uses_target(item) if CHOSEN_TARGET else is_selected(item)
         return chosen and is_needed(item, every=every, target=CHOSEN_TARGET)
 
-    config.hook.pytest_deselected(items=[item for item in items if not concerned(item)])
-    items[:] = [item for item in items if concerned(item)]
+    kept = [item for item in items if concerned(item)]
+    if config.getoption("--one-kind"):
+        fast = ((i, one_kind.key_of(i)) for i in kept if not i.get_closest_marker("slow"))
+        kept = one_kind.chosen(fast, one_kind.commit())
+    left_out = set(items).difference(kept)
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = kept
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

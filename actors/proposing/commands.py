@@ -13,6 +13,7 @@ import anyio
 import typer
 
 from actors.proposing.variables import SHARDS_PASSWORD, TARGET_PASSWORD
+from replicator.kernels.compilations import COMPILATIONS
 from replicator.terminal.consoles import out
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def init(
     same name on several servers, are taken for shards of one table (shop.orders). Tables that are
     alone are listed in comments. Read the file before you run it.
     """
+    COMPILATIONS.at_first_call = True
     from actors.proposing.proposals import propose
     from actors.proposing.task_text import task_text
     from actors.task.commands import check

@@ -18,7 +18,7 @@ import structlog
 
 from actors.faults import FatalError, of_source
 from actors.reading.source_faults import source_fault
-from replicator.binlog.connection.source_kinds import PreparedAtSource
+from replicator.binlog.connection.xa_recover import PreparedAtSource
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.events.xa_events import UnknownTransactionError, Xid, are_alike
 from replicator.binlog.parser.prepared_transactions import PreparedPlaces

@@ -123,7 +123,7 @@ def _abort(task: Task) -> None:
 
     with only_switch(task.name):
         undone = anyio.run(abort, task)
-    what = "its sources have their former settings" if undone else "there was nothing to undo"
+    what = "its sources have their former settings" if undone else "its sources were not changed"
     out.print(f"the switch of task {task.name} is aborted: {what}", markup=False, highlight=False)
 
 

@@ -168,9 +168,9 @@ async def _refused(
     """Return what a refused freeze means, and its remedies."""
     found = parse_version(str((await connection.fetch("SELECT VERSION()"))[0][0]))
     rights = "SUPER"
-    if found is not None and found.flavour == "MariaDB" and found.number >= (10, 5):
+    if found is not None and found.product == "MariaDB" and found.number >= (10, 5):
         rights = "READ_ONLY ADMIN"
-    elif found is not None and found.flavour == "MySQL" and found.number >= (8, 0):
+    elif found is not None and found.product == "MySQL" and found.number >= (8, 0):
         rights = "SYSTEM_VARIABLES_ADMIN, CONNECTION_ADMIN"
     return f"{source} can't be made read-only: {error_text(error)}", (
         (await account_of(connection)).grant_everywhere(rights),

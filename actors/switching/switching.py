@@ -43,7 +43,7 @@ from replicator.mysql.connection.asyncio_connection import Connection, DatabaseU
 from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.mysql.names import TableName
 from replicator.pipeline.compare.findings import TargetComparison
-from replicator.status import TaskStatus
+from replicator.status import TaskStatus, ValidationStatus
 from replicator.switch.certificate import SwitchCertificate
 from replicator.switch.readiness import (
     Rehearsed,
@@ -58,6 +58,15 @@ LOOK_SECONDS = 0.1
 
 TELL_SECONDS = 5.0
 """Seconds between two lines about the same step."""
+
+DRAIN_SECONDS = 30.0
+"""The longest wait for the validation before the freeze."""
+
+STEADY_SECONDS = 10.0
+"""The wait before the freeze ends if the rows to validate do not decrease for so long.
+
+Their number decreases at the end of each round of the validation, which may take seconds.
+"""
 
 START_SECONDS = 120.0
 """Seconds that the task has to run again after a request."""
@@ -277,6 +286,8 @@ class Switch:
         keyless = {name for name, target in found.targets.items() if not target.keyed}
         results = await self._compared(tuple(found.targets), again=keyless)
         compared_at = datetime.now(UTC)
+        await self._drained(status.pid)
+        reach(Failpoint.SWITCH_REHEARSED)
         await self._freeze()
         frozen_at = datetime.now(UTC)
         with anyio.move_on_after(self.options.timeout) as scope:
@@ -395,31 +406,54 @@ class Switch:
             )
         return waited
 
+    async def _drained(self, pid: int) -> None:
+        """Wait until the task has caught up, and few of its rows wait for validation.
+
+        Every row that waits at the freeze makes it longer. While the application writes, some
+        rows always wait, so the wait ends when their number does not decrease any more.
+        """
+        self.tell("waiting until the task has caught up, before the sources become read-only")
+        with anyio.move_on_after(DRAIN_SECONDS):
+            await self._applied()
+            fewest = _rows_to_validate(await self._validation(pid))
+            since = time.monotonic()
+            while fewest and time.monotonic() - since < STEADY_SECONDS:
+                await anyio.sleep(LOOK_SECONDS)
+                waiting = _rows_to_validate(await self._validation(pid))
+                if waiting < fewest:
+                    fewest, since = waiting, time.monotonic()
+
     async def _validated(self, pid: int) -> tuple[tuple[str, ...], int]:
         """Wait until each changed row is compared; the targets left out, and the keys skipped."""
         told_at = 0.0
         while True:
-            status = await status_of(self.task.name)
-            validation = status.validation
-            if validation is None or status.pid != pid:
-                raise SwitchError(
-                    "the task was started again meanwhile, and does not validate its rows",
-                    "`replicator switch TASK.yaml` again",
-                )
-            if validation.errors:
-                raise SwitchError(
-                    f"{validation.errors:,} changed rows differ from those of their shards",
-                    f"`replicator validation show-error {self.task.name}`",
-                )
-            if not (validation.waiting or validation.suspects):
+            validation = await self._validation(pid)
+            waiting = _rows_to_validate(validation)
+            if not waiting:
                 return validation.left_out, validation.skipped
             if time.monotonic() - told_at >= TELL_SECONDS:
                 told_at = time.monotonic()
-                self.tell(
-                    f"waiting until {validation.waiting + validation.suspects:,} changed rows are"
-                    " compared"
-                )
+                self.tell(f"waiting until {waiting:,} changed rows are compared")
             await anyio.sleep(LOOK_SECONDS)
+
+    async def _validation(self, pid: int) -> ValidationStatus:
+        """Return the state of the validation that the process ``pid`` makes.
+
+        Raises SwitchError if rows differ, or the task was started again.
+        """
+        status = await status_of(self.task.name)
+        validation = status.validation
+        if validation is None or status.pid != pid:
+            raise SwitchError(
+                "the task was started again meanwhile, and does not validate its rows",
+                "`replicator switch TASK.yaml` again",
+            )
+        if validation.errors:
+            raise SwitchError(
+                f"{validation.errors:,} changed rows differ from those of their shards",
+                f"`replicator validation show-error {self.task.name}`",
+            )
+        return validation
 
     async def _compared(
         self, targets: tuple[TableName, ...], again: Collection[TableName] = ()
@@ -450,6 +484,11 @@ def may_switch(found: TargetComparison, *, again: bool) -> bool:
     if again:
         found = replace(found, unsettled=0)
     return not (found.unequal or found.incomplete or found.held)
+
+
+def _rows_to_validate(validation: ValidationStatus) -> int:
+    """Return the number of changed rows that are not known to be equal yet."""
+    return validation.waiting + validation.suspects
 
 
 def _difference(found: TargetComparison) -> str:

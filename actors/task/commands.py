@@ -222,6 +222,7 @@ def check(
     from replicator.memory import set_largest_event
     from replicator.terminal.checks import checks_json, render_checks
 
+    COMPILATIONS.at_first_call = True
     size = _sample_size(keys)
     task = load_task(task_file)
     _keep_from_children(task)
@@ -250,6 +251,7 @@ def _dry_run(task_file: Path, start_time: str, *, remove_meta: bool) -> int:
     from replicator.memory import set_largest_event
     from replicator.terminal.checks import render_checks
 
+    COMPILATIONS.at_first_call = True
     task = load_task(task_file)
     _keep_from_children(task)
     logs.configure("warning", task=task.name)

@@ -5,6 +5,7 @@ The lag of a source is the age of its oldest row that is not on the target.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -112,6 +113,14 @@ def _followed(running: RunningTask, source: str) -> SourceStatus:
 
 
 def shown_lag(running: RunningTask, source: str, counts: SourceCounts) -> float | None:
-    """Return `lag_of`, rounded."""
+    """Return `lag_of` in whole seconds."""
     lag = lag_of(running, source, counts)
-    return None if lag is None else round(lag, 1)
+    return None if lag is None else whole_seconds(lag)
+
+
+def whole_seconds(lag: float) -> float:
+    """Return a lag with the precision of the times in a binlog, which are cut to whole seconds.
+
+    The fraction of such a lag is that of the clock: it grows to 1 and begins again at 0.
+    """
+    return float(math.floor(lag))

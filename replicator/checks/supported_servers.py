@@ -10,9 +10,9 @@ from typing import Literal
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.mysql.connection.asyncio_connection import Connection
 
-Flavour = Literal["MariaDB", "MySQL", "TiDB"]
+Product = Literal["MariaDB", "MySQL", "TiDB"]
 
-OLDEST: dict[Flavour, tuple[int, int, int]] = {
+OLDEST: dict[Product, tuple[int, int, int]] = {
     "MariaDB": (10, 2, 0),
     "MySQL": (5, 6, 0),
     "TiDB": (5, 0, 0),
@@ -22,13 +22,13 @@ OLDEST: dict[Flavour, tuple[int, int, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class ServerVersion:
-    """A server's flavour and its version number."""
+    """A server's product and its version number."""
 
-    flavour: Flavour
+    product: Product
     number: tuple[int, int, int]
 
     def __str__(self) -> str:
-        return f"{self.flavour} {'.'.join(map(str, self.number))}"
+        return f"{self.product} {'.'.join(map(str, self.number))}"
 
 
 def parse_version(text: str) -> ServerVersion | None:
@@ -38,17 +38,17 @@ def parse_version(text: str) -> ServerVersion | None:
     ``8.0.11-TiDB-v7.5.0``, with the MySQL version that it is compatible with first.
     """
     if tidb := re.search(r"TiDB-v?(\d+)\.(\d+)(?:\.(\d+))?", text):
-        flavour: Flavour = "TiDB"
+        product: Product = "TiDB"
         found = tidb
     else:
-        flavour = "MariaDB" if "mariadb" in text.lower() else "MySQL"
-        plain = text.removeprefix("5.5.5-") if flavour == "MariaDB" else text
+        product = "MariaDB" if "mariadb" in text.lower() else "MySQL"
+        plain = text.removeprefix("5.5.5-") if product == "MariaDB" else text
         match = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", plain)
         if match is None:
             return None
         found = match
     major, minor, patch = found.groups(default="0")
-    return ServerVersion(flavour, (int(major), int(minor), int(patch)))
+    return ServerVersion(product, (int(major), int(minor), int(patch)))
 
 
 def check_version(place: CheckedPart, text: str, *, as_source: bool) -> CheckResult:
@@ -63,13 +63,13 @@ def check_version(place: CheckedPart, text: str, *, as_source: bool) -> CheckRes
             f"the version {text!r} is unknown",
             f"Make sure that the server is one of: {supported}",
         )
-    if as_source and version.flavour == "TiDB":
+    if as_source and version.product == "TiDB":
         return place.failed(
             "version",
             f"{version} writes no MySQL binlog and cannot be a source",
             f"Name a server under 'from:' that is one of: {supported}",
         )
-    if version.number < OLDEST[version.flavour]:
+    if version.number < OLDEST[version.product]:
         return place.failed(
             "version",
             f"{version} is older than the supported versions",

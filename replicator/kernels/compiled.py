@@ -1,7 +1,8 @@
 """Compile loops over bytes with numba.
 
-A kernel is compiled when its module is imported, for one signature, and cached on disk
-(`replicator.kernels.loop_folder`). The name of the file has a checksum of all modules that the
+A kernel is compiled for one signature, when its module is imported, and cached on disk
+(`replicator.kernels.loop_folder`). A command that calls few kernels compiles each at its first call
+(`replicator.kernels.compilations`). The name of the file has a checksum of all modules that the
 kernel may call: the modules of its own folder, of `replicator/rows/`, and
 `replicator/kernels/crc32.py`. numba checks whether the module of a kernel has changed, but not the
 modules that the kernel calls.
@@ -104,13 +105,17 @@ def compiled(result: object, *arguments: object) -> Callable[[Kernel], Kernel]:
     def compile_function(function: Kernel) -> Kernel:
         folder = Path(cast("Any", function).__code__.co_filename).parent
         function.__qualname__ += f"_{sources_checksum(folder)}"
+        later = COMPILATIONS.at_first_call
+        now = None if later else signature
         began = time.monotonic()
         with compiling_alone(folder):
             try:
-                found: Any = numba.njit(signature, nogil=True, cache=True)(function)
+                found: Any = numba.njit(now, nogil=True, cache=True)(function)
             except RuntimeError:
                 # There is no folder to cache it in.
-                found = numba.njit(signature, nogil=True)(function)
+                found = numba.njit(now, nogil=True)(function)
+        if later:
+            compile_for, found.compile = found.compile, lambda _types: compile_for(signature)
         COMPILATIONS.add(sum(found.stats.cache_misses.values()), time.monotonic() - began)
         return cast("Kernel", found)
 

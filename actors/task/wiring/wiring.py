@@ -258,7 +258,10 @@ def _apply_safely(
 def _validator(resources: Resources, spark: SparkContext) -> RowValidator | None:
     task = resources.task
     settings = validation_settings(task)
+    backlog = resources.counts.validation
     if settings is None:
+        # A former run of this process may have validated, for a switch that was aborted.
+        backlog.most = 0
         return None
     validated = ValidatedTask(
         address_of(task.target_database),
@@ -267,7 +270,7 @@ def _validator(resources: Resources, spark: SparkContext) -> RowValidator | None
         resources.meta,
         task.show_row_values,
     )
-    return RowValidator(validated, settings, spark, resources.counts.validation)
+    return RowValidator(validated, settings, spark, backlog)
 
 
 def _tools(

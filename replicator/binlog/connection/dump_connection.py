@@ -22,13 +22,8 @@ import pymysql
 from pymysql.constants import CR, ER
 
 from replicator.binlog.connection.server_errors import StreamRequest, translate
-from replicator.binlog.connection.source_kinds import (
-    Flavor,
-    PreparedAtSource,
-    ServerInfo,
-    prepared_at_source,
-    server_info,
-)
+from replicator.binlog.connection.source_kinds import Flavor, ServerInfo, server_info
+from replicator.binlog.connection.xa_recover import PreparedAtSource, prepared_at_source
 from replicator.binlog.errors import (
     AccessRefusedError,
     BinlogError,

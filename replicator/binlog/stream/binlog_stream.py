@@ -17,7 +17,8 @@ from replicator.binlog.connection.dump_connection import (
     binlog_connection,
 )
 from replicator.binlog.connection.framing import PacketBuffer
-from replicator.binlog.connection.source_kinds import Flavor, PreparedAtSource, ServerInfo
+from replicator.binlog.connection.source_kinds import Flavor, ServerInfo
+from replicator.binlog.connection.xa_recover import PreparedAtSource
 from replicator.binlog.errors import (
     BinlogError,
     DamagedStreamError,

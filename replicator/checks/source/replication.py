@@ -144,7 +144,7 @@ async def check_server_id_free(
 async def _right_to_see_replicas(connection: Connection) -> str:
     """MariaDB has a separate one since 10.5 (KB, "GRANT", "Replication Privileges")."""
     version = parse_version(str((await connection.fetch("SELECT VERSION()"))[0][0]))
-    own = version is not None and version.flavour == "MariaDB" and version.number >= (10, 5)
+    own = version is not None and version.product == "MariaDB" and version.number >= (10, 5)
     return "REPLICATION MASTER ADMIN" if own else "REPLICATION SLAVE"
 
 
@@ -156,7 +156,7 @@ async def check_start(
         return []
     place = CheckedPart(source.source_id)
     parsed = parse_version(version)
-    mariadb = parsed is not None and parsed.flavour == "MariaDB"
+    mariadb = parsed is not None and parsed.product == "MariaDB"
     if source.start.gtid and not mariadb:
         return [await _mysql_gtid(source, place, connection)]
     binlog = source.start.binlog

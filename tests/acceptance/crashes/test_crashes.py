@@ -79,6 +79,7 @@ ELSEWHERE = {
     Failpoint.ROWS_CORRECTED,
     Failpoint.RECONCILING_SAVED,
     Failpoint.RECONCILING_ENDED,
+    Failpoint.SWITCH_REHEARSED,
     Failpoint.SWITCH_RECORDED,
     Failpoint.SWITCH_FROZEN,
     Failpoint.SWITCH_APPLIED,

@@ -10,10 +10,14 @@ import pytest
 from replicator.failpoints import Failpoint
 from tests.acceptance.crashes.test_crashes import stop
 from tests.acceptance.crashes.test_moved_rows import is_equal
-from tests.support.tasks.processes import TaskProcess, killed_at, task_process
+from tests.support.tasks import processes
+from tests.support.tasks.processes import TaskProcess
 from tests.support.tasks.shards import KEYED, Shards
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import write_task
+
+killed_at = partial(processes.killed_at, forked=True)
+task_process = partial(processes.task_process, forked=True)
 
 STEPS = (
     Failpoint.DDL_EXECUTED,
@@ -47,11 +51,10 @@ def test_killed_while_a_target_is_reconciled(
                 f"INSERT INTO t{shard} SELECT seq, 'row', 0 FROM seq_{first}_to_{first + 700}",
                 database=database_name,
             )
-    with task_process(path, tmp_path) as running:
-        running.until_applied(database_name, shards.sources)
-        stop(running, database_name)
     for step, point in enumerate(STEPS):
-        with killed_at(point, path, tmp_path):
+        with killed_at(point, path, tmp_path) as running:
+            if not step:
+                running.until_applied(database_name, shards.sources)
             alter(shards, step)
         change(shards, step)
     with task_process(path, tmp_path) as running:
@@ -104,8 +107,6 @@ def test_killed_while_a_late_shard_is_reconciled(
         running.until_applied(database_name, shards.sources)
         running.until(is_merged, "equal rows")
         running.until(lambda: is_done(running, database_name), "an empty queue")
-        assert is_merged()
-        stop(running, database_name)
 
 
 @pytest.mark.slow
@@ -132,15 +133,13 @@ def test_killed_while_a_column_gets_a_name_that_another_shard_has(
             f"INSERT INTO {table} VALUES (20, '', 5), (21, '', 6)",
         )
         running.until_applied(database_name, shards.sources)
-        stop(running, database_name)
-    with killed_at(point, path, tmp_path):
-        for server, table in tables:
-            server.execute(f"ALTER TABLE {table} CHANGE n d INT")
+        with running.killed_at(point):
+            for server, table in tables:
+                server.execute(f"ALTER TABLE {table} CHANGE n d INT")
     with task_process(path, tmp_path) as running:
         running.until_applied(database_name, shards.sources)
         running.until(is_merged, "equal rows")
         running.until(lambda: is_done(running, database_name), "an empty queue")
-        stop(running, database_name)
 
 
 @pytest.mark.slow
@@ -150,25 +149,17 @@ def test_killed_while_a_statement_with_other_values_is_executed(
 ) -> None:
     """Nothing else queues the target: a lost entry would leave the target's values."""
     path = write_task(tmp_path, shards.task(**{"shard-mode": mode}))
-    db, server = shards.database, shards.servers[0]
-    with task_process(path, tmp_path) as running:
-        running.until_applied(database_name, shards.sources)
-        stop(running, database_name)
+    columns = "id"
     for step, point in enumerate(ANSWERED):
-        columns = f"id, c{step}, d{step}"
-        with killed_at(point, path, tmp_path, time=2):
-            server.execute(
-                f"INSERT INTO t2 (id, n) SELECT seq, 0 FROM seq_{9 * step + 1}_to_{9 * step + 9}",
-                f"ALTER TABLE t1 ADD c{step} INT DEFAULT 1",
-                "SET timestamp = 1700000000",
-                f"ALTER TABLE t2 ADD c{step} INT DEFAULT 2, ADD d{step} DATETIME(6) DEFAULT now(6)",
-                "UPDATE t2 SET n = n + 1",
-                database=db,
-            )
         with task_process(path, tmp_path) as running:
             running.until_applied(database_name, shards.sources)
             running.until(partial(has_rows_of_second, shards, columns), "equal rows")
-            stop(running, database_name)
+            with running.killed_at(point, time=2):
+                alter_with_other_values(shards, step)
+        columns = f"id, c{step}, d{step}"
+    with task_process(path, tmp_path) as running:
+        running.until_applied(database_name, shards.sources)
+        running.until(partial(has_rows_of_second, shards, columns), "equal rows")
 
 
 @pytest.mark.slow
@@ -197,10 +188,9 @@ def test_killed_while_the_values_of_keys_are_cut(
                 database=db,
             )
         running.until_applied(database_name, shards.sources)
-        stop(running, database_name)
-    with killed_at(point, path, tmp_path, time=time):
-        for server, table in tables:
-            server.execute("SET sql_mode = ''", f"ALTER TABLE {table} MODIFY id VARCHAR(3)")
+        with running.killed_at(point, time=time):
+            for server, table in tables:
+                server.execute("SET sql_mode = ''", f"ALTER TABLE {table} MODIFY id VARCHAR(3)")
     # Only a saved entry of the queue gives these rows their keys back.
     shards.target.execute(f"UPDATE {db}.k SET id = CONCAT(CHAR(96 + LEFT(id, 1)), SUBSTR(id, 2))")
     for server, table in tables:
@@ -213,7 +203,6 @@ def test_killed_while_the_values_of_keys_are_cut(
         running.until_applied(database_name, shards.sources)
         running.until(is_merged, "equal rows")
         running.until(lambda: is_done(running, database_name), "an empty queue")
-        stop(running, database_name)
 
 
 @pytest.mark.slow
@@ -269,6 +258,19 @@ def alter(shards: Shards, step: int) -> None:
                 f"DELETE FROM t{shard} WHERE id % 100 = {step}",
                 database=shards.database,
             )
+
+
+def alter_with_other_values(shards: Shards, step: int) -> None:
+    """Have a source's shards add a column with different defaults."""
+    rows, now = f"seq_{9 * step + 1}_to_{9 * step + 9}", "DATETIME(6) DEFAULT now(6)"
+    shards.servers[0].execute(
+        f"INSERT INTO t2 (id, n) SELECT seq, 0 FROM {rows}",
+        f"ALTER TABLE t1 ADD c{step} INT DEFAULT 1",
+        "SET timestamp = 1700000000",
+        f"ALTER TABLE t2 ADD c{step} INT DEFAULT 2, ADD d{step} {now}",
+        "UPDATE t2 SET n = n + 1",
+        database=shards.database,
+    )
 
 
 def change(shards: Shards, step: int) -> None:

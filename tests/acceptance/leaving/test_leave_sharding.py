@@ -39,9 +39,9 @@ class Estate:
                 *(f"INSERT INTO {name}.{t} VALUES ({id}, 'first', 1)" for id, t in FIRST),
             )
 
-    def values(self, **more: object) -> dict[str, object]:
-        """The task file, with a copy of what is there."""
-        named = dict(zip("ab", self.sources, strict=False))
+    def values(self, *, but: str = "", **more: object) -> dict[str, object]:
+        """The task file, with a copy of what is there; ``but``: a source that it lacks."""
+        named = {s: server for s, server in zip("ab", self.sources, strict=False) if s != but}
         name = self.name
         values = task_dict(name, named, self.target, schema=name, target_schema=name)
         values["task-mode"] = "all"
@@ -158,7 +158,13 @@ def test_each_step_of_the_page(estate: Estate, tmp_path: Path) -> None:
             succeed(task, "wait", name)
         succeed(task, "wait", name)
         assert estate.of_target() == estate.of_shards()
-        succeed(task, "retire", name, "--source", "b")
+        told = succeed(task, "retire", name, "--source", "b")
+        assert f"task {name} no longer follows b; the target keeps the rows" in told
+        listed = json.loads(succeed(task, "shards", name, "--json"))
+        assert {(one["source"], one["retired"] is not None) for one in listed} == {
+            ("a", False),
+            ("b", True),
+        }
         kept = [row for row in estate.of_target() if row[3] == "b"]
         estate.sources[1].execute(f"DELETE FROM {name}.t1", f"DROP TABLE {name}.t2")
         estate.sources[0].execute(f"INSERT INTO {name}.t1 VALUES (77, 'later', 1)")
@@ -166,3 +172,15 @@ def test_each_step_of_the_page(estate: Estate, tmp_path: Path) -> None:
         assert [row for row in estate.of_target() if row[3] == "b"] == kept
         assert (77, "later", 1, "a", "t1") in estate.of_target()
         succeed(task, "compare", str(file))
+
+        again = task.cli("retire", name, "--source", "a")
+        assert again.returncode == 1
+        assert "no shard would be left: stop the task instead" in again.stderr
+        write_task(tmp_path, estate.values(but="b"))
+        succeed(task, "reload", str(file))
+        task.until_state(name, "running")
+        estate.sources[0].execute(f"INSERT INTO {name}.t1 VALUES (78, 'last', 1)")
+        succeed(task, "wait", name)
+        assert (78, "last", 1, "a", "t1") in estate.of_target()
+        found = json.loads(succeed(task, "compare", str(file), "--json"))
+        assert sum(one["retired"] for one in found["targets"]) == len(kept)

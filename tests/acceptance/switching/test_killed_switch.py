@@ -22,6 +22,7 @@ pytestmark = pytest.mark.slow
 SWITCH_PATIENCE = 400.0
 
 OF_COMMAND = (
+    Failpoint.SWITCH_REHEARSED,
     Failpoint.SWITCH_FROZEN,
     Failpoint.SWITCH_APPLIED,
     Failpoint.SWITCH_COMPARED,
@@ -49,6 +50,12 @@ def _switch(
     )
 
 
+def _validates(task: TaskProcess, name: str) -> bool | None:
+    """Whether a task validates its rows; None while it starts again."""
+    status = task.status(name)
+    return status.validation is not None if status and status.state == "running" else None
+
+
 def test_the_command_is_killed_at_each_step(writable: Shards, tmp_path: Path) -> None:
     shards, name = writable, writable.database
     file = write_task(tmp_path, shards.task())
@@ -58,16 +65,18 @@ def test_the_command_is_killed_at_each_step(writable: Shards, tmp_path: Path) ->
         for point in OF_COMMAND:
             killed = _switch(task, file, "--freeze", kill=point.value)
             assert killed.returncode < 0, killed.stderr
-            assert not any(map(is_writable, shards.servers))
+            frozen = point is not Failpoint.SWITCH_REHEARSED
+            assert [is_writable(server) for server in shards.servers] == [not frozen] * 2
             undone = _switch(task, file, "--abort")
             assert undone.returncode == 0, undone.stderr
-            assert "its sources have their former settings" in undone.stdout
+            assert ("its sources have their former settings" in undone.stdout) is frozen
+            task.until(lambda: _validates(task, name) is False, "a task that does not validate")
             assert all(map(is_writable, shards.servers))
             shards.change()
             task.until_applied(name, shards.sources)
             shards.assert_equal()
         # Without --abort, the next switch begins with it.
-        assert _switch(task, file, "--freeze", kill=OF_COMMAND[0].value).returncode < 0
+        assert _switch(task, file, "--freeze", kill=OF_COMMAND[1].value).returncode < 0
         done = _switch(task, file, "--freeze", "--json")
         assert done.returncode == 0, done.stderr
         sources = json.loads(done.stdout)["certificate"]["sources"]

@@ -15,7 +15,7 @@ from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.reading import prepared_transactions, purge_watch
 from actors.task.generation import Generation
 from replicator.binlog.connection import dump_connection as connection
-from replicator.binlog.connection.source_kinds import PreparedAtSource
+from replicator.binlog.connection.xa_recover import PreparedAtSource
 from replicator.sandbox.server import DatabaseServer
 from tests.support.streams.binlog_streams import here, kill_dumps
 from tests.support.tasks.checking import purge

@@ -25,6 +25,7 @@ from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import TaskStatus
 from tests.support.servers.binlog_ends import end_of
+from tests.support.tasks.forked import ForkedProcess
 
 PATIENCE = 120.0
 LOOK_SECONDS = 0.05
@@ -33,10 +34,28 @@ LOOK_SECONDS = 0.05
 class TaskProcess:
     """A running `replicator run`; its log is read as JSON lines."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes] | ForkedProcess, log: Path, env: Mapping[str, str]
+    ) -> None:
         self.process = process
         self.log = log
         self.env = env
+
+    @contextmanager
+    def killed_at(
+        self, point: Failpoint, *, time: int = 1, alone: bool = True
+    ) -> Iterator[TaskProcess]:
+        """Have the task killed when it reaches a step for that time from now on; wait for it.
+
+        ``alone``: and for all processes that it had started, which else may meet its next start.
+        """
+        written = crash_file(self.log.parent).with_suffix(".written")
+        written.write_text(f"{point.value}:{time}")
+        written.replace(crash_file(self.log.parent))
+        yield self
+        assert self.process.wait(PATIENCE) == -signal.SIGKILL, self.tail()
+        if alone:
+            self.until_alone()
 
     def cli(self, *arguments: str, patience: float = PATIENCE) -> subprocess.CompletedProcess[str]:
         """Run another command of the CLI that finds this task, for so many seconds at most."""
@@ -157,26 +176,40 @@ def task_process(
     *options: str,
     env: Mapping[str, str] | None = None,
     program: tuple[str, str] = ("-m", "cli"),
+    forked: bool = False,
 ) -> Iterator[TaskProcess]:
     """Run a task until the end of the block; then it is killed if it still runs.
 
-    ``program``: what Python executes, where that is not the command line as it is.
+    ``program``: what Python executes, where that is not the command line as it is. ``forked``:
+    start it as a `ForkedProcess`.
     """
     # Not below the test's folder: the path of a Unix socket must be short.
     name = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
     runtime = Path(tempfile.gettempdir(), f"rt-{name}")
     runtime.mkdir(mode=0o700, exist_ok=True)
-    full_env = {**os.environ, "XDG_RUNTIME_DIR": str(runtime), "TMPDIR": str(folder), **(env or {})}
+    crash_file(folder).unlink(missing_ok=True)
+    full_env = {
+        **os.environ,
+        "XDG_RUNTIME_DIR": str(runtime),
+        "TMPDIR": str(folder),
+        "REPLICATOR_CRASH_AT": str(crash_file(folder)),
+        **(env or {}),
+    }
     log = folder / "task.log"
-    with (folder / "console.log").open("ab") as console:
-        process = subprocess.Popen(
-            [sys.executable, *program, "run", str(task_file), "--log-file", str(log), *options],
-            stdin=subprocess.DEVNULL,
-            stdout=console,
-            stderr=subprocess.STDOUT,
-            env=full_env,
-            start_new_session=True,
-        )
+    arguments = ["run", str(task_file), "--log-file", str(log), *options]
+    process: subprocess.Popen[bytes] | ForkedProcess
+    if forked:
+        process = ForkedProcess(arguments, full_env, folder / "console.log")
+    else:
+        with (folder / "console.log").open("ab") as console:
+            process = subprocess.Popen(
+                [sys.executable, *program, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+                env=full_env,
+                start_new_session=True,
+            )
     plain = {k: v for k, v in full_env.items() if not k.startswith("REPLICATOR_CRASH")}
     STARTED.append(TaskProcess(process, log, plain))
     try:
@@ -189,18 +222,25 @@ def task_process(
 
 @contextmanager
 def killed_at(
-    point: Failpoint, task_file: Path, folder: Path, *, time: int = 1, alone: bool = True
+    point: Failpoint,
+    task_file: Path,
+    folder: Path,
+    *,
+    time: int = 1,
+    alone: bool = True,
+    forked: bool = False,
 ) -> Iterator[TaskProcess]:
-    """Run a task that is killed where it reaches a step for that time; wait for it.
-
-    ``alone``: and for all processes that it had started, which else may meet its next start.
-    """
-    env = {"REPLICATOR_CRASH_AT": f"{point.value}:{time}"}
-    with task_process(task_file, folder, env=env) as task:
+    """Run a task that `TaskProcess.killed_at` has killed; ``forked`` as for `task_process`."""
+    with (
+        task_process(task_file, folder, forked=forked) as task,
+        task.killed_at(point, time=time, alone=alone),
+    ):
         yield task
-        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-        if alone:
-            task.until_alone()
+
+
+def crash_file(folder: Path) -> Path:
+    """The file that says where a task of this folder is killed."""
+    return folder / "crash-at"
 
 
 def place_of(position: str) -> BinlogPosition:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from actors.reading.source_reader import ReaderProgress
+from actors.task.source_report import whole_seconds
 
 
 def test_unknown_before_the_first_event() -> None:
@@ -44,3 +45,9 @@ def test_one_that_was_never_read_to_the_end_has_the_age_of_its_newest_event() ->
     behind = ReaderProgress(timestamp=int(time.time()) - 100)
     behind.leave("stopped")
     assert 99 <= (behind.lag() or 0) < 110
+
+
+def test_a_steady_lag_is_shown_as_a_steady_number() -> None:
+    moments = (1_000 + tenth / 10 for tenth in range(50))
+    shown = {whole_seconds(moment + 5 - int(moment)) for moment in moments}
+    assert shown == {5.0}

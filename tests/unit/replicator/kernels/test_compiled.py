@@ -98,3 +98,20 @@ def test_the_first_compilation_of_a_process_is_reported_and_all_are_counted() ->
     counted.add(1, 2.0)
     counted.add(2, 3.5)
     assert (counted.loops, counted.seconds, reports) == (3, 5.5, [0])
+
+
+def test_a_command_compiles_at_the_first_call_only_what_it_calls() -> None:
+    code = (
+        "import zlib\n"
+        "from replicator.kernels.compilations import COMPILATIONS\n"
+        "COMPILATIONS.at_first_call = True\n"
+        "from replicator.rows.decoder import lines\n"
+        "kernels = lines._checksums, lines._differ\n"
+        "assert not any(kernel.signatures for kernel in kernels)\n"
+        "for texts in ([b'abc', b''], [b'de']):\n"
+        "    found = lines.lines_of(texts).checksums()\n"
+        "    assert found.tolist() == [zlib.crc32(text) for text in texts]\n"
+        "print([len(kernel.signatures) for kernel in kernels], COMPILATIONS.loops)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "[1, 0] 0\n", done.stderr
