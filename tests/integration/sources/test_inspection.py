@@ -13,7 +13,6 @@ from replicator.mysql.names import TableName
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import (
-    TABLES_AT_ONCE,
     read_table,
     read_tables,
     read_target,
@@ -21,6 +20,7 @@ from replicator.schema.structure.inspection import (
 )
 from tests.support.streams.applying import address_of
 
+AT_ONCE = 20
 KEYLESS = "a INT, b VARCHAR(10) CHARACTER SET latin1"
 TABLES = {
     "plain": "id INT UNSIGNED NOT NULL PRIMARY KEY, n BIGINT, s VARCHAR(20) CHARACTER SET latin1",
@@ -30,6 +30,12 @@ TABLES = {
     "keyless": KEYLESS,
     "made": "id INT PRIMARY KEY, n INT GENERATED ALWAYS AS (id + 1) STORED",
 }
+
+
+@pytest.fixture(autouse=True)
+def few_tables_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More tables than are read at once are soon made."""
+    monkeypatch.setattr("replicator.schema.structure.inspection.TABLES_AT_ONCE", AT_ONCE)
 
 
 class Broken(Connection):
@@ -67,7 +73,7 @@ class Renaming(Connection):
 
 def fill(server: DatabaseServer, schema: str, tables: dict[str, str]) -> list[TableName]:
     """Make tables, more than are asked for at once; their names, with some that are none."""
-    many = {f"t{number}": "id INT PRIMARY KEY" for number in range(TABLES_AT_ONCE)}
+    many = {f"t{number}": "id INT PRIMARY KEY" for number in range(AT_ONCE)}
     server.execute(
         f"CREATE DATABASE {schema}",
         *(f"CREATE TABLE {schema}.`{name}` ({text})" for name, text in (many | tables).items()),
@@ -90,7 +96,7 @@ async def compared(server: DatabaseServer, names: list[TableName]) -> None:
         one_by_one = {name: await read_target(connection, name) for name in names}
         expected = {name: table for name, table in one_by_one.items() if table is not None}
         assert await read_targets(connection, names) == expected
-        assert len(expected) >= TABLES_AT_ONCE + 4
+        assert len(expected) >= AT_ONCE + 4
         for some in ([], names[:1], names[-1:]):
             found = await read_targets(connection, some)
             assert found == {name: expected[name] for name in some if name in expected}
