@@ -36,7 +36,7 @@ from replicator.routing.columns.rule_set import RuleSet
 from replicator.routing.event_filter import EventFilter, FilterAction, FilterRule
 from replicator.routing.expression.expression_filter import ExpressionFilters, ExpressionRule
 from replicator.routing.online_tables import NO_ONLINE_NAMES, OnlineNames
-from replicator.routing.routes import RouteError, Router, RouteRule, Routes
+from replicator.routing.routes import RouteError, Router, RouteRule, Routes, routes_of
 
 SEGMENT_TARGET_BYTES = 1 << 20
 """A segment ends at the first transaction boundary after so many bytes."""
@@ -140,7 +140,7 @@ def _setup(task: Task, instance: Instance) -> SourceSetup:
     source = task.source(instance.source_id)
     case_sensitive = task.case_sensitive or source.case_sensitive
     rules = _rule_set(task, instance, case_sensitive=case_sensitive)
-    routes = Routes(rules.routes, case_sensitive=case_sensitive)
+    routes = routes_of(rules.routes, case_sensitive=case_sensitive)
     allowed = task.allow_list_of(instance)
     allow_list = AllowList(
         do_dbs=allowed.do_dbs,

@@ -79,8 +79,7 @@ class ProcessTreeWatch:
         self._look_at_memory()
 
     def _look_at_memory(self) -> None:
-        processes = descendants(self._root)
-        self._tree = max(self._tree, sum(_memory(pid, "Pss") for pid in processes))
+        self._tree = max(self._tree, tree_memory(self._root))
         self._driver = max(self._driver, _memory(self._root, "Rss"))
 
     def _cpu_by_process(self) -> dict[tuple[int, int], float]:
@@ -128,6 +127,11 @@ def cpu_by_kind(root: int) -> dict[str, float]:
         if fields := _stat(pid):
             cpu["driver" if pid == root else _kind(pid)] += sum(map(int, fields[11:15])) / _TICKS
     return cpu
+
+
+def tree_memory(root: int) -> int:
+    """The memory of a process and its descendants in bytes; shared pages count once (PSS)."""
+    return sum(_memory(pid, "Pss") for pid in descendants(root))
 
 
 def tree_seconds(root: int) -> float:

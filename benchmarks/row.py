@@ -17,7 +17,8 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 class Line:
     """One line of the table: the figure ``key`` of a row.
 
-    ``against``: what it is measured against in the same run. ``unit``: `TIMES`, ``s`` or ``%``.
+    ``against``: what it is measured against in the same run. ``unit``: `TIMES`, ``s``, ``%`` or
+    ``MiB``.
     """
 
     key: str

@@ -33,6 +33,8 @@ class Sizes:
     altered_targets: int = 40
     transaction_rows: int = 10_000_000
     backlog_rows: int = 8_000_000
+    started_targets: int = 250
+    """Each with two shards at two sources."""
     idle_seconds: int = 600
 
 
@@ -78,6 +80,7 @@ TINY = Sizes(
     altered_targets=3,
     transaction_rows=20_000,
     backlog_rows=16_000,
+    started_targets=2,
     idle_seconds=3,
 )
 """Next to nothing: to see that everything works."""

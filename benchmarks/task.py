@@ -48,13 +48,14 @@ class RunningTask:
         """Wait until the task runs and a binlog is being read; when both were so."""
         return max(self.await_event("source.connected"), self.await_event("task.running"))
 
-    def await_event(self, name: str) -> float:
-        """Wait until the log has an event; when it first came."""
+    def await_event(self, name: str, times: int = 1) -> float:
+        """Wait until the log has an event so many times; when it came the last of them."""
 
         def found() -> float | None:
-            records = (record for record in self.records() if record["event"] == name)
-            first = next(records, None)
-            return datetime.fromisoformat(first["timestamp"]).timestamp() if first else None
+            records = [record for record in self.records() if record["event"] == name]
+            if len(records) < times:
+                return None
+            return datetime.fromisoformat(records[times - 1]["timestamp"]).timestamp()
 
         return self.until(found, f"event {name}", LOOK_SECONDS / 5)
 
@@ -120,10 +121,11 @@ class RunningTask:
 
 @contextmanager
 def running_task(
-    values: dict[str, Any], target: DatabaseServer, folder: Path
+    values: dict[str, Any], target: DatabaseServer, folder: Path, *, again: bool = False
 ) -> Iterator[RunningTask]:
-    """Run a task with no memory of an earlier run, until the block ends."""
-    target.execute(f"DROP DATABASE IF EXISTS {TARGET_SCHEMA}_meta")
+    """Run a task until the block ends; ``again``: from what an earlier run has saved."""
+    if not again:
+        target.execute(f"DROP DATABASE IF EXISTS {TARGET_SCHEMA}_meta")
     task_file = folder / "task.yaml"
     task_file.write_text(yaml.safe_dump(values))
     log = folder / "task.log"

@@ -150,6 +150,18 @@ class TargetShards:
                 " was none, delete them yourself"
             )
 
+    @property
+    def left_out(self) -> str:
+        """Why rows that are missing or different can't be corrected; empty if they can be."""
+        for kind in ("missing", "different"):
+            if kind in self.filtered:
+                shards = _listed([str(member) for member in self.filtered[kind]])
+                return (
+                    f"filters of the task file leave out {_LEFT_OUT[kind]} of {shards}. So rows"
+                    f" that {_DIFFERENT[kind]} may be right, and are not changed"
+                )
+        return ""
+
     def scope(self, watermarks: str) -> RepairScope:
         """What a repair must respect; ``watermarks``: the quoted name of their table."""
         return RepairScope(

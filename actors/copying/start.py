@@ -29,7 +29,7 @@ from replicator.mysql.server.binlog_end import BinlogEnd, binlog_end
 from replicator.mysql.server.identity import ServerIdentity, server_identity
 from replicator.pipeline.copy.source_stream import SnapshotPlace, SourceStream
 from replicator.schema.registry.registry import KnownStructure, MemberRecord, Provenance
-from replicator.schema.structure.inspection import list_tables, read_table
+from replicator.schema.structure.inspection import list_tables, read_tables
 from replicator.schema.structure.structure import Table
 
 
@@ -131,20 +131,23 @@ async def visible_binlog_end(upstream: Connection, *, needed: bool) -> BinlogEnd
 
 async def members_of(setup: SourceSetup, upstream: Connection) -> list[MemberRecord]:
     """Return the present shards of a source. Raises RouteError or the server's error."""
-    members = []
-    for name in await list_tables(upstream):
-        target = setup.router.route(*_pair(name))
-        structure = await read_table(upstream, name) if target else None
-        if target is not None and structure is not None:
-            record = MemberRecord(
-                Member(setup.source, name),
-                TableName(target.schema, target.table),
-                version=0,
-                since=0,
-                held=KnownStructure(structure, Provenance.READ),
-            )
-            members.append(record)
-    return members
+    targets = {
+        name: TableName(target.schema, target.table)
+        for name in await list_tables(upstream)
+        if (target := setup.router.route(*_pair(name)))
+    }
+    structures = await read_tables(upstream, [*targets])
+    return [
+        MemberRecord(
+            Member(setup.source, name),
+            targets[name],
+            version=0,
+            since=0,
+            held=KnownStructure(structures[name], Provenance.READ),
+        )
+        for name in targets
+        if name in structures
+    ]
 
 
 def _pair(name: TableName) -> tuple[str, str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from typing import Self
 
+import anyio
 import structlog
 from pymysql.err import MySQLError
 
@@ -22,13 +24,13 @@ from replicator.downstream.ddl.creation import (
     creation_statements,
     read_pattern,
 )
-from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.copy.copy_plan import TargetShard
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.column_rules import EXTRACTED_TYPE, wide_enough
 from replicator.schema.structure.foreign_keys import parent_of
-from replicator.schema.structure.inspection import read_table, read_target
+from replicator.schema.structure.inspection import read_fingerprint, read_target, read_targets
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.fills import TargetFills, filled
 from replicator.sharding.optimistic.joined_table import joined_table
@@ -102,33 +104,107 @@ async def make_targets(
                 refuse_clash(registry, member.target, f"source {source}, {member.name}")
             shards.setdefault(member.target, []).append((setup, member))
     shards = _parents_first(shards)
-    with closing(Connection(address_of(task.target_database))) as target:
-        found, empty, filled_before = {}, set(), set()
-        for name, its_shards in shards.items():
-            try:
-                table = await read_target(target, name)
-                if table is None and name in before.copied:
-                    raise _lost(name)
-                if table is None:
-                    setup, like = pattern_shard(task, name, its_shards)
-                    _refuse_extracted(name, setup, like.name)
-                    await _make(target, name, setup, like)
-                    table = await read_target(target, name)
-                    assert table is not None, f"{name} was made and is not there"
-                    empty.add(name)
-                elif name not in before.begun:
-                    if await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
-                        _check_rows(name, table, followed=name in before.followed)
-                        filled_before.add(name)
-                    else:
-                        empty.add(name)
-            except MySQLError as error:
-                raise refusal(target.address, error, source=None, of=name) from error
+    with _Sessions(task, setups) as sessions:
+        found = await sessions.read(shards)
+        missing = [name for name in shards if name not in found]
+        patterns = {}
+        for name in missing:
+            if name in before.copied:
+                raise _lost(name)
+            setup, like = patterns[name] = pattern_shard(task, name, shards[name])
+            _refuse_extracted(name, setup, like.name)
+        await _make_all(sessions, patterns)
+        made = await sessions.read(missing)
+        empty, filled_before = {*missing}, set()
+        for name in (name for name in found if name not in before.begun):
+            if await sessions.has_rows(name):
+                _check_rows(name, found[name], followed=name in before.followed)
+                filled_before.add(name)
+            else:
+                empty.add(name)
+        targets = {}
+        for name in shards:
+            table = (found | made)[name]
             refuse_engine(name, table)
             if name in fills:
                 table = filled(table, fills[name].fills)
-            found[name] = CopyTarget(registry.target(name), table)
-        return MadeTargets(found, frozenset(empty), frozenset(filled_before))
+            targets[name] = CopyTarget(registry.target(name), table)
+        return MadeTargets(targets, frozenset(empty), frozenset(filled_before))
+
+
+CREATED_AT_ONCE = 4
+"""Targets that are created at once: a server waits for its disk several times for each."""
+
+
+async def _make_all(
+    sessions: _Sessions, patterns: Mapping[TableName, tuple[SourceSetup, CopyMember]]
+) -> None:
+    """Create targets, each like its pattern; the parents of foreign keys precede their children.
+
+    Raises FatalError, DatabaseUnavailableError.
+    """
+    alone, related = list[TableName](), list[TableName]()
+    for name, (_, like) in patterns.items():
+        (related if like.structure.definition.foreign_keys else alone).append(name)
+    errors: list[Exception] = []
+
+    async def make(creating: Connection, names: Iterator[TableName]) -> None:
+        try:
+            for name in names:
+                if not errors:
+                    await _make(sessions, creating, name, *patterns[name])
+        except (FatalError, DatabaseUnavailableError) as error:
+            errors.append(error)
+
+    shared = iter(alone)
+    async with anyio.create_task_group() as tasks:
+        for creating in sessions.creating:
+            tasks.start_soon(make, creating, shared)
+    await make(sessions.creating[0], iter(related))
+    if errors:
+        raise errors[0]
+
+
+class _Sessions:
+    """The sessions that make targets: on the target to read and to create them, on the sources.
+
+    They are closed at the end of the block.
+    """
+
+    def __init__(self, task: Task, setups: Mapping[str, SourceSetup]) -> None:
+        address = address_of(task.target_database)
+        self.target = Connection(address)
+        self.creating = [Connection(address) for _ in range(CREATED_AT_ONCE)]
+        self.sources = {source: Connection(setup.address) for source, setup in setups.items()}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in (self.target, *self.creating, *self.sources.values()):
+            connection.close()
+
+    async def read(self, names: Iterable[TableName]) -> dict[TableName, Table]:
+        """Return the structures of the targets that exist. Raises FatalError."""
+        wanted = list(names)
+        with suppress(MySQLError):
+            return await read_targets(self.target, wanted)
+        found = {}
+        for name in wanted:
+            try:
+                table = await read_target(self.target, name)
+            except MySQLError as error:
+                raise refusal(self.target.address, error, source=None, of=name) from error
+            if table is not None:
+                found[name] = table
+        return found
+
+    async def has_rows(self, name: TableName) -> bool:
+        """Return whether a target has rows. Raises FatalError."""
+        try:
+            return bool(await self.target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"))
+        except MySQLError as error:
+            raise refusal(self.target.address, error, source=None, of=name) from error
 
 
 def _parents_first(
@@ -258,23 +334,26 @@ async def creation_of(
     Raises FatalError, also if the target can't be created, and DatabaseUnavailableError.
     """
     _refuse_extracted(name, setup, member.name)
+    with closing(Connection(setup.address)) as upstream:
+        pattern = await _pattern(upstream, name, setup, member)
     try:
-        statements, _ = await creation_statements(target, name, await _pattern(name, setup, member))
+        statements, _ = await creation_statements(target, name, pattern)
     except TargetNotCreatedError as error:
         raise _not_created(name, setup, member, error) from error
     return statements
 
 
-async def _pattern(name: TableName, setup: SourceSetup, member: CopyMember) -> Pattern:
-    with closing(Connection(setup.address)) as upstream:
-        try:
-            pattern = await read_pattern(upstream, member.name)
-            present = await read_table(upstream, member.name)
-            if present is not None and present.fingerprint != member.structure.fingerprint:
-                # Later changes of the shard are in the binlog, and change the target, too.
-                pattern = replace(pattern, create_sql=member.structure.create_sql)
-        except MySQLError as error:
-            raise refusal(setup.address, error, source=setup.source, of=name) from error
+async def _pattern(
+    upstream: Connection, name: TableName, setup: SourceSetup, member: CopyMember
+) -> Pattern:
+    try:
+        pattern = await read_pattern(upstream, member.name)
+        present = await read_fingerprint(upstream, member.name)
+        if present is not None and present != member.structure.fingerprint:
+            # Later changes of the shard are in the binlog, and change the target, too.
+            pattern = replace(pattern, create_sql=member.structure.create_sql)
+    except MySQLError as error:
+        raise refusal(setup.address, error, source=setup.source, of=name) from error
 
     def parents(schema: str, table: str) -> TableName | None:
         return _route(setup, TableName(schema or member.name.schema, table))
@@ -299,13 +378,19 @@ def _not_created(
 
 
 async def _make(
-    target: Connection, name: TableName, setup: SourceSetup, member: CopyMember
+    sessions: _Sessions,
+    creating: Connection,
+    name: TableName,
+    setup: SourceSetup,
+    member: CopyMember,
 ) -> None:
-    pattern = await _pattern(name, setup, member)
+    pattern = await _pattern(sessions.sources[setup.source], name, setup, member)
     try:
-        made = await create_target(target, name, pattern)
+        made = await create_target(creating, name, pattern)
     except TargetNotCreatedError as error:
         raise _not_created(name, setup, member, error) from error
+    except MySQLError as error:
+        raise refusal(creating.address, error, source=None, of=name) from error
     log.info(
         "target.created",
         target=str(name),

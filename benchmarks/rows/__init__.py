@@ -19,6 +19,7 @@ from benchmarks.rows import (
     relay,
     small_transactions,
     start,
+    start_of_shards,
     tidb,
     validation,
 )
@@ -45,5 +46,6 @@ ROWS: tuple[Row, ...] = (
     memory.TRANSACTION,
     memory.BACKLOG,
     start.ROW,
+    start_of_shards.ROW,
     idle.ROW,
 )

@@ -113,6 +113,12 @@ class Routes:
         return [entry.rule for entry in self._of_schemas if entry.schema.matches(schema)]
 
 
+@lru_cache(maxsize=16)
+def routes_of(rules: tuple[RouteRule, ...], *, case_sensitive: bool) -> Routes:
+    """Return `Routes`, the same for the same rules, with what they have found already."""
+    return Routes(rules, case_sensitive=case_sensitive)
+
+
 def _compiled(rule: RouteRule, case_sensitive: bool) -> _CompiledRoute:
     if not rule.schema_pattern or not rule.target_schema:
         missing = "target-schema" if rule.schema_pattern else "schema-pattern"

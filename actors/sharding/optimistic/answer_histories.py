@@ -17,7 +17,7 @@ from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.moved_shards import Renaming
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName, folded
-from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.inspection import read_table, read_tables
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.answers import standing_at_start
 from replicator.sharding.optimistic.differences import against
@@ -119,9 +119,12 @@ class AnswerHistories:
                 key = shard.former, shard.member
                 gone[key] = max(gone.get(key, -1), shard.place)
             await self._follow(renaming)
-        for number, target in self._registry.targets():
-            if target.table and target not in left_out:
-                await self._join(number, target, gone)
+        targets = [
+            (number, target)
+            for number, target in self._registry.targets()
+            if target.table and target not in left_out
+        ]
+        await self._join_all(targets, gone)
 
     async def _follow(self, renaming: Renaming) -> None:
         """Move the members and the fills to renamed targets, unless this was done before."""
@@ -136,8 +139,7 @@ class AnswerHistories:
             name: await self._with_fills(name, entry)
             for name, entry in followed_entries(renaming.number, moves, self.by_target).items()
         }
-        texts = {name: (entry.member, dump_entry(entry)) for name, entry in entries.items()}
-        await self._store.add_all(texts)
+        await self._save(entries.items())
         for name, entry in entries.items():
             self.of(name).take(entry)
 
@@ -176,44 +178,64 @@ class AnswerHistories:
             return False
         return True
 
-    async def _join(
-        self, number: int, target: TableName, gone: Mapping[tuple[TableName, Member], int]
+    async def _join_all(
+        self,
+        targets: Iterable[tuple[int, TableName]],
+        gone: Mapping[tuple[TableName, Member], int],
     ) -> None:
         """Add the members without a saved state, with their current structures.
 
         Args:
+            targets: with their numbers.
             gone: by member, the position of the statement that dropped or renamed it. If the member
                 begins before that position, the statement will be read again.
         """
-        history, registry = self.of(target), self._registry
-        new = []
-        for joined in registry.members_of(number):
-            member = registry.member(joined)
-            begins = min(registry.places(joined), default=0)
-            if member not in history.state.members and gone.get((target, member), -1) < begins:
-                new.append(member)
-        if not new:
-            return
-        present = await read_table(self._target, target)
-        for member in new:
-            member_number = registry.number(member)
-            assert member_number is not None
-            # The structure at the start of its source; one that was read may include later
-            # statements.
-            held = registry.held(member_number, min(registry.places(member_number), default=0))
-            structure = held.certain or _as_far_as(present, held.structure)
-            standing = standing_at_start(history.state, structure)
-            if standing.ceded:
-                self._log.warning(
-                    "ddl.no-join",
-                    source=member.source,
-                    member=str(member.name),
-                    target=str(target),
-                    columns=sorted(standing.ceded),
-                )
-            fills = _present_fills(history.state, present, standing)
-            entry = HistoryEntry(EntryKind.MEMBER, member, standing, fills)
-            await self.add(target, entry)
+        new: dict[TableName, list[Member]] = {}
+        for number, target in targets:
+            members = self.of(target).state.members
+            for joined in self._registry.members_of(number):
+                member, begins = self._registry.member(joined), self._begins(joined)
+                if member not in members and gone.get((target, member), -1) < begins:
+                    new.setdefault(target, []).append(member)
+        present = await read_tables(self._target, [*new])
+        entries = [
+            (target, self._joined(target, member, present.get(target)))
+            for target, members in new.items()
+            for member in members
+        ]
+        if entries:
+            await self._save(entries)
+
+    def _joined(
+        self, target: TableName, member: Member, present: Table | None
+    ) -> HistoryEntry[Member]:
+        """Apply the entry of a new member, and return it."""
+        history, number = self.of(target), self._registry.number(member)
+        assert number is not None
+        # The structure at the start of its source; one that was read may include later statements.
+        held = self._registry.held(number, self._begins(number))
+        structure = held.certain or _as_far_as(present, held.structure)
+        standing = standing_at_start(history.state, structure)
+        if standing.ceded:
+            self._log.warning(
+                "ddl.no-join",
+                source=member.source,
+                member=str(member.name),
+                target=str(target),
+                columns=sorted(standing.ceded),
+            )
+        fills = _present_fills(history.state, present, standing)
+        entry = HistoryEntry(EntryKind.MEMBER, member, standing, fills)
+        history.take(entry)
+        return entry
+
+    def _begins(self, member: int) -> int:
+        return min(self._registry.places(member), default=0)
+
+    async def _save(self, entries: Iterable[tuple[TableName, HistoryEntry[Member]]]) -> None:
+        await self._store.add_all(
+            [(target, entry.member, dump_entry(entry)) for target, entry in entries]
+        )
 
     # Further entries.
 

@@ -141,6 +141,8 @@ async def _inexact(found: TaskToCheck, name: TableName, members: TargetShards, p
             "it had rows before the task wrote the first one, so a row that no shard has may be"
             " one of these"
         )
+    if why := members.left_out:
+        return why
     alone = members.alone(target)
     if alone.kept == "retired":
         gone = ", ".join(str(shard) for shard in members.retired)

@@ -25,7 +25,7 @@ from replicator.schema.registry.former_parts import with_former_parts
 from replicator.schema.registry.past_changes import Past, PastChange
 from replicator.schema.registry.registry import KnownStructure, Provenance, SchemaRegistry, guess
 from replicator.schema.scratch.scratch_statements import named
-from replicator.schema.structure.inspection import list_tables, read_table
+from replicator.schema.structure.inspection import list_tables, read_table, read_tables
 from replicator.schema.structure.structure import Table
 
 log = structlog.get_logger()
@@ -89,14 +89,11 @@ async def tables_at_end(
     """
     while True:
         before = await binlog_end(upstream)
-        tables: dict[TableName, Table] = {}
-        trash: dict[TableName, Table] = {}
-        for name in await list_tables(upstream):
-            routed = setup.router.route(name.schema, name.table)
-            if routed or setup.router.online(name.schema, name.table):
-                structure = await read_table(upstream, name)
-                if structure is not None:
-                    (tables if routed else trash)[name] = structure
+        present = await list_tables(upstream)
+        routed = [name for name in present if setup.router.route(name.schema, name.table)]
+        aside = {name for name in present if setup.router.online(name.schema, name.table)}
+        tables = await read_tables(upstream, routed)
+        trash = await read_tables(upstream, sorted(aside - {*routed}))
         end = await binlog_end(upstream)
         if before is None or end is None:
             return TablesAtEnd(tables, ())

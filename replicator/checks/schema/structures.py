@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -51,10 +51,12 @@ from replicator.routing.routes import RouteError
 from replicator.schema.structure.foreign_keys import parent_of
 from replicator.schema.structure.hidden_columns import system_period
 from replicator.schema.structure.inspection import (
+    Listed,
     available_collations,
     default_collations,
     list_tables,
     listed,
+    listed_tables,
     read_table,
     read_tables,
 )
@@ -68,6 +70,10 @@ _PLACE = CheckedPart("target")
 _NUMBERING = "SELECT @@GLOBAL.auto_increment_increment, @@GLOBAL.auto_increment_offset"
 
 
+_Target = tuple[Table | None, Listed | None]
+"""The structure of a target, and how its server lists it."""
+
+
 @dataclass(slots=True)
 class _Estate:
     """The shards found, by target.
@@ -75,11 +81,13 @@ class _Estate:
     Attributes:
         locked: by source, the tables that the copy locks.
         available: the collations of the target's server.
+        targets: the targets that could be read together, with their spelling on the server.
     """
 
     shards: dict[TableName, list[Shard]] = field(default_factory=dict)
     locked: dict[str, list[TableName]] = field(default_factory=dict)
     available: frozenset[str] = frozenset()
+    targets: Mapping[TableName, _Target] = field(default_factory=dict)
 
 
 async def check_structures(task: TaskToCheck) -> list[CheckResult]:
@@ -95,6 +103,7 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
     with closing(Connection(task.target.address)) as connection:
         folds = await folds_names(connection)
         estate.available = await available_collations(connection)
+        estate.targets = await _read_targets(connection, sorted(estate.shards))
         results = check_target_names(sorted(estate.shards), folds=folds)
         for name in sorted(estate.shards):
             shards = sorted(estate.shards[name], key=lambda shard: shard.member)
@@ -180,6 +189,21 @@ async def _readable(connection: Connection, names: Sequence[TableName]) -> dict[
         return found
 
 
+async def _read_targets(
+    connection: Connection, names: Sequence[TableName]
+) -> Mapping[TableName, _Target]:
+    """Return the targets; none of them if one can't be read."""
+    with contextlib.suppress(pymysql.err.MySQLError):
+        there = await listed_tables(connection, names)
+        tables = await read_tables(connection, [*there])
+        return {name: (tables.get(name), there.get(name)) for name in names}
+    return {}
+
+
+async def _read_target(connection: Connection, name: TableName) -> _Target:
+    return await read_table(connection, name), await listed(connection, name)
+
+
 async def _check_target(
     task: TaskToCheck,
     connection: Connection,
@@ -192,8 +216,7 @@ async def _check_target(
     if not joining:
         return []
     try:
-        table = await read_table(connection, name)
-        there = await listed(connection, name)
+        table, there = estate.targets.get(name) or await _read_target(connection, name)
     except pymysql.err.MySQLError as error:
         finding = f"{name} cannot be read: {error.args[-1]}"
         way_out = (await account_of(connection)).grant(TARGET_RIGHTS, name.schema)

@@ -15,15 +15,8 @@ from replicator.schema.structure.structure import Table
 
 _PLACE = CheckedPart("target")
 
-_ENGINE = """
-SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
-"""
 _ROWS = """
 SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
-"""
-_FOREIGN_KEYS = """
-SELECT CONSTRAINT_NAME FROM information_schema.TABLE_CONSTRAINTS
-WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND CONSTRAINT_TYPE = 'FOREIGN KEY' ORDER BY 1
 """
 
 
@@ -34,8 +27,8 @@ async def check_target_table(
     return [
         *([] if writes_nothing else await _writable(connection, table)),
         *key_warnings(table),
-        *await _extras(connection, table),
-        *await _rolled_back(connection, table),
+        *_extras(table),
+        *_rolled_back(table),
     ]
 
 
@@ -125,11 +118,10 @@ def key_warnings(table: Table) -> list[CheckResult]:
     return []
 
 
-async def _extras(connection: Connection, table: Table) -> list[CheckResult]:
-    rows = await connection.fetch(_FOREIGN_KEYS, (table.schema, table.name))
-    if not rows:
+def _extras(table: Table) -> list[CheckResult]:
+    if not table.definition.foreign_keys:
         return []
-    names = ", ".join(str(row[0]) for row in rows)
+    names = ", ".join(sorted(key.name for key in table.definition.foreign_keys))
     finding = (
         f"{table.schema}.{table.name} has foreign keys, which the task writes rows without,"
         f" unless they tie it to its parent as the shards' own keys do: {names}"
@@ -137,9 +129,8 @@ async def _extras(connection: Connection, table: Table) -> list[CheckResult]:
     return [_PLACE.passed("target_keys", finding)]
 
 
-async def _rolled_back(connection: Connection, table: Table) -> list[CheckResult]:
-    rows = await connection.fetch(_ENGINE, (table.schema, table.name))
-    engine = str(rows[0][0]) if rows else ""
+def _rolled_back(table: Table) -> list[CheckResult]:
+    engine = table.definition.option("ENGINE")
     if engine.upper() in TRANSACTIONAL:
         return []
     return [

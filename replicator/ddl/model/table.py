@@ -7,7 +7,7 @@ two texts of different servers mean the same.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
@@ -235,6 +235,11 @@ class TableDefinition:
     def option(self, name: str) -> str:
         """Return the text of an option's value; empty if the table does not have the option."""
         return next((option.value for option in self.options if option.name == name), "")
+
+    def with_option(self, name: str, value: str) -> TableDefinition:
+        """Return the definition with another value of an option that the table has."""
+        options = tuple(replace(o, value=value) if o.name == name else o for o in self.options)
+        return replace(self, options=options)
 
     @property
     def all_unknown(self) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TypeVar
@@ -26,6 +27,8 @@ _TWO_WORDS = {"DATA": "DIRECTORY", "INDEX": "DIRECTORY", "PLACEMENT": "POLICY"}
 _WITHOUT_SIGN = ("TABLESPACE", "STORAGE", "START")
 _CHARSET = "CHARSET"
 _T = TypeVar("_T")
+_NAMED = re.compile(r"\ACREATE TABLE `(?:[^`]|``)+` \(")
+_COUNTER = re.compile(r"^(\) ENGINE=\w+ AUTO_INCREMENT=)(\d+)", re.MULTILINE)
 
 
 @lru_cache(maxsize=1024)
@@ -36,6 +39,28 @@ def table_definition(create_sql: str) -> TableDefinition:
     ``unknown`` fields; a text that is not a CREATE TABLE is in ``unknown`` completely. The text is
     written with backticks, without ANSI_QUOTES, and with backslash escapes.
     """
+    text, counter = alike_text(create_sql)
+    found = _definition(text)
+    return found.with_option("AUTO_INCREMENT", counter) if counter else found
+
+
+def alike_text(create_sql: str) -> tuple[str, str]:
+    """Return a text that is the same for shards that differ only in name and counter.
+
+    Also return the value of AUTO_INCREMENT, empty if there is none; in the text, it is 0.
+    """
+    text = _NAMED.sub("CREATE TABLE `` (", create_sql, count=1)
+    counters = _COUNTER.findall(text)
+    if len(counters) == 1:
+        without = _COUNTER.sub(r"\g<1>0", text)
+        # The line may be part of a comment.
+        if _definition(without).option("AUTO_INCREMENT") == "0":
+            return without, counters[0][1]
+    return text, ""
+
+
+@lru_cache(maxsize=1024)
+def _definition(create_sql: str) -> TableDefinition:
     tokens = tokenise(create_sql, tidb_comments=True)
     opening = next((n for n, token in enumerate(tokens) if token.text == "("), None)
     words = [token.keyword for token in tokens[:3]]

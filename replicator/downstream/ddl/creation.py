@@ -126,8 +126,9 @@ async def read_pattern(source: Connection, name: TableName) -> Pattern:
 async def create_target(target: Connection, name: TableName, pattern: Pattern) -> CreatedTarget:
     """Create the database and the table ``name``, each if it is missing.
 
-    May be called again after a failure at any point. Raises TargetNotCreatedError, or
-    DatabaseUnavailableError (then it may be retried).
+    May be called again after a failure at any point. The session keeps `CREATE_MODE`: use it for
+    nothing else. Raises TargetNotCreatedError, or DatabaseUnavailableError (then it may be
+    retried).
     """
     there = await listed(target, name)
     if there is not None and there.view:
@@ -143,26 +144,22 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
         return CreatedTarget(created=False)
     statements, made = await creation_statements(target, name, pattern)
     refused = ""
+    await reach_all_nodes(target)
+    for statement in statements[:-1]:
+        await _run(target, name, statement)
+    await target.execute("SET SESSION sql_mode = %s", (CREATE_MODE,))
     try:
-        await reach_all_nodes(target)
-        for statement in statements[:-1]:
-            await _run(target, name, statement)
-        await target.execute("SET SESSION sql_mode = %s", (CREATE_MODE,))
-        try:
-            await _run(target, name, made.sql)
-        except TargetNotCreatedError as error:
-            if not made.kept_keys:
-                raise
-            # The task needs no foreign keys on the target.
-            refused = error.message
-            alone = replace(pattern, parents=no_parents)
-            _, made = await creation_statements(target, name, alone)
-            await _run(target, name, made.sql)
-        warnings = await target.fetch("SHOW WARNINGS")
-        await set_options(target, name, made.options, if_empty=True)
-    finally:
-        # A fresh session for the next user is cheaper than restoring sql_mode.
-        target.close()
+        await _run(target, name, made.sql)
+    except TargetNotCreatedError as error:
+        if not made.kept_keys:
+            raise
+        # The task needs no foreign keys on the target.
+        refused = error.message
+        alone = replace(pattern, parents=no_parents)
+        _, made = await creation_statements(target, name, alone)
+        await _run(target, name, made.sql)
+    warnings = await target.fetch("SHOW WARNINGS")
+    await set_options(target, name, made.options, if_empty=True)
     return CreatedTarget(
         created=True,
         foreign_keys=made.foreign_keys,

@@ -7,11 +7,11 @@ treats entries as text; the modules that make them define their meaning.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.decisions import DDL_TABLE, DdlHistoryStore, append_entry
+from replicator.downstream.meta.decisions import DDL_TABLE, DdlHistoryStore, append_entries
 from replicator.mysql.names import Member, TableName
 
 
@@ -53,13 +53,11 @@ class AnswerStore:
 
     async def add(self, target: TableName, member: Member, entry: str) -> None:
         """Add an entry that belongs to no event."""
-        await self._history.add(target, member, entry)
+        await self.add_all([(target, member, entry)])
 
-    async def add_all(self, entries: Mapping[TableName, tuple[Member, str]]) -> None:
-        """Add entries of several targets that belong to no event, all or none."""
-        async with self._meta.saving() as transaction:
-            for target, (member, entry) in entries.items():
-                await append_entry(transaction, self._meta.table(DDL_TABLE), target, member, entry)
+    async def add_all(self, entries: Sequence[tuple[TableName, Member, str]]) -> None:
+        """Add entries of targets that belong to no event, all or none, in their order."""
+        await self._history.add(entries)
 
     async def release(
         self, target: TableName, member: Member, entry: str, statements: dict[Member, int]
@@ -79,4 +77,4 @@ class AnswerStore:
                     " AND transaction_key = %s",
                     (*target, released.source, *released.name, place),
                 )
-            await append_entry(transaction, table, target, member, entry)
+            await append_entries(transaction, table, [(target, member, entry)])

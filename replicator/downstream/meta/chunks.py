@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from replicator.downstream.fence import FencedError
 from replicator.downstream.meta.checkpoint import MEMBER_TABLE, MetaStore
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE, DONE, PLANNED, lost_chunk
+from replicator.downstream.meta.saved_members import put_rows
 from replicator.downstream.meta_table import MetaTable
 from replicator.mysql.connection.asyncio_connection import Transaction
 from replicator.mysql.names import Member, TableName
@@ -217,13 +218,12 @@ class CopyStore:
         DatabaseUnavailableError, FencedError.
         """
         async with self._meta.saving() as transaction:
-            for target in targets:
-                await transaction.fetch(
-                    f"REPLACE INTO {self._meta.table(COPY_TARGET_TABLE)}"
-                    " (target_schema, target_table, key_lost, forgotten_rows)"
-                    " VALUES (%s, %s, 0, 0)",
-                    tuple(target),
-                )
+            await put_rows(
+                transaction,
+                f"REPLACE INTO {self._meta.table(COPY_TARGET_TABLE)}"
+                " (target_schema, target_table, key_lost, forgotten_rows) VALUES",
+                [(*target, 0, 0) for target in targets],
+            )
 
     async def note_key_lost(self, targets: Iterable[TableName]) -> None:
         """Save that no key distinguishes the copied rows of targets from rows of the binlog.
@@ -450,21 +450,20 @@ class CopyStore:
     async def plan(self, source: str, chunks: Iterable[ChunkRecord]) -> None:
         """Save chunks before they are copied."""
         async with self._meta.saving() as transaction:
-            for chunk in chunks:
-                await transaction.fetch(
-                    f"INSERT INTO {self._meta.table(CHUNK_TABLE)} (source, schema_name, table_name,"
-                    " number, lower_key, upper_key, state, row_count, byte_count, read_at, token)"
-                    " VALUES (%s, %s, %s, %s, %s, %s, %s, 0, 0, 0, %s)",
+            token = self._meta.lease.fence.token
+            await put_rows(
+                transaction,
+                f"INSERT INTO {self._meta.table(CHUNK_TABLE)} (source, schema_name, table_name,"
+                " number, lower_key, upper_key, state, row_count, byte_count, read_at, token)"
+                " VALUES",
+                [
                     (
-                        source,
-                        *chunk.member,
-                        chunk.number,
-                        _dump(chunk.lower),
-                        _dump(chunk.upper),
-                        PLANNED,
-                        self._meta.lease.fence.token,
-                    ),
-                )
+                        *(source, *chunk.member, chunk.number),
+                        *(_dump(chunk.lower), _dump(chunk.upper), PLANNED, 0, 0, 0, token),
+                    )
+                    for chunk in chunks
+                ],
+            )
 
 
 def _dump(bound: Bound) -> str | None:

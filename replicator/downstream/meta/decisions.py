@@ -15,11 +15,14 @@ from replicator.downstream.meta.checkpoint import (
     MEMBER_TABLE,
     MetaStore,
 )
+from replicator.downstream.meta.saved_members import put_rows
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Transaction
 from replicator.mysql.names import Member, TableName
+
+_TARGETS_AT_ONCE = 100
 
 DDL_TABLE = MetaTable(
     "ddl",
@@ -174,25 +177,35 @@ class DdlHistoryStore:
         )
         return [(version, entry) for version, entry in rows]
 
-    async def add(self, target: TableName, member: Member, entry: str) -> None:
-        """Add a fact about a member that comes from no event."""
+    async def add(self, entries: Sequence[tuple[TableName, Member, str]]) -> None:
+        """Add facts about members of targets that come from no event, all or none."""
         async with self.meta.saving() as transaction:
-            await append_entry(transaction, self.meta.table(DDL_TABLE), target, member, entry)
+            await append_entries(transaction, self.meta.table(DDL_TABLE), entries)
 
 
-async def append_entry(
-    transaction: Transaction, table: str, target: TableName, member: Member, entry: str
+async def append_entries(
+    transaction: Transaction, table: str, entries: Sequence[tuple[TableName, Member, str]]
 ) -> None:
-    """Append an entry to a target's history in ``table``."""
-    rows = await transaction.fetch(
-        f"SELECT COALESCE(MAX(version), 0) + 1 FROM {table}"
-        " WHERE target_schema = %s AND target_table = %s",
-        tuple(target),
-    )
-    name = member.name
-    await transaction.fetch(
+    """Append entries to the histories of targets in ``table``, in their order."""
+    targets = list(dict.fromkeys(target for target, _, _ in entries))
+    last: dict[TableName, int] = {}
+    for first in range(0, len(targets), _TARGETS_AT_ONCE):
+        some = targets[first : first + _TARGETS_AT_ONCE]
+        found = await transaction.fetch(
+            f"SELECT target_schema, target_table, MAX(version) FROM {table} WHERE "
+            + " OR ".join(["(target_schema = %s AND target_table = %s)"] * len(some))
+            + " GROUP BY target_schema, target_table",
+            [part for target in some for part in target],
+        )
+        last |= {TableName(schema, name): version for schema, name, version in found}
+    rows = []
+    for target, member, entry in entries:
+        last[target] = last.get(target, 0) + 1
+        place = (member.source, *member.name)
+        rows.append((*target, last[target], "", *place, 0, "done", "", "", entry))
+    await put_rows(
+        transaction,
         f"INSERT INTO {table} (target_schema, target_table, version, statement, owner,"
-        " schema_name, table_name, transaction_key, state, fingerprint, decision, entry)"
-        " VALUES (%s, %s, %s, '', %s, %s, %s, 0, 'done', '', '', %s)",
-        (*target, rows[0][0], member.source, *name, entry),
+        " schema_name, table_name, transaction_key, state, fingerprint, decision, entry) VALUES",
+        rows,
     )

@@ -18,6 +18,7 @@ from pymysql.err import MySQLError
 
 from replicator.downstream.meta.checkpoint import MEMBER_TABLE, MetaStore
 from replicator.downstream.meta.chunks import COPY_TABLE, CopyStore
+from replicator.downstream.meta.saved_members import put_rows
 from replicator.downstream.meta_table import MetaTable
 from replicator.mysql.connection.asyncio_connection import Connection, Transaction
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
@@ -111,13 +112,15 @@ class RowOwnerStore:
         if not new:
             return
         copied = await transaction.fetch(f"SELECT source FROM {self._meta.table(COPY_TABLE)}")
+        noted = []
         # The transaction would not see a table that was created after its first query.
         with closing(Connection(self._meta.connection.address)) as session:
             for target in sorted(new):
                 filled = await _has_rows(session, target)
                 # Without a copy, the rows may belong to the shards.
                 if not filled or sources[target] <= {str(source) for (source,) in copied}:
-                    await _note(transaction, self._table, target, filled=filled)
+                    noted.append((target, filled))
+        await _note(transaction, self._table, noted)
 
     async def _put(
         self, transaction: Transaction, changes: Sequence[OwnerChange], ended: str, again: str
@@ -179,17 +182,19 @@ async def note_rows_before(
     """
     table = meta.table(ROW_OWNER_TABLE)
     async with meta.saving() as transaction:
-        for target in filled:
-            await _note(transaction, table, target, filled=True)
-        for target in empty:
-            await _note(transaction, table, target, filled=False)
+        noted = [*((target, True) for target in filled), *((target, False) for target in empty)]
+        await _note(transaction, table, noted)
 
 
-async def _note(transaction: Transaction, table: str, target: TableName, *, filled: bool) -> None:
-    await transaction.fetch(
+async def _note(
+    transaction: Transaction, table: str, targets: Iterable[tuple[TableName, bool]]
+) -> None:
+    """Save targets, each with whether it has rows that the task has not written."""
+    await put_rows(
+        transaction,
         f"REPLACE INTO {table} (target_schema, target_table, source, schema_name, table_name,"
-        " ended, marks) VALUES (%s, %s, %s, '', '', %s, '')",
-        (*target, NOBODY, int(filled)),
+        " ended, marks) VALUES",
+        [(*target, NOBODY, "", "", int(filled), "") for target, filled in targets],
     )
 
 

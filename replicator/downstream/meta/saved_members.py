@@ -80,13 +80,13 @@ async def write_members(
         former.groups.keys() - now.groups.keys(),
     )
     groups = sorted(now.groups.items() - former.groups.items())
-    await _put(
+    await put_rows(
         transaction,
         f"REPLACE INTO {tables.group} (source, target_schema, target_table, state) VALUES",
         [(source, *target, state) for target, state in groups],
     )
     changed = (r for name, r in now.members.items() if not _same(former.members.get(name), r))
-    await _put(
+    await put_rows(
         transaction,
         f"REPLACE INTO {tables.member} (source, schema_name, table_name, target_schema,"
         " target_table, version, since, structure, provenance, doubt, copy_state) VALUES",
@@ -104,7 +104,7 @@ async def write_low_watermarks(
     """Write the low watermarks; ``former`` as for `write_members`."""
     known = former or NOTHING_KNOWN
     moved = sorted(now.low_watermarks.items() - known.low_watermarks.items())
-    await _put(
+    await put_rows(
         transaction,
         f"INSERT INTO {tables.watermark} (source, target_schema, target_table, bucket, version,"
         " transaction_key, ordinal, gtid) VALUES",
@@ -133,9 +133,10 @@ async def _remove(
         await transaction.fetch(f"{delete} ({places})", (source, *fields))
 
 
-async def _put(
+async def put_rows(
     transaction: Transaction, into: str, rows: Iterable[Sequence[object]], where_there: str = ""
 ) -> None:
+    """Write rows by few statements: ``into`` up to VALUES, ``where_there`` after the values."""
     for part in _parts(rows):
         one = f"({', '.join(['%s'] * len(part[0]))})"
         fields = [field for row in part for field in row]

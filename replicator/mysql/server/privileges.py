@@ -20,7 +20,7 @@ ANY_TABLE = "*"
 """A privilege on any table of the schema counts."""
 
 _ALL = frozenset({"ALL", "ALL PRIVILEGES"})
-_ASKED = frozenset({"EVENT", "EXECUTE", "TRIGGER"})
+_ASKED = frozenset({"EVENT", "EXECUTE", "SELECT", "TRIGGER"})
 """The privileges that callers ask for."""
 
 _GRANT = re.compile(

@@ -12,7 +12,7 @@ from replicator.routing.columns.column_mapping import ColumnMappings, MappingRul
 from replicator.routing.columns.member_columns import ColumnRules, Extraction, NamePart
 from replicator.routing.event_filter import EventFilter, FilterAction, FilterRule
 from replicator.routing.expression.expression_filter import ExpressionFilters, ExpressionRule
-from replicator.routing.routes import RouteError, RouteRule, Routes
+from replicator.routing.routes import RouteError, RouteRule, routes_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class RuleSet:
         """Return the rules for columns. Raises RouteError."""
         return ColumnRules(
             self.source,
-            Routes(self.routes, case_sensitive=self.case_sensitive),
+            routes_of(self.routes, case_sensitive=self.case_sensitive),
             dict(self.extractions),
             ColumnMappings(self.mappings, case_sensitive=self.case_sensitive),
         )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Any
 
 import pymysql
@@ -21,23 +20,24 @@ from replicator.schema.structure.structure import Column, Table, UniqueKey, fing
 SYSTEM_SCHEMAS = ("mysql", "information_schema", "performance_schema", "sys", "metrics_schema")
 
 _COLUMNS = """
-SELECT ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE,
-EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
+SELECT TABLE_NAME, ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME,
+IS_NULLABLE, EXTRA FROM information_schema.COLUMNS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME {tables} ORDER BY ORDINAL_POSITION
 """
 _KEYS = """
-SELECT INDEX_NAME, COLUMN_NAME, NULLABLE, SUB_PART
+SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME, NULLABLE, SUB_PART
 FROM information_schema.STATISTICS
-WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME {tables} AND NON_UNIQUE = 0
 ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX
 """
 _LISTED = """
-SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES
-WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
+SELECT TABLE_NAME, TABLE_SCHEMA, TABLE_TYPE FROM information_schema.TABLES
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME {tables}
 """
 _LISTED_OTHERWISE = """
-SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES
-WHERE @@lower_case_table_names = 2
-AND LOWER(TABLE_SCHEMA) = LOWER(%s) AND LOWER(TABLE_NAME) = LOWER(%s)
+SELECT TABLE_NAME, TABLE_SCHEMA, TABLE_TYPE FROM information_schema.TABLES
+WHERE @@lower_case_table_names <> 0
+AND LOWER(TABLE_SCHEMA) = %s AND LOWER(TABLE_NAME) {tables}
 """
 _DATABASE = """
 SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s
@@ -46,9 +46,9 @@ OR (@@lower_case_table_names = 2 AND LOWER(SCHEMA_NAME) = LOWER(%s))
 _COLUMN_LINE = re.compile(r"^  `", re.MULTILINE)
 """The beginning of a column's line in the text of SHOW CREATE TABLE."""
 
-TABLES_AT_ONCE = 50
-"""Number of tables in one query, each with a condition of its own, because servers scan all tables
-for a list of names."""
+TABLES_AT_ONCE = 500
+"""Number of tables of a schema in one query, for which a server looks at the names of all tables of
+the schema, and opens these."""
 
 _SHOWN = "shows generated keys"
 """Note on a session that MySQL's generated primary keys are shown in it."""
@@ -106,8 +106,8 @@ async def read_table(connection: Connection, name: TableName) -> Table | None:
     found = await listed(connection, name)
     if found is None or found.view:
         return None
-    place = (found.name.schema, found.name.table)
-    return await _completed(connection, name, place, await connection.fetch(_COLUMNS, place))
+    parts = await _parts(connection, {name: found.name})
+    return await _completed(connection, name, *parts[name])
 
 
 async def read_again(connection: Connection, name: TableName) -> Table | None:
@@ -156,14 +156,13 @@ async def read_fingerprint(connection: Connection, name: TableName) -> str | Non
 async def _completed(
     connection: Connection,
     name: TableName,
-    place: tuple[str, str],
     columns: Sequence[Sequence[Any]],
+    keys: Sequence[Sequence[Any]],
 ) -> Table | None:
-    """Return the structure of a table whose columns have been read.
+    """Return the structure of a table from the rows of its columns and of its keys.
 
-    None if it has been dropped or renamed in the meantime. `place`: its schema and name as listed.
+    None if it has been dropped or renamed in the meantime.
     """
-    keys = await connection.fetch(_KEYS, place)
     try:
         create = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
         if len(_COLUMN_LINE.findall(str(create[0][1]))) != len(columns):
@@ -177,8 +176,8 @@ async def _completed(
         Table(
             schema=name.schema,
             name=name.table,
-            columns=columns_of(row[1:] for row in sorted(columns, key=itemgetter(0))),
-            keys=keys_of(keys),
+            columns=columns_of(row[2:] for row in columns),
+            keys=keys_of(row[1:] for row in keys),
             create_sql=str(create[0][1]),
         )
     )
@@ -187,47 +186,63 @@ async def _completed(
 async def read_tables(connection: Connection, names: Sequence[TableName]) -> dict[TableName, Table]:
     """Return the structures of the tables that exist, with fewer queries than `read_table`.
 
-    A table that is altered in the meantime may have columns and text of different moments.
+    A table that is altered in the meantime is read again.
     """
-    found: dict[TableName, Table] = {}
     while True:
         await show_generated_keys(connection)
-        for first in range(0, len(names), TABLES_AT_ONCE):
-            some = names[first : first + TABLES_AT_ONCE]
-            places = [(name.schema, name.table) for name in some]
-            there = {
-                number: Listed(TableName(schema, table), kind == "VIEW")
-                for number, schema, table, kind in await _fetch_each(connection, _LISTED, places)
-            }
-            for number in set(range(len(some))) - there.keys():
-                if (other := await listed(connection, some[number])) is not None:
-                    there[number] = other
-            tables = {
-                some[number]: (at.name.schema, at.name.table)
-                for number, at in sorted(there.items())
-                if not at.view
-            }
-            columns: dict[int, list[Sequence[Any]]] = {}
-            for number, *column in await _fetch_each(connection, _COLUMNS, [*tables.values()]):
-                columns.setdefault(number, []).append(column)
-            for number, (name, place) in enumerate(tables.items()):
-                table = await _completed(connection, name, place, columns.get(number, []))
-                if table is not None:
-                    found[name] = table
+        there = await listed_tables(connection, names)
+        places = {name: found.name for name, found in there.items() if not found.view}
+        before = await _parts(connection, places)
+        found: dict[TableName, Table] = {}
+        for name in places:
+            table = await _completed(connection, name, *before[name])
+            if table is not None:
+                found[name] = table
+        after = await _parts(connection, places)
+        for name in [name for name in found if after[name] != before[name]]:
+            table = await read_table(connection, name)
+            if table is None:
+                del found[name]
+            else:
+                found[name] = table
         if _SHOWN in connection.notes:
             return found
         # The session is new, so the settings of the reads are unknown: read all again.
 
 
-async def _fetch_each(
-    connection: Connection, query: str, places: Sequence[tuple[str, str]]
-) -> list[tuple[Any, ...]]:
-    """Return the rows of a query for each place, each row preceded by the number of its place."""
-    if not places:
-        return []
-    numbered = query.strip().replace("SELECT", "SELECT %s,", 1)
-    args = [arg for number, place in enumerate(places) for arg in (number, *place)]
-    return await connection.fetch(" UNION ALL ".join([numbered] * len(places)), args)
+_Parts = tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]
+"""The rows of a table's columns, and of its keys."""
+
+
+async def _parts(
+    connection: Connection, places: Mapping[TableName, TableName]
+) -> dict[TableName, _Parts]:
+    """Return the columns and keys of tables.
+
+    `places`: the names of the tables as the server lists them, by the names that it was asked for.
+    """
+    columns = await _rows_by_table(connection, _COLUMNS, places.values())
+    keys = await _rows_by_table(connection, _KEYS, places.values())
+    return {name: (columns.get(at, []), keys.get(at, [])) for name, at in places.items()}
+
+
+async def _rows_by_table(
+    connection: Connection, query: str, tables: Iterable[TableName]
+) -> dict[TableName, list[tuple[Any, ...]]]:
+    """Return the rows of a query by the names of the tables, the query's first column."""
+    found: dict[TableName, list[tuple[Any, ...]]] = {}
+    by_schema: dict[str, list[str]] = {}
+    for name in tables:
+        by_schema.setdefault(name.schema, []).append(name.table)
+    for schema, names in by_schema.items():
+        for first in range(0, len(names), TABLES_AT_ONCE):
+            some = names[first : first + TABLES_AT_ONCE]
+            # To find one table, a server looks at no others. MariaDB also does so for a list of
+            # names that differ only in case or accents; no table has the name at the end.
+            listing = f"IN ({'%s, ' * len(some)}'')" if len(some) > 1 else "= %s"
+            for row in await connection.fetch(query.format(tables=listing), (schema, *some)):
+                found.setdefault(TableName(schema, str(row[0])), []).append(row)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +259,29 @@ async def listed(connection: Connection, name: TableName) -> Listed | None:
     TiDB keeps a name as it was given and compares names without case, except in the columns of its
     information_schema: these need the name as it is listed.
     """
-    for query in (_LISTED, _LISTED_OTHERWISE):
-        for schema, table, kind in await connection.fetch(query, (name.schema, name.table)):
-            return Listed(TableName(schema, table), kind == "VIEW")
-    return None
+    return (await listed_tables(connection, [name])).get(name)
+
+
+async def listed_tables(
+    connection: Connection, names: Iterable[TableName]
+) -> dict[TableName, Listed]:
+    """Return `listed` of each of the names that exist, with fewer queries."""
+    wanted = list(names)
+    there = {one.name: one for one in await _listings(connection, _LISTED, wanted)}
+    found = {name: there[name] for name in wanted if name in there}
+    folded = dict.fromkeys(name.folded for name in wanted if name not in found)
+    others = await _listings(connection, _LISTED_OTHERWISE, folded)
+    alike = {one.name.folded: one for one in others}
+    return {name: alike[name.folded] for name in wanted if name.folded in alike} | found
+
+
+async def _listings(connection: Connection, query: str, names: Iterable[TableName]) -> list[Listed]:
+    by_table = await _rows_by_table(connection, query, names)
+    return [
+        Listed(TableName(schema, table), kind == "VIEW")
+        for rows in by_table.values()
+        for table, schema, kind in rows
+    ]
 
 
 async def database_collation(connection: Connection, schema: str) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from replicator.ddl.model.table import ColumnDefinition, KeyKind, TableDefinition
-from replicator.ddl.parser.table_text import column_definitions, table_definition
+from replicator.ddl.parser.table_text import alike_text, column_definitions, table_definition
 from replicator.ddl.rewrite.storage import PHYSICAL, TRANSACTIONAL
 from replicator.mysql.column_types import FRACTIONAL, SqlType, sql_type
 from replicator.mysql.names import folded
@@ -103,6 +103,11 @@ class Table:
     def definition(self) -> TableDefinition:
         """The parsed CREATE statement; each text is parsed once."""
         return table_definition(self.create_sql)
+
+    @property
+    def unnamed(self) -> Table:
+        """The table without its name and its counter: shards are mostly equal then."""
+        return Table("", "", self.columns, self.keys, alike_text(self.create_sql)[0])
 
     @property
     def key_names(self) -> frozenset[str]:

@@ -57,6 +57,11 @@ def described_part(part: Part) -> str:
 @lru_cache(maxsize=4096)
 def values_of(table: Table) -> Mapping[Part, str]:
     """Return a table's parts except the order of its columns, in one form for all servers."""
+    return _values_of(table.unnamed)
+
+
+@lru_cache(maxsize=1024)
+def _values_of(table: Table) -> Mapping[Part, str]:
     found: dict[Part, str] = {}
     for column in table.columns:
         name = folded(column.name)

@@ -141,6 +141,11 @@ class Shape:
 @lru_cache(maxsize=4096)
 def shape_of(table: Table) -> Shape:
     """Return the shape of a table."""
+    return _shape_of(table.unnamed)
+
+
+@lru_cache(maxsize=1024)
+def _shape_of(table: Table) -> Shape:
     columns = {
         folded(column.name): ShapeColumn(
             column, formula_form(table, column.name) if column.generated else ""

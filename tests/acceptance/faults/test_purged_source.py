@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
 from replicator.failpoints import Failpoint
 from replicator.sandbox.mariadb import MariaDBServer
@@ -251,6 +252,26 @@ def test_a_shard_with_another_structure_gets_the_former_one_first(
         purged.change_rows_of("c")
         until_done(task, purged)
         stop(task, db)
+
+
+def test_a_target_with_filtered_updates_must_be_emptied(
+    purged: PurgedShards, tmp_path: Path
+) -> None:
+    """A row that differs may be one whose update was left out, so it would stay as it is."""
+    path = task_file(purged, tmp_path, "pessimistic")
+    values = yaml.safe_load(path.read_text())
+    rule = {"schema": purged.database, "table": "t1", "update-old-value-expr": "n = -77"}
+    values["expression-filter"] = {"some": rule}
+    for instance in values["mysql-instances"]:
+        instance["expression-filters"] = ["some"]
+    path.write_text(yaml.safe_dump(values))
+    follow(path, tmp_path, purged)
+    purged.lose("purged")
+    with task_process(path, tmp_path) as task, purged.read():
+        answer = task.cli(*printed(task, purged, "source.purged"))
+        assert answer.returncode != 0
+        assert "can't be made exact" in answer.stderr
+        assert "leave out" in answer.stderr
 
 
 @pytest.mark.parametrize("mode", ["optimistic", pytest.param("", marks=pytest.mark.slow)])

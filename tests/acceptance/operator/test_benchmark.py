@@ -12,7 +12,7 @@ import pytest
 from benchmarks.sizes import TINY
 
 ROOT = Path(__file__).parents[3]
-ROWS = ["inserts", "copy", "latency"]
+ROWS = ["inserts", "copy", "latency", "start-shards"]
 
 
 @pytest.mark.slow

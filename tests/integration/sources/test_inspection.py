@@ -13,13 +13,14 @@ from replicator.mysql.names import TableName
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import (
-    TABLES_AT_ONCE,
     read_table,
+    read_tables,
     read_target,
     read_targets,
 )
 from tests.support.streams.applying import address_of
 
+AT_ONCE = 20
 KEYLESS = "a INT, b VARCHAR(10) CHARACTER SET latin1"
 TABLES = {
     "plain": "id INT UNSIGNED NOT NULL PRIMARY KEY, n BIGINT, s VARCHAR(20) CHARACTER SET latin1",
@@ -29,6 +30,12 @@ TABLES = {
     "keyless": KEYLESS,
     "made": "id INT PRIMARY KEY, n INT GENERATED ALWAYS AS (id + 1) STORED",
 }
+
+
+@pytest.fixture(autouse=True)
+def few_tables_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More tables than are read at once are soon made."""
+    monkeypatch.setattr("replicator.schema.structure.inspection.TABLES_AT_ONCE", AT_ONCE)
 
 
 class Broken(Connection):
@@ -66,7 +73,7 @@ class Renaming(Connection):
 
 def fill(server: DatabaseServer, schema: str, tables: dict[str, str]) -> list[TableName]:
     """Make tables, more than are asked for at once; their names, with some that are none."""
-    many = {f"t{number}": "id INT PRIMARY KEY" for number in range(TABLES_AT_ONCE)}
+    many = {f"t{number}": "id INT PRIMARY KEY" for number in range(AT_ONCE)}
     server.execute(
         f"CREATE DATABASE {schema}",
         *(f"CREATE TABLE {schema}.`{name}` ({text})" for name, text in (many | tables).items()),
@@ -89,7 +96,7 @@ async def compared(server: DatabaseServer, names: list[TableName]) -> None:
         one_by_one = {name: await read_target(connection, name) for name in names}
         expected = {name: table for name, table in one_by_one.items() if table is not None}
         assert await read_targets(connection, names) == expected
-        assert len(expected) >= TABLES_AT_ONCE + 4
+        assert len(expected) >= AT_ONCE + 4
         for some in ([], names[:1], names[-1:]):
             found = await read_targets(connection, some)
             assert found == {name: expected[name] for name in some if name in expected}
@@ -155,3 +162,50 @@ async def test_a_table_that_is_renamed_meanwhile_is_not_there(
                 assert list(await read_targets(connection, [name, other])) == [other]
             else:
                 assert await read_table(connection, name) is None
+
+
+class Altering(Connection):
+    """A connection to a server where a table gets a column before its definition is read."""
+
+    def __init__(self, server: DatabaseServer, table: TableName) -> None:
+        super().__init__(address_of(server))
+        self.server, self.table, self.altered = server, table, False
+
+    async def fetch(
+        self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
+    ) -> list[tuple[Any, ...]]:
+        if sql == f"SHOW CREATE TABLE {self.table.quoted}" and not self.altered:
+            self.altered = True
+            self.server.execute(f"ALTER TABLE {self.table.quoted} MODIFY id BIGINT, ADD KEY (id)")
+        return await super().fetch(sql, args, patience=patience)
+
+
+async def test_columns_and_definition_are_of_one_moment(
+    mariadb_source: DatabaseServer, database_name: str
+) -> None:
+    name, other = (TableName(database_name, table) for table in ("t", "u"))
+    mariadb_source.execute(
+        f"CREATE DATABASE {database_name}",
+        f"CREATE TABLE {name.quoted} (id INT)",
+        f"CREATE TABLE {other.quoted} (id INT)",
+    )
+    with closing(Altering(mariadb_source, name)) as connection:
+        found = await read_tables(connection, [name, other])
+        assert connection.altered
+    assert [column.base_type for column in found[name].columns] == ["bigint"]
+    assert "bigint" in found[name].create_sql
+
+
+async def test_names_that_differ_in_case_are_of_different_tables(
+    mariadb_source: DatabaseServer, database_name: str
+) -> None:
+    mariadb_source.execute(
+        f"CREATE DATABASE {database_name}",
+        f"CREATE TABLE {database_name}.t (a INT)",
+        f"CREATE TABLE {database_name}.T (b INT)",
+    )
+    with closing(Connection(address_of(mariadb_source))) as connection:
+        names = [TableName(database_name, table) for table in ("T", "t", "none")]
+        found = await read_tables(connection, names)
+        assert [table.columns[0].name for table in found.values()] == ["b", "a"]
+        assert not await read_tables(connection, [TableName(database_name.upper(), "t")])

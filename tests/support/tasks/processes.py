@@ -25,6 +25,7 @@ from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import TaskStatus
 from tests.support.servers.binlog_ends import end_of
+from tests.support.tasks.forked import ForkedProcess
 
 PATIENCE = 120.0
 LOOK_SECONDS = 0.05
@@ -33,7 +34,9 @@ LOOK_SECONDS = 0.05
 class TaskProcess:
     """A running `replicator run`; its log is read as JSON lines."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes] | ForkedProcess, log: Path, env: Mapping[str, str]
+    ) -> None:
         self.process = process
         self.log = log
         self.env = env
@@ -173,10 +176,12 @@ def task_process(
     *options: str,
     env: Mapping[str, str] | None = None,
     program: tuple[str, str] = ("-m", "cli"),
+    forked: bool = False,
 ) -> Iterator[TaskProcess]:
     """Run a task until the end of the block; then it is killed if it still runs.
 
-    ``program``: what Python executes, where that is not the command line as it is.
+    ``program``: what Python executes, where that is not the command line as it is. ``forked``:
+    start it as a `ForkedProcess`.
     """
     # Not below the test's folder: the path of a Unix socket must be short.
     name = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
@@ -191,15 +196,20 @@ def task_process(
         **(env or {}),
     }
     log = folder / "task.log"
-    with (folder / "console.log").open("ab") as console:
-        process = subprocess.Popen(
-            [sys.executable, *program, "run", str(task_file), "--log-file", str(log), *options],
-            stdin=subprocess.DEVNULL,
-            stdout=console,
-            stderr=subprocess.STDOUT,
-            env=full_env,
-            start_new_session=True,
-        )
+    arguments = ["run", str(task_file), "--log-file", str(log), *options]
+    process: subprocess.Popen[bytes] | ForkedProcess
+    if forked:
+        process = ForkedProcess(arguments, full_env, folder / "console.log")
+    else:
+        with (folder / "console.log").open("ab") as console:
+            process = subprocess.Popen(
+                [sys.executable, *program, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+                env=full_env,
+                start_new_session=True,
+            )
     plain = {k: v for k, v in full_env.items() if not k.startswith("REPLICATOR_CRASH")}
     STARTED.append(TaskProcess(process, log, plain))
     try:
@@ -212,11 +222,17 @@ def task_process(
 
 @contextmanager
 def killed_at(
-    point: Failpoint, task_file: Path, folder: Path, *, time: int = 1, alone: bool = True
+    point: Failpoint,
+    task_file: Path,
+    folder: Path,
+    *,
+    time: int = 1,
+    alone: bool = True,
+    forked: bool = False,
 ) -> Iterator[TaskProcess]:
-    """Run a task that `TaskProcess.killed_at` has killed."""
+    """Run a task that `TaskProcess.killed_at` has killed; ``forked`` as for `task_process`."""
     with (
-        task_process(task_file, folder) as task,
+        task_process(task_file, folder, forked=forked) as task,
         task.killed_at(point, time=time, alone=alone),
     ):
         yield task

@@ -134,3 +134,24 @@ def test_another_statement_is_unknown_as_a_whole() -> None:
     assert table_definition("CREATE VIEW `v` AS select 1").unknown == (
         "CREATE VIEW `v` AS select 1",
     )
+
+
+@pytest.mark.parametrize("name", ["s1", "with (", "a``b"])
+@pytest.mark.parametrize("counter", ["5", "1234567"])
+def test_shards_with_other_names_and_counters_share_their_definition(
+    name: str, counter: str
+) -> None:
+    text = MYSQL.replace("TABLE `t`", f"TABLE `{name}`").replace("MENT=5", f"MENT={counter}")
+    found, first = table_definition(text), table_definition(MYSQL)
+    assert found.option("AUTO_INCREMENT") == counter
+    assert found.with_option("AUTO_INCREMENT", "5") == first
+    assert found.columns is first.columns
+
+
+@pytest.mark.parametrize("own", ["", " AUTO_INCREMENT=3"])
+def test_a_comment_like_the_line_of_a_counter_is_kept(own: str) -> None:
+    comment = "'x\n) ENGINE=a AUTO_INCREMENT=7'"
+    text = f"CREATE TABLE `t` (\n  `a` int COMMENT {comment}\n) ENGINE=InnoDB{own}"
+    found = table_definition(text)
+    assert found.columns[0].comment == comment
+    assert found.option("AUTO_INCREMENT") == own[-1:]
