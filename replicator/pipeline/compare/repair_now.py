@@ -69,6 +69,7 @@ from replicator.pipeline.compare.compare_rows import (
     rows_with_keys,
 )
 from replicator.pipeline.compare.doubts import Doubt, RowDifference, RowGroup, differences_of
+from replicator.pipeline.compare.lent_values import lend_values
 from replicator.pipeline.compare.repair_sql import (
     REPAIR_SETTINGS,
     equal_to,
@@ -233,12 +234,14 @@ class _Wrong:
         wanted: by key, the normal lines of the shards.
         right: the keys of the rows that are right.
         shared: as in `Repaired`; ``rows`` has none of these keys.
+        borrowers: the keys of rows that only make place for others (`lend_values`).
     """
 
     rows: list[RowDifference]
     wanted: dict[bytes, list[bytes]] = field(default_factory=dict)
     right: frozenset[bytes] = frozenset()
     shared: dict[bytes, tuple[str, ...]] = field(default_factory=dict)
+    borrowers: frozenset[bytes] = frozenset()
 
 
 def repair_now(
@@ -310,8 +313,9 @@ def _repaired(
         if not otherwise:
             reach(Failpoint.CORRECTION_OPEN)
             session.commit()
-        others = {found.key for found in wrong.rows} - {found.key for found in differences}
-        times = sum(found.times for found in wrong.rows)
+        corrected = [found for found in wrong.rows if found.key not in wrong.borrowers]
+        others = {found.key for found in corrected} - {found.key for found in differences}
+        times = sum(found.times for found in corrected)
         return Repaired(times, otherwise, wrong.right, frozenset(others), wrong.shared)
 
 
@@ -410,10 +414,15 @@ def _by_keys(
         shared = {key: group for key, group in groups.items() if len(group.in_shards) > 1}
         wrong = _without_kept(comparison, [one for one in found if one.key not in shared])
         others = _in_the_way(comparison, wrong, sessions) - keys.keys()
+        wanted = {key: _wanted(group) for key, group in groups.items()}
+        right = frozenset(seen.keys() - groups.keys())
         if not others or len(keys) > MOST_KEYS:
-            wanted = {key: _wanted(group) for key, group in groups.items()}
-            right = frozenset(seen.keys() - groups.keys())
             return _Wrong(wrong, wanted, right, _named(shared, comparison))
+        lent = lend_values(comparison, wrong, seen.keys()) if len(keys) > len(seen) else None
+        if lent is not None and not _in_the_way(comparison, lent.rows, sessions) - keys.keys():
+            wanted |= {key: [comparison.normal(line)] for key, line in lent.borrowers.items()}
+            borrowers = frozenset(lent.borrowers)
+            return _Wrong(lent.rows, wanted, right, _named(shared, comparison), borrowers)
         keys |= dict.fromkeys(others)
         in_the_way |= others
         if time.monotonic() > ends:
