@@ -70,11 +70,19 @@ def statements_together(
     The statements are valid only while no writer can change the rows: they also change a row that
     is no longer as it was read. Any row of a statement may be the cause of its error.
     """
-    changed = [found for found in differences if _may_be_together(comparison, found)]
-    alone = [found for found in differences if not _may_be_together(comparison, found)]
-    statements = list(repair_statements(comparison, alone))
+    changed, replaced, others = [], [], []
+    for found in differences:
+        if _may_be_together(comparison, found):
+            changed.append(found)
+        elif _may_be_replaced(comparison, found):
+            replaced.append(found)
+        else:
+            others.append(found)
+    statements = list(repair_statements(comparison, others))
+    yield from _deleted_together(comparison, replaced)
     yield from (s for s in statements if not s.startswith(_ORDER[-1]))
     yield from _changed_together(comparison, changed)
+    yield from _inserted_together(comparison, replaced)
     yield from (s for s in statements if s.startswith(_ORDER[-1]))
 
 
@@ -88,33 +96,66 @@ def _may_be_together(comparison: ComparisonPlan, difference: RowDifference) -> b
     return columns.isdisjoint(comparison.key) and not _is_in_the_way(comparison, difference)
 
 
+def _may_be_replaced(comparison: ComparisonPlan, difference: RowDifference) -> bool:
+    """Return whether the row may be deleted by its key, and inserted with others."""
+    return bool(
+        comparison.key
+        and not (comparison.own_columns or comparison.lossy)
+        and difference.times == 1
+        and (difference.kind != "different" or _is_in_the_way(comparison, difference))
+    )
+
+
+def _deleted_together(
+    comparison: ComparisonPlan, differences: Sequence[RowDifference]
+) -> Iterator[bytes]:
+    head = b"DELETE FROM %s WHERE " % comparison.target.name.quoted.encode()
+    lines = (found.on_target for found in differences if found.on_target is not None)
+    conditions = (b"(%s)" % b" AND ".join(_key_conditions(comparison, line)) for line in lines)
+    yield from (head + b" OR ".join(some) for some in _of_a_statement(conditions))
+
+
 def _changed_together(
     comparison: ComparisonPlan, differences: Sequence[RowDifference]
 ) -> Iterator[bytes]:
     places = [n for n in range(len(comparison.columns)) if n not in comparison.computed]
-    names = [identifier(comparison.columns[at].name) for at in places]
     others = [identifier(comparison.columns[n].name) for n in places if n not in comparison.key]
     if not others:
         return
+    tail = b" ON DUPLICATE KEY UPDATE " + b",".join(b"%s=VALUES(%s)" % (n, n) for n in others)
+    rows = [found for found in differences if set(found.columns) - set(comparison.computed)]
+    yield from _inserted_together(comparison, rows, tail)
+
+
+def _inserted_together(
+    comparison: ComparisonPlan, differences: Sequence[RowDifference], tail: bytes = b""
+) -> Iterator[bytes]:
+    places = [n for n in range(len(comparison.columns)) if n not in comparison.computed]
     head = b"INSERT INTO %s (%s) VALUES " % (
         comparison.target.name.quoted.encode(),
-        b",".join(names),
+        b",".join(identifier(comparison.columns[at].name) for at in places),
     )
-    tail = b" ON DUPLICATE KEY UPDATE " + b",".join(b"%s=VALUES(%s)" % (n, n) for n in others)
-    rows: list[bytes] = []
+
+    def row(line: bytes) -> bytes:
+        fields = line.split(b"\t")
+        return b"(%s)" % b",".join(literal(comparison, at, fields[at]) for at in places)
+
+    rows = (row(found.in_shard) for found in differences if found.in_shard is not None)
+    yield from (head + b",".join(some) + tail for some in _of_a_statement(rows))
+
+
+def _of_a_statement(parts: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield the parts in lists of at most `STATEMENT_BYTES`, or of one part."""
+    some: list[bytes] = []
     size = 0
-    for found in differences:
-        if not set(found.columns) - set(comparison.computed):
-            continue
-        fields = (found.in_shard or b"").split(b"\t")
-        row = b"(%s)" % b",".join(literal(comparison, at, fields[at]) for at in places)
-        if rows and size + len(row) > STATEMENT_BYTES:
-            yield head + b",".join(rows) + tail
-            rows, size = [], 0
-        rows.append(row)
-        size += len(row)
-    if rows:
-        yield head + b",".join(rows) + tail
+    for part in parts:
+        if some and size + len(part) > STATEMENT_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(part)
+        size += len(part)
+    if some:
+        yield some
 
 
 def _statements(comparison: ComparisonPlan, difference: RowDifference) -> Iterator[bytes]:
@@ -183,13 +224,15 @@ def _insert(table: bytes, comparison: ComparisonPlan, line: bytes, times: int) -
 
 def _where(comparison: ComparisonPlan, line: bytes) -> bytes:
     """Return a condition that only this row of the target meets, and only while it is unchanged."""
+    return b" AND ".join([*_key_conditions(comparison, line), equal_to(comparison, line)])
+
+
+def _key_conditions(comparison: ComparisonPlan, line: bytes) -> Iterator[bytes]:
     fields = line.split(b"\t")
-    found = []
     for at in comparison.key:
         # The column's own comparison lets the server find the row by its index.
         name = identifier(comparison.columns[at].name)
-        found.append(name + b"=" + key_predicate(comparison.columns[at], fields[at]))
-    return b" AND ".join([*found, equal_to(comparison, line)])
+        yield name + b"=" + key_predicate(comparison.columns[at], fields[at])
 
 
 def equal_to(comparison: ComparisonPlan, line: bytes, *, but: Set[int] = frozenset()) -> bytes:

@@ -81,6 +81,22 @@ async def test_a_unique_key_of_numbers_beside_the_primary_key(
     await ends_equal(merging)
 
 
+@pytest.mark.slow
+@MODES
+async def test_numbers_of_many_rows_are_no_chain_for_one_transaction(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    merging = merging_from(mariadb_source)
+    await numbered(merging, mode, "(id INT PRIMARY KEY, v INT)")
+    for n in (1, 2):
+        merging.do(
+            f"INSERT INTO x_{n} SELECT {n * 100_000} + seq, seq FROM seq_1_to_12000",
+            *step(3 - n),
+            f"ALTER TABLE x_{n} ADD n INT NOT NULL AUTO_INCREMENT UNIQUE",
+        )
+    await ends_equal(merging)
+
+
 @MODES
 async def test_a_key_that_is_another_value_at_each_execution(
     merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
