@@ -8,7 +8,7 @@ import pytest
 
 from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
-from tests.support.tasks.online_steps import gh_ost_steps, pt_osc_steps
+from tests.support.tasks.online_tools import gh_ost_steps, pt_osc_steps
 from tests.support.tasks.processes import PATIENCE, killed_at, task_process
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import task_dict, write_task

@@ -8,8 +8,7 @@ from structlog.testing import capture_logs
 
 from actors.faults import DdlEvent
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.online_steps import gh_ost_steps, pt_osc_steps
-from tests.support.tasks.online_tools import until
+from tests.support.tasks.online_tools import gh_ost_steps, pt_osc_steps, until
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of, settles
 
 MARIADB = pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)

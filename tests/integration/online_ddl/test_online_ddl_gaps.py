@@ -6,8 +6,7 @@ import pytest
 
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.online_steps import pt_osc_steps
-from tests.support.tasks.online_tools import until
+from tests.support.tasks.online_tools import pt_osc_steps, until
 from tests.support.tasks.overriding import override
 
 COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(9))"

@@ -6,8 +6,7 @@ import pytest
 
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.online_steps import gh_ost_steps
-from tests.support.tasks.online_tools import until
+from tests.support.tasks.online_tools import gh_ost_steps, until
 from tests.support.tasks.overriding import override
 
 LARGE = 3_000_000_000

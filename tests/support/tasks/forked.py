@@ -36,6 +36,11 @@ class ForkedProcess:
         assert self._process.pid is not None
         self.pid = self._process.pid
 
+    @property
+    def returncode(self) -> int | None:
+        """The exit code; None while it runs."""
+        return self._process.exitcode
+
     def poll(self) -> int | None:
         """Return the exit code; None while it runs."""
         return self._process.exitcode
@@ -51,6 +56,10 @@ class ForkedProcess:
     def kill(self) -> None:
         """Kill it."""
         self._process.kill()
+
+    def terminate(self) -> None:
+        """Ask it to stop."""
+        self._process.terminate()
 
     def send_signal(self, number: int) -> None:
         """Send a signal to it."""
