@@ -24,7 +24,7 @@ from replicator.mysql.server.privileges import ANY_TABLE, privileges_on
         (["GRANT ALL PRIVILEGES ON *.* TO `r`@`%` IDENTIFIED BY PASSWORD '*1' WITH"], None),
         (
             ["GRANT ALL ON *.* TO `r`@`%`", "REVOKE TRIGGER ON `s_x`.* FROM `r`@`%`"],
-            {"EVENT", "EXECUTE"},
+            {"EVENT", "EXECUTE", "SELECT"},
         ),
         (["GRANT SELECT (`a,b`, `c`), TRIGGER ON `s_x`.`t` TO `r`@`%`"], {"SELECT", "TRIGGER"}),
         (["GRANT PROXY ON ''@'' TO 'root'@'localhost'"], set()),
