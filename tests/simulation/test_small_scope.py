@@ -17,6 +17,7 @@ FULL: Scope = (("RDRD", "RDRD"), ("RDRD", "RDRD"))
 """Two sources, two members each, two DDL and two rows each."""
 
 
+@pytest.mark.slow
 def test_every_run_of_the_full_scope_holds() -> None:
     catalogue = Catalogue()
     found = Search(FULL, 1, catalogue).run()

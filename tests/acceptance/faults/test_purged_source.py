@@ -274,7 +274,8 @@ def test_a_target_with_filtered_updates_must_be_emptied(
         assert "leave out" in answer.stderr
 
 
-@pytest.mark.parametrize("mode", ["optimistic", pytest.param("", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["optimistic", ""])
 def test_shards_that_were_changed_meanwhile_are_followed(
     purged: PurgedShards, tmp_path: Path, mode: str
 ) -> None:
