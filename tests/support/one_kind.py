@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import zlib
 from collections import defaultdict
@@ -68,9 +69,12 @@ def key_of(item: pytest.Item) -> str:
 
 
 def commit() -> str:
-    """Return the commit that is checked out; "" where there is none."""
+    """Return the commit that is checked out; "" where there is none, or no git."""
+    git = shutil.which("git")
+    if git is None:
+        return ""
     run = subprocess.run(
-        ["git", "rev-parse", "HEAD"],
+        [git, "rev-parse", "HEAD"],
         cwd=Path(__file__).parent,
         capture_output=True,
         text=True,
