@@ -115,7 +115,7 @@ class Routes:
 
 @lru_cache(maxsize=16)
 def routes_of(rules: tuple[RouteRule, ...], *, case_sensitive: bool) -> Routes:
-    """Return `Routes`, the same for the same rules, with what they have found already."""
+    """Return `Routes`. Equal rules share one object, and so the matches that it has cached."""
     return Routes(rules, case_sensitive=case_sensitive)
 
 

@@ -26,8 +26,8 @@ class LentValues:
     """The rows to write.
 
     Attributes:
-        rows: the rows that are corrected, and the rows that take a value of these; ``in_shard`` is
-            what is written.
+        rows: the rows that are corrected, and the rows that take a value of these, all with the
+            lines to write as ``in_shard``.
         borrowers: the row lines of the latter, by key.
     """
 

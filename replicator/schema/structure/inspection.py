@@ -47,8 +47,8 @@ _COLUMN_LINE = re.compile(r"^  `", re.MULTILINE)
 """The beginning of a column's line in the text of SHOW CREATE TABLE."""
 
 TABLES_AT_ONCE = 500
-"""Number of tables of a schema in one query, for which a server looks at the names of all tables of
-the schema, and opens these."""
+"""Number of tables of a schema in one query. For each query, a server reads the names of all tables
+of the schema, and opens the requested ones."""
 
 _SHOWN = "shows generated keys"
 """Note on a session that MySQL's generated primary keys are shown in it."""

@@ -1,6 +1,6 @@
 """Runs the command line in processes that are forked from one that has imported it.
 
-A start takes a third less time, most of which Python needs to import the program.
+A start is shorter by the time that Python needs to import the program.
 """
 
 from __future__ import annotations
