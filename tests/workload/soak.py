@@ -262,7 +262,7 @@ def run(given: argparse.Namespace, folder: Path) -> Outcome:
         outcome.transactions = sum(writer.transactions for writer in writers)
         outcome.memory = Memory.by_part(memory.own)
         outcome.workers = Memory.by_part(memory.workers)
-        with task_process(file, folder) as task:
+        with task_process(file, folder, forked=False) as task:
             end(task, sources, file, outcome)
             outcome.events = dict(Counter(e["event"] for e in task.events()).most_common(25))
         if given.keep is not None:
@@ -322,7 +322,7 @@ def follow(
     due = 0.0
     while (now := time.monotonic()) < over:
         killed = now + given.kill if given.kill else over
-        with task_process(file, folder) as task:
+        with task_process(file, folder, forked=False) as task:
             memory.task = task
             if not due:
                 # The shards must be alike before the targets are made.

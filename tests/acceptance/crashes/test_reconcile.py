@@ -10,14 +10,10 @@ import pytest
 from replicator.failpoints import Failpoint
 from tests.acceptance.crashes.test_crashes import stop
 from tests.acceptance.crashes.test_moved_rows import is_equal
-from tests.support.tasks import processes
-from tests.support.tasks.processes import TaskProcess
+from tests.support.tasks.processes import TaskProcess, killed_at, task_process
 from tests.support.tasks.shards import KEYED, Shards
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import write_task
-
-killed_at = partial(processes.killed_at, forked=True)
-task_process = partial(processes.task_process, forked=True)
 
 STEPS = (
     Failpoint.DDL_EXECUTED,

@@ -50,7 +50,7 @@ def test_a_gibibyte_is_enough_for_a_million_rows(
         except OSError as error:
             pytest.skip(f"no control group can be made here: {error}")
         with limit.entered():
-            task = stack.enter_context(task_process(path, tmp_path))
+            task = stack.enter_context(task_process(path, tmp_path, forked=False))
         task.until_state(name, "running")
         (settings,) = [e for e in task.events() if e["event"] == "memory.settings"]
         assert (settings["available_mib"], settings["batch_mib"]) == (1024, 8)
@@ -91,7 +91,7 @@ def test_an_idle_task_gives_memory_back(
         mode="",
         memory="1GiB",
     )
-    with task_process(targets.file, tmp_path) as task:
+    with task_process(targets.file, tmp_path, forked=False) as task:
         task.until_state(database_name, "running")
         for number in range(10):
             targets.do("a", *(f"INSERT INTO {table} VALUES ({number}, 1)" for table in tables))

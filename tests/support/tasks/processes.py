@@ -30,6 +30,8 @@ from tests.support.tasks.forked import ForkedProcess
 PATIENCE = 120.0
 LOOK_SECONDS = 0.05
 
+COMMAND_LINE = ("-m", "cli")
+
 
 class TaskProcess:
     """A running `replicator run`; its log is read as JSON lines."""
@@ -175,13 +177,16 @@ def task_process(
     folder: Path,
     *options: str,
     env: Mapping[str, str] | None = None,
-    program: tuple[str, str] = ("-m", "cli"),
-    forked: bool = False,
+    program: tuple[str, str] = COMMAND_LINE,
+    forked: bool = True,
 ) -> Iterator[TaskProcess]:
     """Run a task until the end of the block; then it is killed if it still runs.
 
+    It is a `ForkedProcess`, except with a ``program`` or an ``env`` of its own, which a process
+    that has imported the program already may not heed.
+
     ``program``: what Python executes, where that is not the command line as it is. ``forked``:
-    start it as a `ForkedProcess`.
+    False for a test of its start or its memory, which a fork shares with others.
     """
     # Not below the test's folder: the path of a Unix socket must be short.
     name = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
@@ -198,7 +203,7 @@ def task_process(
     log = folder / "task.log"
     arguments = ["run", str(task_file), "--log-file", str(log), *options]
     process: subprocess.Popen[bytes] | ForkedProcess
-    if forked:
+    if forked and program == COMMAND_LINE and not env:
         process = ForkedProcess(arguments, full_env, folder / "console.log")
     else:
         with (folder / "console.log").open("ab") as console:
@@ -228,11 +233,10 @@ def killed_at(
     *,
     time: int = 1,
     alone: bool = True,
-    forked: bool = False,
 ) -> Iterator[TaskProcess]:
-    """Run a task that `TaskProcess.killed_at` has killed; ``forked`` as for `task_process`."""
+    """Run a task that `TaskProcess.killed_at` has killed."""
     with (
-        task_process(task_file, folder, forked=forked) as task,
+        task_process(task_file, folder) as task,
         task.killed_at(point, time=time, alone=alone),
     ):
         yield task
