@@ -53,10 +53,10 @@ from replicator.mysql.errors import (
     error_text,
 )
 from replicator.mysql.names import TableName, folded
-from replicator.pipeline.compare.compare_digests import RowsUnreadError
 from replicator.pipeline.compare.compare_plan import ComparisonPlan, plan_comparison
 from replicator.pipeline.compare.compare_rows import CompareServers
 from replicator.pipeline.compare.compare_structures import compared_shard
+from replicator.pipeline.compare.digest_sums import RowsUnreadError
 from replicator.pipeline.compare.doubts import STRIKES
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.pipeline.compare.repair_now import OwnersChangedError

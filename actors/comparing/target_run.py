@@ -21,7 +21,7 @@ from replicator.downstream.meta.held_shards import HeldShards
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.mysql.server.binlog_end import binlog_end
-from replicator.pipeline.compare.compare_digests import DigestComparer, RowsUnreadError
+from replicator.pipeline.compare.compare_digests import DigestComparer
 from replicator.pipeline.compare.compare_job import look_again_at, look_at_ranges
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_queries import bound_of, bound_query
@@ -32,6 +32,7 @@ from replicator.pipeline.compare.compare_rows import (
     Looked,
     LookedAgain,
 )
+from replicator.pipeline.compare.digest_sums import RowsUnreadError, equal_by_sums
 from replicator.pipeline.compare.doubts import STRIKES, BinlogEnds, Doubt, RowDifference
 from replicator.pipeline.compare.findings import ComparedRange, TargetComparison
 from replicator.pipeline.copy.copy_plan import Bound
@@ -441,6 +442,8 @@ class _WholeComparison:
         result, comparison = self._run.result, self._run.comparison
         key, where = comparison.key, comparison.target.where
         progress, patience = self._run.progress, self._run.patience
+        if not self._exactly and await self._equal_by_sums():
+            return
         before: BinlogEnds = ()
         applied, held = True, await progress.held(result.target)
         if self._exactly:
@@ -477,19 +480,38 @@ class _WholeComparison:
         elif self._exactly and not left and not (applied and not held.some):
             result.blocked = "the task has not applied all events"
 
+    async def _equal_by_sums(self) -> bool:
+        """Read the target and its shards once, without finding the rows that differ."""
+        jobs, comparison = self._run.jobs, self._run.comparison
+        tasks = await jobs.gate()
+        job = partial(
+            equal_by_sums, jobs.spark, comparison=comparison, servers=jobs.servers, tasks=tasks
+        )
+        rows = await submit(jobs.spark, job, starving=lambda _: None)
+        if rows is None:
+            return False
+        self._count(rows)
+        self._run.result.ranges[:] = [ComparedRange(rows[0])]
+        self._run.view.went_on(self._run.result, 0)
+        return True
+
+    def _count(self, rows: Sequence[int]) -> None:
+        """Take the numbers of rows of the target and of each shard."""
+        result = self._run.result
+        result.checksum = None
+        result.rows, *of_shards = rows
+        names = map(str, self._run.comparison.shards)
+        result.by_shard = dict(zip(names, of_shards, strict=True))
+
     async def _read_shards(self) -> None:
         jobs = self._run.jobs
         job = partial(self._digests.look_at_shards, tasks=await jobs.gate())
         await submit(jobs.spark, job, starving=lambda _: None)
 
     async def _read(self, *, counts: bool) -> None:
-        result, jobs = self._run.result, self._run.jobs
-        tasks = await jobs.gate()
-        job = partial(self._digests.look, counts=counts, tasks=tasks)
-        result.checksum = None
-        result.rows, *of_shards = await submit(jobs.spark, job, starving=lambda _: None)
-        names = map(str, self._run.comparison.shards)
-        result.by_shard = dict(zip(names, of_shards, strict=True))
+        jobs = self._run.jobs
+        job = partial(self._digests.look, counts=counts, tasks=await jobs.gate())
+        self._count(await submit(jobs.spark, job, starving=lambda _: None))
 
     async def _decide(self, strikes: int) -> int:
         """Take the rows that have had this many mismatches; return how many rows are in doubt."""

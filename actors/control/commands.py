@@ -192,7 +192,8 @@ def wait(
     """Wait until a running task has applied everything up to END, and print its positions.
 
     This includes the rows that locks and blocked targets hold. If these, a fault or a pause keep
-    the task from it, the command ends with 1 and says what does.
+    the task from it, the command ends with 1 and says what does. A task that does not run yet has
+    20 seconds to start.
     """
     from config.values import parse_duration
     from replicator.api.open_task import OpenTask

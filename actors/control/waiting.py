@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 
 from actors.control.arguments import Until
+from actors.control.client import NotRunningError, RunsElsewhereError
 from actors.control.protocol import ControlError
 from actors.control.requests import command, status_of
 from actors.control.until import EndVerdict, parse_until, verdict
@@ -22,6 +23,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
 
 FINAL_SECONDS = 2.0
 """Seconds for which a reason has to last before the waiting ends."""
+
+START_SECONDS = 20.0
+"""Seconds that a task may need before it can be asked: `run` may have been typed just before."""
 
 PATIENCE = 3
 """So many looks in a row may fail: the task may be about to end."""
@@ -76,6 +80,8 @@ class Waited:
 async def wait_until(name: str, given: Sequence[str], timeout: float | None = None) -> Waited:  # noqa: ASYNC109
     """Wait until a task has applied everything up to an end, or somebody has to do something.
 
+    A task that does not run has `START_SECONDS` to start.
+
     Args:
         name: the task.
         given: the end, as `parse_until` takes it.
@@ -95,6 +101,12 @@ async def wait_until(name: str, given: Sequence[str], timeout: float | None = No
             if failures > PATIENCE:
                 raise
             found = replace(waiting.last, final=False)
+        except NotRunningError as error:
+            most = START_SECONDS if timeout is None else min(START_SECONDS, timeout)
+            elsewhere = isinstance(error, RunsElsewhereError)
+            if elsewhere or waiting.has_met or time.monotonic() - begun >= most:
+                raise
+            found = waiting.last
         now = time.monotonic()
         final_since = (final_since or now) if found.final else None
         given_up = final_since is not None and now - final_since >= FINAL_SECONDS
@@ -121,6 +133,11 @@ class _Waiting:
         self._status: TaskStatus | None = None
         self._until: Until | None = None
         self.last = EndVerdict()
+
+    @property
+    def has_met(self) -> bool:
+        """Whether the task has answered."""
+        return self._away is not None
 
     async def look(self) -> EndVerdict:
         """Ask the task. Raises as `wait_until`."""

@@ -49,7 +49,6 @@ from replicator.mysql.errors import error_text
 from replicator.mysql.names import TableName
 from replicator.mysql.row_values import HIDDEN
 from replicator.mysql.server.identity import ServerIdentity
-from replicator.pipeline.compare.compare_digests import RowsUnreadError
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import (
     KEYS_IN_DOUBT,
@@ -58,6 +57,7 @@ from replicator.pipeline.compare.compare_rows import (
     Sessions,
     look_again,
 )
+from replicator.pipeline.compare.digest_sums import RowsUnreadError
 from replicator.pipeline.compare.doubts import Doubt, RowDifference
 from replicator.pipeline.compare.key_survey import (
     FollowedSource,

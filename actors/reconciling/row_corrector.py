@@ -40,7 +40,6 @@ from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.errors import error_text
 from replicator.mysql.names import TableName
-from replicator.pipeline.compare.compare_digests import RowsUnreadError
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import (
     KEYS_IN_DOUBT,
@@ -50,6 +49,7 @@ from replicator.pipeline.compare.compare_rows import (
     look_again,
     row_groups,
 )
+from replicator.pipeline.compare.digest_sums import RowsUnreadError
 from replicator.pipeline.compare.doubts import Doubt, RowDifference
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.pipeline.compare.repair_now import OwnersChangedError

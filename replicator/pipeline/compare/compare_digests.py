@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 
 from pymysql.err import MySQLError
 from pyspark import SparkContext, StorageLevel
@@ -23,8 +22,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from replicator.mysql.errors import error_text
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
-from replicator.pipeline.compare.compare_queries import rows_query
 from replicator.pipeline.compare.compare_rows import CompareServers, Sessions
+from replicator.pipeline.compare.digest_sums import (
+    RowsUnreadError,
+    row_digest,
+    rows_of,
+    tables_by_task,
+)
 from replicator.pipeline.compare.doubts import RowDifference, RowGroup, differences_of
 from replicator.pipeline.spark.python_job import sealed, unsealed
 from replicator.pipeline.workers.worker_pool import make_room
@@ -87,10 +91,6 @@ FROM (SELECT MAX(strikes) >= :strikes AS sure, SUM(IF(net > 0, times, 0)) AS mis
              SUM(IF(net < 0, times, 0)) AS extra
       FROM {doubted} GROUP BY key)
 """
-
-
-class RowsUnreadError(Exception):
-    """A server refused to return the rows of a table; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,8 @@ class DigestComparer:
 
         The target must have no key. Raises RowsUnreadError.
         """
-        rows = self._rows(self._shards(tasks), tasks)
+        shards = tables_by_task(len(self._comparison.shards), tasks)[1:]
+        rows = self._rows(shards, tasks)
         with sealed(self._spark, (self._comparison, self._servers)):
             self._of_shards = self._keep(self._session.sql(_OF_SHARDS, rows=rows))
         self._raise_failure(self._of_shards)
@@ -241,7 +242,7 @@ class DigestComparer:
 
     def _read(self, tasks: int) -> tuple[tuple[int, ...], DataFrame]:
         """Return the number of rows of each table, and the differences."""
-        rows = self._rows([[0], *self._shards(tasks)], tasks)
+        rows = self._rows(tables_by_task(len(self._comparison.shards), tasks), tasks)
         with sealed(self._spark, (self._comparison, self._servers)):
             summed = self._keep(self._summed(rows))
         self._raise_failure(summed)
@@ -249,13 +250,6 @@ class DigestComparer:
         for row in self._session.sql(_COUNTS, summed=summed).toArrow().to_pylist():
             counts[row["read"]] = row["net"]
         return tuple(counts), self._keep(self._session.sql(_ALL, summed=summed))
-
-    def _shards(self, tasks: int) -> list[list[int]]:
-        """Return the numbers of the shards, by the task that reads them."""
-        tables = 1 + len(self._comparison.shards)
-        # The target has as many rows as all shards together.
-        others = max(1, tasks - 1)
-        return [[*range(1 + at, tables, others)] for at in range(others)]
 
     def _rows(self, numbers: list[list[int]], tasks: int) -> DataFrame:
         make_room(self._spark)
@@ -278,20 +272,18 @@ class DigestComparer:
 
 def _digests(number: int) -> Iterator[tuple[bytes, bytes, int, int, bytes, bytes, str | None]]:
     comparison, servers = unsealed()
-    table = (comparison.target, *comparison.shards)[number]
     net = -1 if number == 0 else 1
     count = 0
     with contextlib.closing(Sessions(servers)) as sessions:
         try:
-            for block, rows in sessions.to(table.source).blocks(rows_query(table, None, None)):
-                count += rows
-                for line in bytes(block).split(b"\n")[:rows]:
-                    written = table.written(line)
-                    normal = comparison.normal(written)
-                    digest = blake2b(normal, digest_size=16).digest()
-                    key = comparison.key_of(normal) if comparison.key else digest
-                    yield digest, key, net, number, normal, written, None
+            for written in rows_of(comparison, sessions, number):
+                normal = comparison.normal(written)
+                digest = row_digest(normal)
+                key = comparison.key_of(normal) if comparison.key else digest
+                count += 1
+                yield digest, key, net, number, normal, written, None
         except MySQLError as error:
+            table = (comparison.target, *comparison.shards)[number]
             yield b"", b"", 0, number, b"", b"", f"{table}: {error_text(error)}"
     # No row has an empty digest: this line has the number of rows.
     yield b"", b"", count, number, b"", b"", None

@@ -21,7 +21,9 @@ pytestmark = pytest.mark.slow
 def test_when_it_returns_the_target_has_the_rows(shards: Shards, tmp_path: Path) -> None:
     name = shards.database
     with task_process(write_task(tmp_path, shards.task()), tmp_path) as task:
-        task.until_state(name, "running")
+        # At once after the start, as a script does.
+        done = task.cli("wait", name)
+        assert done.returncode == 0, done.stderr
         for _ in range(3):
             shards.change()
             done = task.cli("wait", name, "--json")
@@ -46,7 +48,7 @@ def test_when_it_returns_the_target_has_the_rows(shards: Shards, tmp_path: Path)
         assert "the time is over; a is applied up to" in done.stderr
         assert json.loads(done.stderr)["remedies"]
         assert task.cli("wait", name, "--for", "c=bin.000001:4").returncode == 2
-    assert task.cli("wait", name).returncode == 3
+    assert task.cli("wait", name, "--timeout", "1s").returncode == 3
 
 
 def test_a_lock_and_a_pause_are_reasons(shards: Shards, tmp_path: Path) -> None:

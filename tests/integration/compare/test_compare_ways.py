@@ -310,6 +310,35 @@ async def test_rows_without_a_key_are_made_right_at_once(
     assert (result.differing, result.rows) == (0, 6)
 
 
+async def test_equal_rows_without_a_key_are_not_sorted(
+    estate: Estate, spark: SparkContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare_digests.DigestComparer, "look", None)
+    estate.shard("a", "t1", "v INT, s VARCHAR(9)", "(1,'x'),(1,'x'),(2,NULL)")
+    estate.shard("a", "t2", "v INT, s VARCHAR(9)", "(1,'x'),(3,'z')")
+    estate.into("v INT, s VARCHAR(9)")
+    name = f"{estate.db}_all.t"
+    estate.target.execute(f"INSERT INTO {name} VALUES (3,'z'),(1,'x'),(2,NULL),(1,'x'),(1,'x')")
+    task = config.Task.model_validate(estate.task())
+    await save_as_copied(task)
+    (result,) = await compared(task, spark, CompareOptions())
+    assert (result.failure, result.differing, result.rows) == ("", 0, 5)
+    assert list(result.by_shard.values()) == [3, 2]
+
+
+async def test_as_many_rows_without_a_key_but_another_one_twice(
+    estate: Estate, spark: SparkContext
+) -> None:
+    estate.shard("a", "t1", "v INT", "(1),(1),(2)")
+    estate.shard("a", "t2", "v INT", "(5)")
+    estate.into("v INT")
+    estate.target.execute(f"INSERT INTO {estate.db}_all.t VALUES (1),(2),(2),(5)")
+    task = config.Task.model_validate(estate.task())
+    await save_as_copied(task)
+    (result,) = await compared(task, spark, CompareOptions())
+    assert (result.missing, result.extra, result.rows) == (1, 1, 4)
+
+
 def test_rows_without_a_key_whose_number_has_changed_since_are_left_alone(
     merging_from: MergingFrom, spark: SparkContext, mariadb_source: DatabaseServer
 ) -> None:
