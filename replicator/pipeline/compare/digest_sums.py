@@ -43,13 +43,13 @@ class TableSum:
     Attributes:
         table: 0 for the target, then the shards.
         rows: how many it has.
-        digests: the sum of their digests, in hexadecimal digits.
+        digests: the sum of their digests.
         failure: why it could not be read; empty if it could.
     """
 
     table: int
     rows: int
-    digests: str
+    digests: int
     failure: str = ""
 
 
@@ -94,9 +94,10 @@ def equal_by_sums(
         if one.failure:
             raise RowsUnreadError(one.failure)
     target, *shards = sums
-    same_rows = target.rows == sum(one.rows for one in shards)
-    of_shards = sum(int(one.digests, 16) for one in shards) % _MODULUS
-    equal = same_rows and int(target.digests, 16) == of_shards
+    equal = (target.rows, target.digests) == (
+        sum(one.rows for one in shards),
+        sum(one.digests for one in shards) % _MODULUS,
+    )
     return tuple(one.rows for one in sums) if equal else None
 
 
@@ -118,5 +119,5 @@ def _sum_of(comparison: ComparisonPlan, sessions: Sessions, number: int) -> Tabl
             count += 1
     except MySQLError as error:
         table = (comparison.target, *comparison.shards)[number]
-        return TableSum(number, 0, "0", f"{table}: {error_text(error)}")
-    return TableSum(number, count, f"{total % _MODULUS:x}")
+        return TableSum(number, 0, 0, f"{table}: {error_text(error)}")
+    return TableSum(number, count, total % _MODULUS)
