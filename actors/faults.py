@@ -234,6 +234,6 @@ def refuse_clash(registry: SchemaRegistry, target: TableName, who: str) -> None:
         " as those of two",
         "use one spelling in target-schema and target-table under `routes:`. A table or"
         " database without a route keeps its name: give it a route (for a database, one"
-        " without table-pattern). Then `replicator stop`, `replicator run`",
+        " without table-pattern). Then `replicator reload`",
         where=f"{who}, target {name}",
     )

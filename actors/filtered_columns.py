@@ -30,11 +30,8 @@ from replicator.schema.structure.structure import Column, Table
 class FilteredColumns:
     """The rules by source. ``copies``: the task copies, and so can copy a target again."""
 
-    def __init__(
-        self, filters: Mapping[str, ExpressionFilters], task: str, *, copies: bool
-    ) -> None:
+    def __init__(self, filters: Mapping[str, ExpressionFilters], *, copies: bool) -> None:
         self._filters = {source: of for source, of in filters.items() if of}
-        self._task = task
         self._copies = copies
 
     def refuse(
@@ -87,8 +84,8 @@ class FilteredColumns:
         if self._copies:
             remedies.append(
                 "copy the target again: put the expression into brackets in the task file, so"
-                f" that its text differs, then `replicator stop {self._task}` and `replicator run"
-                " TASK.yaml --on-changed-rules recopy`"
+                " that its text differs, then `replicator reload TASK.yaml --on-changed-rules"
+                " recopy`"
             )
         return FatalError(
             "ddl.filtered-column",
@@ -104,7 +101,7 @@ class FilteredColumns:
         )
 
 
-NO_FILTERED_COLUMNS = FilteredColumns({}, "", copies=False)
+NO_FILTERED_COLUMNS = FilteredColumns({}, copies=False)
 """A task without expression filters."""
 
 

@@ -24,7 +24,7 @@ from replicator.mysql.names import TableName
 from replicator.routing.expression.types import ExpressionError
 from replicator.schema.structure.structure import Table
 
-_NEW_FILE = " (a changed task file is read by `replicator stop`, `replicator run`, not by `resume`)"
+_NEW_FILE = " (a changed task file is read by `replicator reload`, not by `resume`)"
 
 
 def refusal(
@@ -104,8 +104,8 @@ def unfit_filter(error: ExpressionError, member: str, target: TableName) -> Fata
         "rows.filter-unfit",
         f"{member}: {error}. The task can't tell which rows to leave out",
         "write the expression so that it fits the table as it was when these rows were"
-        " written (or delete the rule: then all rows pass); `replicator stop`, then"
-        " `replicator run TASK.yaml --on-changed-rules keep`, or `recopy` instead of `keep`"
+        " written (or delete the rule: then all rows pass); then"
+        " `replicator reload TASK.yaml --on-changed-rules keep`, or `recopy` instead of `keep`"
         " if the new rule gives another result for earlier rows",
         where=f"{member}, target {target}",
         scope=of_target(target),

@@ -131,8 +131,7 @@ def forbidden(
     return FatalError(
         "ddl.forbidden",
         f"{error}: {statement.sql[:500]}",
-        "to let it pass: change the filter in the task file, then `replicator stop`,"
-        " `replicator run`",
+        "to let it pass: change the filter in the task file, then `replicator reload`",
         where=f"source {source}, at {statement.position}",
         scope=scope,
         about=DdlEvent(source, statement.position, SKIP_OR_REPLACE),

@@ -295,9 +295,9 @@ def columns_of(setups: Mapping[str, SourceSetup]) -> ColumnsOf:
                 "rows.no-plan",
                 str(error),
                 "correct the rule in the task file so that it fits this name, too, then"
-                " `replicator stop`, `replicator run`",
+                " `replicator reload`",
                 "or leave the table out (ignore-tables of the block-allow-list), then"
-                " `replicator stop`, `replicator run`",
+                " `replicator reload`",
                 where=str(member),
                 scope=None if target is None else of_target(TableName(*target)),
             ) from error

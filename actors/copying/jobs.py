@@ -228,9 +228,9 @@ def _remedies_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
     if failed.code == ErrorCode.ER_DATA_OUT_OF_RANGE:
         return (
             "an expression filter has no value for a row of the shard: write it in the task file so"
-            " that it has a value for each row (IF, IFNULL, or a condition before it); `replicator"
-            " stop`, then `replicator run TASK.yaml --on-changed-rules keep`, or `recopy` instead"
-            " of `keep` if the new expression gives another result for rows that are copied",
+            " that it has a value for each row (IF, IFNULL, or a condition before it); then"
+            " `replicator reload TASK.yaml --on-changed-rules keep`, or `recopy` instead of `keep`"
+            " if the new expression gives another result for rows that are copied",
         )
     limit = size_limit(failed.code, failed.message)
     if limit is None:

@@ -98,8 +98,7 @@ def source_fault(
             "at the source, set the account's password to that of the task file, or grant"
             " what the message names, then `replicator resume`: the task goes on where it was",
             "to use a new password, user or certificate: change the task file, then"
-            " `replicator stop`, `replicator run`; `replicator resume` does not read the task"
-            " file again",
+            " `replicator reload`; `replicator resume` does not read the task file again",
             where=where,
             scope=of_source(source),
         )
@@ -108,8 +107,8 @@ def source_fault(
 
 _OTHER_NODE = (
     "if another node of a Galera cluster answers, with the same server_id and wsrep_gtid_mode=ON:"
-    " set `enable-gtid: true` for source {source}, then `replicator stop`, `replicator run`. The"
-    " task finds by GTIDs where to go on"
+    " set `enable-gtid: true` for source {source}, then `replicator reload`. The task"
+    " finds by GTIDs where to go on"
 )
 
 
@@ -175,7 +174,7 @@ def other_server(source: str, message: str, where: str, *, by_gtid: bool) -> Fat
     """Return the fault for another server at a source's address."""
     go_on = (
         "if one of the two servers is a replica of the other, with GTIDs: set `enable-gtid: true`"
-        f" for source {source}, then `replicator stop`, `replicator run`. The task finds by GTIDs"
+        f" for source {source}, then `replicator reload`. The task finds by GTIDs"
         " where to go on. On MySQL, the task must have started with this setting at the former"
         " server before",
     )

@@ -57,8 +57,8 @@ def _unexpected(text: str, where: str) -> FatalError:
         "report it, with the traceback of `batch.spark-failed` or `copy.spark-failed` in the"
         " log, the structures of the tables and the first events after the saved positions",
         "if you have fixed the cause (for example the installation): `replicator resume`",
-        "to go on without the table: `replicator stop`, leave it out (ignore-tables of the"
-        " block-allow-list), then `replicator run TASK.yaml --on-changed-rules keep`. Its rows on"
+        "to go on without the table: leave it out (ignore-tables of the block-allow-list), then"
+        " `replicator reload TASK.yaml --on-changed-rules keep`. Its rows on"
         " the target stay as they are",
         where=where,
     )
@@ -71,7 +71,7 @@ def _spark_failing(error: SparkFailedError, where: str) -> FatalError:
         f" the last time: {error}",
         "check the machine's memory (the kernel's log names processes that it killed because"
         " memory ran out): add memory, then `replicator resume`; or make batches smaller with"
-        " `writer: {batch-bytes: …}`, then `replicator stop` and `replicator run`",
+        " `writer: {batch-bytes: …}`, then `replicator reload`",
         "otherwise report it, with the lines of the log before and after `batch.spark-failed`"
         " or `copy.spark-failed`",
         where=where,

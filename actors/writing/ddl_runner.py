@@ -337,8 +337,8 @@ class DdlRunner:
             " daylight saving time, and the server does not report which zone it is\n"
             f"  statement: {statement.sql[:2000]}",
             "name the zone in the task file, for example `timezone: Europe/Berlin` (the"
-            " target's time zone tables must have it); then `replicator stop`, `replicator"
-            " run`. `replicator resume` does not read the task file again",
+            " target's time zone tables must have it); then `replicator reload`."
+            " `replicator resume` does not read the task file again",
             where=f"{ddl.member}, target {ddl.target}",
             scope=of_target(ddl.target),
             about=DdlEvent(ddl.member.source, statement.position, tuple(OverrideAction)),
@@ -512,8 +512,8 @@ def _unproven(
         " the target to the values that they have in their shards, then `replicator binlog skip`"
     )
     option = (
-        "set `on-unproven-change: reconcile` in the task file, then `replicator stop`, `replicator"
-        " run`: the task executes the statement, and reads the values from the shards"
+        "set `on-unproven-change: reconcile` in the task file, then `replicator reload`:"
+        " the task executes the statement, and reads the values from the shards"
     )
     return FatalError(
         "ddl.other-values",

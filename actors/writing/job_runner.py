@@ -234,9 +234,9 @@ class JobRunner:
                     "rows.unfiltered",
                     message,
                     "write the expression in the task file so that it has a value for this row, too"
-                    " (IF, IFNULL, or a condition before it); `replicator stop`, then `replicator"
-                    " run TASK.yaml --on-changed-rules keep`, or `recopy` instead of `keep` if the"
-                    " new expression gives another result for earlier rows",
+                    " (IF, IFNULL, or a condition before it); then"
+                    " `replicator reload TASK.yaml --on-changed-rules keep`, or `recopy` instead of"
+                    " `keep` if the new expression gives another result for earlier rows",
                 )
             case WriteOutcome.REFUSED if failed.code in MISSING_PRIVILEGE:
                 return row_fault(

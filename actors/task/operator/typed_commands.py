@@ -13,7 +13,7 @@ from collections.abc import Mapping
 _OF_TASK = ("stop", "status", "pause", "show-ddl-locks", "resume")
 """The commands whose argument is the name of the task."""
 
-_OF_FILE = ("run", "check", "compare", "remove")
+_OF_FILE = ("run", "reload", "check", "compare", "remove")
 """The commands whose argument is the task file."""
 
 _OVERRIDE = re.compile(r"`(?:replicator )?binlog (skip|replace|inject)`")

@@ -90,7 +90,7 @@ async def resources_of(
                 Connection(address),
             ),
             learned,
-            FilteredColumns(filters, task.name, copies=task.task_mode == "all"),
+            FilteredColumns(filters, copies=task.task_mode == "all"),
             {s: StatementFilter(s, setup.event_filter) for s, setup in setups.items()},
         )
         try:

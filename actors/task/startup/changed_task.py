@@ -122,7 +122,7 @@ def refuse_missed(
             "source.missed-ddl",
             f"the target {name} got its schema change number {missed[0]} while source {source}"
             " was not in the task file. The source's older rows no longer fit, and would be lost",
-            "remove the source from the task file again; `replicator stop`, then `replicator run`",
+            "remove the source from the task file again; then `replicator reload`",
             COPY_AGAIN,
             where=(
                 f"source {source}"

@@ -49,7 +49,7 @@ async def start_by_gtid(
             f" has after others that the set lacks (from {first} on): the task would read them"
             " again, or leave some out",
             "name the start by binlog-name and binlog-pos instead of binlog-gtid;"
-            " `replicator stop`, then `replicator run`",
+            " then `replicator reload`",
             where=f"source {setup.source}",
         )
     return SourcePosition(first, there, await anchor_before(setup, server, first.file))

@@ -108,8 +108,8 @@ def _unfit(source: str, failed: Sequence[CheckResult]) -> FatalError:
         f"the task can't follow source {source} any more: "
         + "; ".join(f"{result.finding} ({result.name})" for result in failed),
         *dict.fromkeys(way for result in failed for way in result.remedies),
-        "when that is done, `replicator resume`. If you changed the task file: `replicator stop`,"
-        " `replicator run`, since `replicator resume` does not read it again",
+        "when that is done, `replicator resume`. If you changed the task file: `replicator reload`,"
+        " since `replicator resume` does not read it again",
         where=f"source {source}",
         scope=of_source(source),
     )

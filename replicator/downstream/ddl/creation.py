@@ -135,8 +135,7 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
         raise TargetNotCreatedError(
             f"{name} is a view on the target: the task can't write rows to it",
             "drop or rename the view, then `replicator resume`",
-            "give the shards another `target-table` in the task file, then `replicator stop`,"
-            " `replicator run`",
+            "give the shards another `target-table` in the task file, then `replicator reload`",
             code=0,
             statement="",
         )

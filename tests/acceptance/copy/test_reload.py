@@ -190,6 +190,7 @@ def test_rules_that_block_a_task_are_answered_without_a_restart(
         follows(task, shards, first)
 
 
+@pytest.mark.remedy("server.refused", "reload")
 @SLOW
 def test_a_new_password_is_taken(
     mariadb_source: DatabaseServer,

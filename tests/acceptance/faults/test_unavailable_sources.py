@@ -16,7 +16,7 @@ from replicator.status import SourceStatus
 from tests.conftest import StartServer
 from tests.support.tasks.checking import purge
 from tests.support.tasks.many_targets import ManyTargets
-from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
+from tests.support.tasks.processes import TaskProcess, task_process
 from tests.support.tasks.tables import rows_of
 
 pytestmark = pytest.mark.slow
@@ -169,7 +169,7 @@ def test_a_source_that_can_not_be_read_from_at_a_start_is_blocked_and_no_other(
     until_there(estate, task, 1, 2, 11, 21)
 
 
-@pytest.mark.remedy("source.check-failed", "run")
+@pytest.mark.remedy("source.check-failed", "reload")
 @pytest.mark.parametrize("estate", [""], indirect=True, ids=["uncoordinated"])
 def test_a_check_that_the_task_file_fails_is_made_again_with_the_changed_file(
     estate: ManyTargets, start: Start
@@ -193,10 +193,9 @@ def test_a_check_that_the_task_file_fails_is_made_again_with_the_changed_file(
     assert part.error is not None
     assert part.error.event == "source.check-failed"
     way = part.remedies[-1]
-    assert f"`replicator stop {estate.name}`, `replicator run {estate.file}`" in way
-    assert task.cli("stop", estate.name).returncode == 0
-    assert task.process.wait(PATIENCE) == 1
+    assert f"`replicator reload {estate.file}`" in way
     estate.file.write_text(plain)
-    with task_process(estate.file, estate.folder, "--on-changed-rules", "keep") as task:
-        change(estate, 21, "a", "b")
-        estate.until_equal(task)
+    done = task.cli("reload", str(estate.file), "--on-changed-rules", "keep")
+    assert done.returncode == 0, done.stderr
+    change(estate, 21, "a", "b")
+    estate.until_equal(task)

@@ -268,7 +268,7 @@ def test_one_of_200_targets_waits_and_the_others_do_not(
     estate.until_blocked(task)
 
 
-@pytest.mark.remedy("target.changed-by-others", "resume", "run")
+@pytest.mark.remedy("target.changed-by-others", "resume", "reload")
 @pytest.mark.slow
 def test_a_trigger_that_somebody_adds_blocks_its_target_once_the_task_looks_again(
     life_of: Callable[..., Life],
@@ -290,7 +290,8 @@ def test_a_trigger_that_somebody_adds_blocks_its_target_once_the_task_looks_agai
             estate.target.execute(part.error.remedies[0])
             life.command("resume")
             estate.until_equal(task)
-    life.command("stop")
     with estate.file.open("a") as file:
         file.write("ignore-checking-items: [target_triggers]\n")
-    estate.until_equal(life.start())
+    done = task.cli("reload", str(estate.file))
+    assert done.returncode == 0, done.stderr
+    estate.until_equal(task)

@@ -88,7 +88,7 @@ async def test_rows_of_a_late_shard_get_their_own_values(
     await reconciled(estate, "c")
 
 
-@pytest.mark.remedy("ddl.other-values", "run")
+@pytest.mark.remedy("ddl.other-values", "reload")
 async def test_a_task_stops_at_rows_of_a_late_shard(mariadb_estate: ShardedEstate) -> None:
     estate = mariadb_estate
     await unlocked(estate, "ADD c INT DEFAULT 1")

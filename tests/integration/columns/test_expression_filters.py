@@ -131,7 +131,7 @@ async def test_rows_without_a_key_are_counted_as_the_rules_say(merging: Merging)
         assert not sum(t.missing for t in generation.counts.targets.values()), generation.counts
 
 
-@pytest.mark.remedy("rows.filter-unfit", "run")
+@pytest.mark.remedy("rows.filter-unfit", "reload")
 @pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
 async def test_a_rule_that_no_longer_fits_the_table_stops_its_rows(merging: Merging) -> None:
     merging.create("x", "(id INT PRIMARY KEY, v INT)")
@@ -152,7 +152,7 @@ async def test_a_rule_that_no_longer_fits_the_table_stops_its_rows(merging: Merg
         assert on_target(merging, "SELECT * FROM x") == [(2, 2), (4, 4)]
 
 
-@pytest.mark.remedy("rows.unfiltered", "run")
+@pytest.mark.remedy("rows.unfiltered", "reload")
 @pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
 async def test_a_row_that_has_no_answer_is_a_fault_that_names_it(
     merging: Merging, merging_from: Callable[..., Merging], source: DatabaseServer

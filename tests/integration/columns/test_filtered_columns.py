@@ -147,7 +147,7 @@ async def test_a_statement_that_an_event_filter_leaves_out(
 
 
 @MODES
-@pytest.mark.remedy("ddl.filtered-column", "run")
+@pytest.mark.remedy("ddl.filtered-column", "reload")
 async def test_the_target_is_copied_anew(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, mode: str
 ) -> None:

@@ -130,7 +130,7 @@ async def test_texts_become_times_in_the_zone_of_the_source(
     assert merging.on(merging.target, "SELECT v FROM t")[0][0] == datetime(2024, 1, 1, 3)
 
 
-@pytest.mark.remedy("ddl.time-zone", "run")
+@pytest.mark.remedy("ddl.time-zone", "reload")
 @pytest.mark.parametrize("rows", [False, True])
 async def test_a_zone_with_a_summer_time_is_asked_for(
     merging_from: MergingFrom,
@@ -156,7 +156,7 @@ async def test_a_zone_with_a_summer_time_is_asked_for(
     fault = await fault_of(run())
     assert fault.event == "ddl.time-zone"
     assert "MODIFY v" in str(fault)
-    assert any("`replicator stop`, `replicator run`" in way for way in fault.remedies)
+    assert any("`replicator reload`" in way for way in fault.remedies)
     merging.more["timezone"] = "+01:00"
     merging.changed(mode="incremental")
     async with merging.running() as generation:

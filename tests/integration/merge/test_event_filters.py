@@ -144,7 +144,7 @@ async def test_a_statement_that_can_not_be_carried_over_is_left_out(merging: Mer
 
 @pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
 @pytest.mark.parametrize("mode", ["", "pessimistic"])
-@pytest.mark.remedy("ddl.forbidden", "run")
+@pytest.mark.remedy("ddl.forbidden", "reload")
 async def test_an_error_is_a_fault_until_the_rule_or_the_statement_is_changed(
     merging: Merging, mode: str
 ) -> None:

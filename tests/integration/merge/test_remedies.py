@@ -279,7 +279,7 @@ async def test_a_set_is_given_the_labels_of_both(merging: Merging) -> None:
     assert rows == ((1, "b,it's"), (2, "a,b"))
 
 
-@pytest.mark.remedy("source.unreadable", "resume", "run")
+@pytest.mark.remedy("source.unreadable", "resume", "reload", "run")
 async def test_a_password_that_was_changed_is_put_right(merging: Merging) -> None:
     user = f"u{merging.database[-8:]}"
     merging.create("x", X, shards=2)
@@ -311,7 +311,7 @@ async def test_a_password_that_was_changed_is_put_right(merging: Merging) -> Non
         await merging.check(generation)
     found = await refused()
     merging.do("INSERT INTO x_1 VALUES (2, 'held')")
-    assert "`replicator run`" in way(found, "change the task file")
+    assert "`replicator reload`" in way(found, "change the task file")
     merging.source_of["a"] = {"from": account | {"password": "y"}}
     merging.changed(mode="incremental")
     async with merging.running() as generation:
@@ -384,7 +384,7 @@ async def test_all_is_copied_anew_when_two_shards_had_a_row(merging: Merging) ->
     await copy_all_anew(merging, "x", "y")
 
 
-@pytest.mark.remedy("source.missed-ddl", "run", "copy anew")
+@pytest.mark.remedy("source.missed-ddl", "reload", "copy anew")
 async def test_all_is_copied_anew_for_a_source_that_missed_schema_changes(merging: Merging) -> None:
     merging.more["shard-mode"] = "pessimistic"
     second = await two_sources(merging)

@@ -98,7 +98,7 @@ async def test_another_server_is_noticed_while_the_task_runs(
     assert any("enable-gtid: true" in way for way in fault.remedies)
 
 
-@pytest.mark.remedy("source.changed", "resume", "run", "copy anew")
+@pytest.mark.remedy("source.changed", "resume", "reload", "copy anew")
 @pytest.mark.parametrize("kind", PAIRS)
 async def test_a_task_that_follows_by_position_has_three_ways(
     kind: type[BinlogServer], failing_over: FailingOver

@@ -84,7 +84,7 @@ async def test_another_node_of_a_cluster_answers(
 
 
 @pytest.mark.slow
-@pytest.mark.remedy("source.reset", "run")
+@pytest.mark.remedy("source.reset", "reload")
 @pytest.mark.parametrize("elsewhere", ["another-place", "no-such-file"])
 async def test_a_task_that_follows_by_position_goes_on_by_gtid_at_another_node(
     spark: SparkContext,

@@ -87,6 +87,11 @@ class LongTask:
         answer = self.task.cli("resume", self.name)
         assert answer.returncode == 0, answer.stderr
 
+    def reload(self) -> None:
+        """Let the task read its changed file."""
+        answer = self.task.cli("reload", str(self.file))
+        assert answer.returncode == 0, answer.stderr
+
     def copy_first(self) -> None:
         """Let the task copy first; for some time after that, it is in safe mode by itself."""
         self.values["task-mode"] = "all"

@@ -17,6 +17,7 @@ WAYS = {
     "inject": r"`(?:binlog )?inject`",
     "schema set": r"`schema set`",
     "run": r"`run\b",
+    "reload": r"`reload\b",
     "start behind": r"(?<!a )start (?:after|behind)",
     "copy anew": r"cop(?:y|ied) (?:\w+ )?(?:again|anew)",
     "recopy": r"`replicator recopy\b",
