@@ -21,8 +21,8 @@ pytestmark = pytest.mark.slow
 KILLED_AT = (Failpoint.BUCKET_COMMITTED, Failpoint.BATCH_APPLIED, None)
 """A row is on the target and the task does not know it; its keys are not saved; they are."""
 
-ROWS = 250_000
-"""More than a verification looks at before it settles doubts."""
+ROWS = 850_000
+"""More than one Spark job of a verification reads: eight ranges of 100,000 rows."""
 
 DIFFERING = 21_000
 """Rows in doubt after which they are settled, and the progress is saved."""
