@@ -412,8 +412,9 @@ class TaskSupervisor:
         self._prechecks = Prechecks(task, self._away, former)
         self._answers.task = self._switch.task = task
         address = address_of(task.target_database)
-        for user in (self._target_watch, self._stalled, self._keeper):
-            user.use(address)
+        self._target_watch.use(address, task.ignore_checking_items)
+        self._stalled.use(address)
+        self._keeper.use(address)
 
     async def _run_generation(self, started: anyio.Event) -> bool:
         """Run a generation; return whether all is done. Raises the most important error."""

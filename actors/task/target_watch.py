@@ -60,9 +60,9 @@ class TargetWatch:
         self._written = written
         self._told: frozenset[CheckResult] | None = None
 
-    def use(self, address: DatabaseAddress) -> None:
-        """Use another address from the next connection on."""
-        self._address = address
+    def use(self, address: DatabaseAddress, ignored: Iterable[str]) -> None:
+        """Use another address, and omit other checks, from the next run on."""
+        self._address, self._ignored = address, frozenset(ignored)
 
     async def run(self, started: anyio.Event) -> None:
         """Watch from the start of a run until cancelled. Raises FatalError."""
