@@ -80,8 +80,6 @@ class Waited:
 async def wait_until(name: str, given: Sequence[str], timeout: float | None = None) -> Waited:  # noqa: ASYNC109
     """Wait until a task has applied everything up to an end, or somebody has to do something.
 
-    A task that does not run has `START_SECONDS` to start.
-
     Args:
         name: the task.
         given: the end, as `parse_until` takes it.
@@ -101,12 +99,6 @@ async def wait_until(name: str, given: Sequence[str], timeout: float | None = No
             if failures > PATIENCE:
                 raise
             found = replace(waiting.last, final=False)
-        except NotRunningError as error:
-            most = START_SECONDS if timeout is None else min(START_SECONDS, timeout)
-            elsewhere = isinstance(error, RunsElsewhereError)
-            if elsewhere or waiting.has_met or time.monotonic() - begun >= most:
-                raise
-            found = waiting.last
         now = time.monotonic()
         final_since = (final_since or now) if found.final else None
         given_up = final_since is not None and now - final_since >= FINAL_SECONDS
@@ -115,6 +107,24 @@ async def wait_until(name: str, given: Sequence[str], timeout: float | None = No
             return waiting.result(found, now - begun, timed_out=late and not given_up)
         await anyio.sleep(pause)
         pause = min(LONGEST_PAUSE, 1.5 * pause)
+
+
+async def wait_after_start(
+    name: str,
+    given: Sequence[str],
+    timeout: float | None = None,  # noqa: ASYNC109
+) -> Waited:
+    """As `wait_until`, but a task that does not run has `START_SECONDS` to start."""
+    begun = time.monotonic()
+    most = START_SECONDS if timeout is None else min(START_SECONDS, timeout)
+    while True:
+        waited = time.monotonic() - begun
+        try:
+            return await wait_until(name, given, None if timeout is None else timeout - waited)
+        except NotRunningError as error:
+            if isinstance(error, RunsElsewhereError) or waited >= most:
+                raise
+        await anyio.sleep(LONGEST_PAUSE)
 
 
 def looking_at(task: str) -> str:
@@ -133,11 +143,6 @@ class _Waiting:
         self._status: TaskStatus | None = None
         self._until: Until | None = None
         self.last = EndVerdict()
-
-    @property
-    def has_met(self) -> bool:
-        """Whether the task has answered."""
-        return self._away is not None
 
     async def look(self) -> EndVerdict:
         """Ask the task. Raises as `wait_until`."""

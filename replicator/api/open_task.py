@@ -81,7 +81,9 @@ class OpenTask:
     def wait(
         self, until: str | Sequence[str] = "now", *, timeout: float | timedelta | None = None
     ) -> Waited:
-        """Wait until the running task has applied everything up to an end, held rows included.
+        """Wait until the task has applied everything up to an end, held rows included.
+
+        A task that does not run has 20 seconds to start.
 
         Args:
             until: ``now`` for everything that the sources have at this moment, a time, or
@@ -92,11 +94,11 @@ class OpenTask:
         pause or the timeout keeps the task from it. Raises ValueError for an end that is not
         understood, NotRunningError and ControlError.
         """
-        from actors.control.waiting import wait_until
+        from actors.control.waiting import wait_after_start
 
         ends = [until] if isinstance(until, str) else list(until)
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        return _run(wait_until, self.name, ends, seconds)
+        return _run(wait_after_start, self.name, ends, seconds)
 
     def compare(
         self,
