@@ -1,7 +1,7 @@
 """Statements that change the values by which an expression filter has decided about rows.
 
 A rule of `insert-value-expr` decides about a row by its values in the full copy or in the event.
-Where a statement converts a column of the rule, the result for the shard's rows may change without
+If a statement converts a column of the rule, the result for the shard's rows may change without
 any event: rows that were left out would stay missing, and others would stay on the target.
 """
 

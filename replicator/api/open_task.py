@@ -113,7 +113,7 @@ class OpenTask:
         Args:
             tables: names of targets, as schema.table; * and ? are wildcards. All if it is empty.
             where: an SQL condition, on columns of both sides, of the rows to compare.
-            checksums: compare checksums that the servers compute, and rows only where these
+            checksums: compare checksums that the servers compute, and rows only if these
                 differ. Otherwise compare all rows.
             most_rows: of each target, keep so many differing rows.
 
