@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from functools import partial
 
@@ -62,6 +62,8 @@ class JobRunner:
         read_to: returns the position up to which a source is applied; None if unknown.
         applied: called for each batch.
         holders: finds the key of a refused row in the other shards.
+        uncertain: called with sources whose rows are in the queue of reconciliations, and which are
+            in safe mode from the next batch.
         late: set when foreign keys have deleted rows that shards may still have.
     """
 
@@ -77,6 +79,7 @@ class JobRunner:
     holders: Callable[[TargetOutcome], Awaitable[KeyHolders | None]] = field(
         default=nobody, init=False
     )
+    uncertain: Callable[[Collection[str]], None] = field(default=lambda _: None, init=False)
     late: anyio.Event = field(factory=anyio.Event, init=False)
     _tracks_to_the_end: bool = field(default=False, init=False)
     _before: str = field(default="idle", init=False)
@@ -126,6 +129,8 @@ class JobRunner:
                     self.applied(result)
                     if result.total("late"):
                         self.late.set()
+                    if sources := {s for outcome in result.outcomes for s in outcome.uncertain}:
+                        self.uncertain(sources)
                     return result
                 for failed in result.failures:
                     if failed.mismatch is not None:

@@ -72,6 +72,7 @@ from replicator.downstream.meta.ddl_overrides import DdlOverrideStore
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.downstream.meta.late_cascades import LATE_CASCADE_TABLE, forget_late_sql
 from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
+from replicator.downstream.meta.reconciliations import RECONCILIATION_TABLE
 from replicator.downstream.meta.row_owners import RowOwnerStore
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
@@ -192,7 +193,8 @@ async def wire(
     settings = _apply_settings(resources, safe_until, load_data=load_data, tracks_keys=tracks_keys)
     collations = await available_collations(resources.ddl)
     jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
-    executor.apply_safely = partial(_apply_safely, jobs, safe_until, meta)
+    executor.apply_safely = partial(_apply_safely, jobs, safe_until)
+    jobs.uncertain = partial(_reconcile_safely, resources, executor)
     validator = _validator(resources, spark)
     writer = await _writer(resources, starts, jobs, runner, rules, collations, open_items, is_held)
     if validator is not None:
@@ -248,11 +250,16 @@ def _relays(
     return found
 
 
-def _apply_safely(
-    jobs: JobRunner, safe_until: dict[str, int], meta: MetaStore, sources: Collection[str]
-) -> None:
+def _apply_safely(jobs: JobRunner, safe_until: dict[str, int], sources: Collection[str]) -> None:
     safe_until.update(dict.fromkeys(sources, UNTIL_COPIED))
     jobs.track_to_the_end()
+
+
+def _reconcile_safely(
+    resources: Resources, executor: DdlExecutor, sources: Collection[str]
+) -> None:
+    executor.apply_safely(sources)
+    resources.counts.reconciling.changed()
 
 
 def _validator(resources: Resources, spark: SparkContext) -> RowValidator | None:
@@ -344,6 +351,7 @@ def _apply_settings(
         validated=validated_sources(resources.task),
         late_cascades=meta.table(LATE_CASCADE_TABLE),
         tracked_cascades=meta.table(TRACKED_KEY_TABLE),
+        reconciliations=meta.table(RECONCILIATION_TABLE) if _reconciles(resources) else "",
     )
 
 

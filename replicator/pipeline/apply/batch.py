@@ -91,6 +91,9 @@ class ApplySettings:
         late_cascades: quoted name of the table of the later effects of foreign keys.
         tracked_cascades: quoted name of the table of keys of rows that foreign keys may have
             deleted.
+        reconciliations: quoted name of the queue of targets to reconcile
+            (`replicator.downstream.meta.reconciliations`); empty if an effect of a foreign key that
+            is not certain is a failure.
         crash: the values of REPLICATOR_CRASH_AT and REPLICATOR_CRASH_PID for
             `replicator.failpoints`.
     """
@@ -106,6 +109,7 @@ class ApplySettings:
     validated: frozenset[str] = frozenset()
     late_cascades: str = ""
     tracked_cascades: str = ""
+    reconciliations: str = ""
     crash: tuple[str, str] = ("", "")
 
 
@@ -192,6 +196,8 @@ class TargetOutcome:
         transactions: how many were necessary; if the target refused fewer, ``code`` says why.
         late: number of deleted rows that must be searched for in the shards.
         refused: the row whose key the target already has.
+        uncertain: the sources whose foreign keys may have had other effects on children. The
+            targets of these are in the queue of reconciliations.
     """
 
     target: int
@@ -213,6 +219,7 @@ class TargetOutcome:
     transactions: int = 1
     late: int = 0
     refused: RefusedRow | None = None
+    uncertain: tuple[str, ...] = ()
 
     @property
     def too_large(self) -> bool:

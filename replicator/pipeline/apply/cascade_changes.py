@@ -11,7 +11,7 @@ from replicator.downstream.rows.key_lookup import key_conditions, selected_field
 from replicator.downstream.rows.literals import NULL_FIELD, identifier, key_predicate
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.downstream.rows.write_session import Session
-from replicator.mysql.names import Member, folded
+from replicator.mysql.names import Member, TableName, folded
 from replicator.pipeline.plans.cascade import CASCADE, CascadeEdge, CascadeGraph, CascadeTable
 
 Fields = tuple[bytes, ...]
@@ -39,17 +39,21 @@ class CascadeChanges:
         reached: the tables whose rows may be changed now. Other children are changed at another
             time.
         tracked_table: the quoted name of the table of tracked keys.
+        reconciles: whether the targets of children may be reconciled afterwards.
         late: changes to make to children later, when their own rows are applied.
         tracked: how many rows were deleted that may be newer than the event. Their keys are
             tracked, so that the task puts back the rows that a shard has.
+        uncertain: targets without a key that lost rows that may be newer than the event.
     """
 
     session: Session
     graph: CascadeGraph
     reached: Set[Member]
     tracked_table: str
+    reconciles: bool
     late: list[LateCascade] = field(default_factory=list)
     tracked: int = 0
+    uncertain: set[TableName] = field(default_factory=set)
 
     def deleted(self, parent: int, rows: Sequence[Fields], only: Member | None = None) -> None:
         """Do what keys do after rows of a table were deleted. Raises the driver's error.
@@ -132,12 +136,15 @@ class CascadeChanges:
         lines = [b"\t".join(row) for row in self._selected(child, child.key, condition)]
         if not lines:
             return
-        if not child.key:
+        if child.key:
+            track_keys(self.session, self.tracked_table, child.target, child.key, lines)
+            self.tracked += len(lines)
+        elif self.reconciles:
+            self.uncertain.add(child.target)
+        else:
             raise KeylessChildError(child)
-        track_keys(self.session, self.tracked_table, child.target, child.key, lines)
         found = self._referenced(child, condition)
         self._run(b"DELETE FROM ", child, b"", condition)
-        self.tracked += len(lines)
         for edge in self.graph[number].edges:
             keys = list(self._keys(edge, found))
             for below in self._conditions(self.graph[edge.child], edge, keys) if keys else ():

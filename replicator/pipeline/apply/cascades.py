@@ -17,6 +17,7 @@ from pymysql.constants import ER
 from pymysql.err import MySQLError
 
 from replicator.downstream.meta.late_cascades import note_late, take_late
+from replicator.downstream.meta.reconciliations import queue_in_session
 from replicator.downstream.rows.load_data import InexactLoadError
 from replicator.downstream.rows.statements import confirm_plan
 from replicator.downstream.rows.transaction import transaction, until_done
@@ -26,7 +27,7 @@ from replicator.downstream.rows.writing import DuplicateRowError, WriteCounts, w
 from replicator.failpoints import Failpoint, reach
 from replicator.kernels.compiled import Integers, Truths
 from replicator.mysql.errors import error_code, error_text
-from replicator.mysql.names import Member
+from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.batch import ApplySettings, TargetOutcome, WriteOutcome
 from replicator.pipeline.apply.buckets import (
     FAILURES,
@@ -53,7 +54,8 @@ class _Part:
     """A target while it is written.
 
     `order`: for each fresh entry, a number that ascends with the events of the batch, the same for
-    all targets. `of_parent`: which entries are of parents.
+    all targets. `of_parent`: which entries are of parents. `uncertain`: targets of children that
+    may not have the rows of their shards afterwards, each with the source.
     """
 
     work: TargetWork
@@ -65,6 +67,7 @@ class _Part:
     order: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     counts: WriteCounts = field(default_factory=WriteCounts)
     late: int = 0
+    uncertain: set[tuple[TableName, str]] = field(default_factory=set)
 
     def written(self, counts: WriteCounts) -> None:
         """Add to the counts."""
@@ -152,10 +155,12 @@ def _write(
             _write_own(session, part, (first, event.order + 1), settings, exact=exact)
         first = event.order + 1
         place[0] = event.part.work
-        event.part.late += _change_children(session, event, settings)
+        _change_children(session, event, settings)
     for part in parts:
         place[0] = part.work
         _write_own(session, part, (first, None), settings, exact=exact)
+    for target, source in sorted({found for part in parts for found in part.uncertain}):
+        queue_in_session(session, settings.reconciliations, target, source)
     reach(Failpoint.ROWS_WRITTEN)
     outcomes = []
     for part in parts:
@@ -173,6 +178,7 @@ def _write(
                 skipped=len(work.entries) - len(part.fresh),
                 left={**part.own, **moved},
                 late=part.late,
+                uncertain=tuple(sorted({source for _, source in part.uncertain})),
                 **asdict(part.counts),
             )
         )
@@ -276,18 +282,12 @@ def _row(block: RowBlock, at: int, graph: CascadeGraph) -> tuple[Fields, Fields 
     return (old, new) if acts else None
 
 
-def _change_children(session: Session, event: _ParentEvent, settings: ApplySettings) -> int:
-    """Change the rows of children; return how many of them must be searched for in the shards."""
-    graph, reached = event.graph, event.reached
-    absent = {
-        graph[edge.child].member
-        for table in graph[1:]
-        if table.member not in reached
-        for edge in table.edges
-    } & reached
+def _change_children(session: Session, event: _ParentEvent, settings: ApplySettings) -> None:
+    """Change the rows of children as the shard's server did."""
+    graph, reached, part = event.graph, event.reached, event.part
     moved = [(old, new) for old, new in event.rows if new is not None]
-    moves = moved and any(edge.on_update == CASCADE for edge in graph[0].edges)
-    if event.safe and (absent or moves):
+    uncertain = _uncertain(event) if event.safe else frozenset()
+    if uncertain and not settings.reconciliations:
         raise CascadeInSafeModeError(
             f"a row of {graph[0].member} was deleted, or its key changed, during the copy or in"
             " safe mode, as while a target of the source is reconciled. Foreign keys changed rows"
@@ -295,13 +295,40 @@ def _change_children(session: Session, event: _ParentEvent, settings: ApplySetti
             graph[0].member,
             event.key,
         )
-    changes = CascadeChanges(session, graph, reached, settings.tracked_cascades)
+    reconciles = bool(settings.reconciliations)
+    changes = CascadeChanges(session, graph, reached, settings.tracked_cascades, reconciles)
     if gone := [old for old, new in event.rows if new is None]:
         changes.deleted(0, gone)
     for old, new in moved:
         changes.updated(0, old, new)
-    for child in sorted(absent):
+    for child in sorted(_apart(graph, reached)):
         for late in take_late(session, settings.late_cascades, event.at, child):
             changes.resume(late)
     note_late(session, settings.late_cascades, event.at, changes.late)
-    return changes.tracked
+    part.late += changes.tracked
+    part.uncertain |= {(target, graph[0].member.source) for target in uncertain | changes.uncertain}
+
+
+def _apart(graph: CascadeGraph, reached: Set[Member]) -> Set[Member]:
+    """The tables of a graph that are reached without a table that they refer to."""
+    return reached & {
+        graph[edge.child].member
+        for table in graph[1:]
+        if table.member not in reached
+        for edge in table.edges
+    }
+
+
+def _uncertain(event: _ParentEvent) -> Set[TableName]:
+    """The targets of children that may get wrong rows by an event in safe mode.
+
+    What a deletion does to the children themselves is right in the end. What it does to their own
+    children follows from their rows, which may be newer. A row that has its parent by ON UPDATE
+    CASCADE has no event that says so, so an earlier event in safe mode may have changed it wrongly.
+    """
+    graph = event.graph
+    below = {edge.child for table in graph[1:] for edge in table.edges}
+    keyed = any(edge.on_update == CASCADE for edge in graph[0].edges)
+    if keyed and any(new is not None for _, new in event.rows):
+        below = set(range(1, len(graph)))
+    return frozenset(graph[n].target for n in below if graph[n].member in event.reached)
