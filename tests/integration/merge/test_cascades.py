@@ -298,8 +298,8 @@ async def test_what_is_copied_is_followed(merging: Merging) -> None:
 
 
 @pytest.mark.remedy("rows.cascade-in-safe-mode", "copy anew")
-async def test_a_key_that_changes_in_safe_mode_is_a_fault(merging: Merging) -> None:
-    merging.more["syncers"] = {"sync": {"safe-mode": True}}
+async def test_a_key_that_changes_in_safe_mode_can_be_a_fault(merging: Merging) -> None:
+    merging.more |= {"syncers": {"sync": {"safe-mode": True}}, "on-unproven-change": "stop"}
     family(merging, "ON DELETE CASCADE ON UPDATE CASCADE")
     async with merging.running() as generation:
         merging.do(
