@@ -93,6 +93,8 @@ MEANINGS: Mapping[str, str] = {
     " each with the condition of the rows, the columns that must be compared, how often it was"
     " asked for (`asked`, and when the current pass began, `begun`), the rows corrected, the"
     " progress of the pass, and the sources in safe mode until it is done (`safe_sources`)",
+    "safe_mode": "per source that was in safe mode until a target was reconciled: the position"
+    " after which no corrected row is newer than its event",
     "retired": "the retired shards, each with the target that keeps its rows, the `place` from"
     " which rows of its source are not applied, and the time. A row without names of a table: the"
     " whole source is retired",

@@ -2,7 +2,7 @@
 
 Positions of two servers do not compare, GTIDs do. So a start replaces all saved positions of such a
 source by the positions of the same transactions in the new server's binlog, in one transaction
-under the lease. Afterwards it is as if that server had always been read.
+under the lease, as if that server had always been read.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from replicator.downstream.meta.failover_positions import (
     named_places,
     save_failover,
 )
+from replicator.downstream.meta.reconciliations import ReconciliationStore
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection, Transaction
@@ -380,11 +381,11 @@ class _Move:
 
     async def _refuse_in_copy(self) -> None:
         copy = (await CopyStore(self._meta).copies()).get(self._source)
-        if copy is None:
-            return
+        safe_end = (await ReconciliationStore(self._meta).safe_ends()).get(self._source)
+        ends = safe_end, copy.end if copy else None
+        behind = any(end and BinlogPosition(*end).key > self._position.key for end in ends)
         deferred = any(r.copying is not CopyState.COPIED for r in self._checkpoint.members)
-        behind = copy.end is not None and BinlogPosition(*copy.end).key > self._position.key
-        if not copy.done or deferred or behind:
+        if behind or (copy is not None and (deferred or not copy.done)):
             raise self._failover.in_copy()
 
     def _sets(self, marks: list[MarkedPlace]) -> dict[Place, str]:

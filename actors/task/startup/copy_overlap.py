@@ -42,9 +42,14 @@ async def hand_over(
     """
     store = CopyStore(meta)
     found = await store.copies()
-    unreconciled = await ReconciliationStore(meta).safe_sources()
+    queue = ReconciliationStore(meta)
+    unreconciled, ends = await queue.safe_sources(), await queue.safe_ends()
     until = dict.fromkeys(always, EVERYTHING)
     for source in sources:
+        if source in unreconciled:
+            until.setdefault(source, UNTIL_COPIED)
+        if source in ends:
+            until.setdefault(source, BinlogPosition(*ends[source]).key)
         copy = found.get(source)
         if copy is None:
             continue
@@ -58,10 +63,10 @@ async def hand_over(
                 " again: the copy goes on where it ended",
                 where=f"source {source}",
             )
-        if deferred - blocked or source in unreconciled:
-            until.setdefault(source, UNTIL_COPIED)
+        if deferred - blocked:
+            until[source] = max(until.get(source, 0), UNTIL_COPIED)
         elif copy.end is not None:
-            until.setdefault(source, BinlogPosition(*copy.end).key)
+            until[source] = max(until.get(source, 0), BinlogPosition(*copy.end).key)
         exact = await store.read_at(source)
         for name, place in exact.items():
             number = registry.number(Member(source, name))

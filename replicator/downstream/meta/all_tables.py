@@ -26,7 +26,7 @@ from replicator.downstream.meta.late_cascades import LATE_CASCADE_TABLE
 from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.downstream.meta.moved_shards import MOVED_SHARD_TABLE
 from replicator.downstream.meta.online_ddl_records import ONLINE_DDL_TABLE
-from replicator.downstream.meta.reconciliations import RECONCILIATION_TABLE
+from replicator.downstream.meta.reconciliations import RECONCILIATION_TABLE, SAFE_MODE_TABLE
 from replicator.downstream.meta.retirements import RETIRED_TABLE
 from replicator.downstream.meta.row_owners import ROW_OWNER_TABLE
 from replicator.downstream.meta.rule_texts import RULES_TABLE
@@ -69,6 +69,7 @@ META_TABLES = (
     ROW_OWNER_TABLE,
     MOVED_SHARD_TABLE,
     RECONCILIATION_TABLE,
+    SAFE_MODE_TABLE,
     VERIFICATION_TABLE,
     RETIRED_TABLE,
     SWITCH_TABLE,

@@ -122,17 +122,6 @@ class CopiedTables:
     size: int
 
 
-async def extend_copy(
-    transaction: Transaction, meta: MetaStore, source: str, end: tuple[str, int]
-) -> None:
-    """Save another end of a source's copy, if the source was copied."""
-    await transaction.fetch(
-        f"UPDATE {meta.table(COPY_TABLE)} SET end_file = %s, end_offset = %s"
-        " WHERE source = %s AND done = 1",
-        (*end, source),
-    )
-
-
 class CopyStore:
     """Reads and writes the copies and chunks of a task."""
 
@@ -208,8 +197,11 @@ class CopyStore:
 
         Raises DatabaseUnavailableError, FencedError.
         """
-        async with self._meta.saving() as transaction:
-            await extend_copy(transaction, self._meta, source, end)
+        await self._meta.write(
+            f"UPDATE {self._meta.table(COPY_TABLE)} SET end_file = %s, end_offset = %s"
+            " WHERE source = %s AND done = 1",
+            (*end, source),
+        )
 
     async def note_empty(self, targets: Iterable[TableName]) -> None:
         """Save that targets have no rows before their copy.

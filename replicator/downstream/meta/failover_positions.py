@@ -22,6 +22,7 @@ from replicator.downstream.meta.decisions import DDL_TABLE
 from replicator.downstream.meta.declared_structures import DECLARED_STRUCTURE_TABLE
 from replicator.downstream.meta.moved_shards import MOVED_SHARD_TABLE
 from replicator.downstream.meta.online_ddl_records import ONLINE_DDL_TABLE
+from replicator.downstream.meta.reconciliations import SAFE_MODE_TABLE
 from replicator.downstream.meta.statement_gtids import STATEMENT_GTID_TABLE
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
@@ -192,6 +193,8 @@ async def move_places(
         f"UPDATE {meta.table(COPY_TABLE)} SET end_file = '', end_offset = 0 WHERE source = %s",
         (source,),
     )
+    safe = meta.table(SAFE_MODE_TABLE)
+    await transaction.fetch(f"DELETE FROM {safe} WHERE source = %s", (source,))
 
 
 async def _move_column(

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.chunks import extend_copy
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.rows.write_session import Session
 from replicator.mysql.connection.asyncio_connection import Connection, Transaction
@@ -27,6 +26,12 @@ RECONCILIATION_TABLE = MetaTable(
     " corrected BIGINT NOT NULL, progress LONGTEXT NOT NULL, queued_at BIGINT NOT NULL,"
     " safe_sources LONGTEXT NOT NULL,"
     " PRIMARY KEY (target_schema, target_table, condition_digest)",
+)
+
+SAFE_MODE_TABLE = MetaTable(
+    "safe_mode",
+    "source VARCHAR(64) NOT NULL PRIMARY KEY, end_file VARCHAR(255) NOT NULL,"
+    " end_offset BIGINT UNSIGNED NOT NULL",
 )
 
 _PLACE = "target_schema = %s AND target_table = %s AND condition_digest = %s"
@@ -199,6 +204,13 @@ class ReconciliationStore:
         entries = await self.load()
         return frozenset(source for entry in entries for source in entry.safe_sources)
 
+    async def safe_ends(self) -> dict[str, tuple[str, int]]:
+        """Return, by source that was in safe mode, the position after which no row is newer."""
+        rows = await self._meta.connection.fetch(
+            f"SELECT source, end_file, end_offset FROM {self._meta.table(SAFE_MODE_TABLE)}"
+        )
+        return {source: (file, int(offset)) for source, file, offset in rows}
+
     async def load(self) -> list[Reconciliation]:
         """Return the entries, the oldest first."""
         rows = await self._meta.connection.fetch(
@@ -244,7 +256,7 @@ class ReconciliationStore:
     ) -> bool:
         """Remove an entry unless it was requested again during its pass; return whether it is gone.
 
-        ``ends``: by source in safe mode, the position (file, offset) before which safe mode does
+        ``ends``: by source in safe mode, the position (file, offset) before which safe mode must
         not end.
         """
         async with self._meta.saving() as transaction:
@@ -253,7 +265,11 @@ class ReconciliationStore:
                 (*entry.place, entry.begun),
             )
             for source, end in (ends or {}).items() if rows else ():
-                await extend_copy(transaction, self._meta, source, end)
+                await transaction.fetch(
+                    f"REPLACE INTO {self._meta.table(SAFE_MODE_TABLE)}"
+                    " (source, end_file, end_offset) VALUES (%s, %s, %s)",
+                    (source, *end),
+                )
         return bool(rows)
 
     async def cancel(self, targets: Collection[TableName]) -> None:

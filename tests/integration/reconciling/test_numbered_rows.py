@@ -8,13 +8,14 @@ import anyio
 import pytest
 
 from actors.faults import of_target
+from actors.reconciling.reconciler import Reconciler
 from replicator.downstream.ddl import ddl_execution
 from replicator.failpoints import Failpoint
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.reconciling.test_reconcile import until_reconciled
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import PATIENCE, fault_of
+from tests.support.tasks.running import PATIENCE, fault_of, settles
 
 MergingFrom = Callable[..., Merging]
 MODES = pytest.mark.parametrize(
@@ -236,3 +237,34 @@ async def test_rows_of_others_that_a_created_table_meets(
     found = await fault_of(run())
     assert found.event == "ddl.other-values"
     assert merging.on(merging.target, "SELECT COUNT(*) FROM y WHERE id = 9") == ((1,),)
+
+
+@MODES
+async def test_safe_mode_goes_on_after_a_restart_of_a_task_that_copies_nothing(
+    merging_from: MergingFrom,
+    mariadb_source: DatabaseServer,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+) -> None:
+    """The target has the shards' numbers for other rows until its reconciliation ends."""
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = mode
+    merging.create("x", "(id INT, v INT)", shards=2)
+    gaps = "SET auto_increment_increment = 4"
+    with monkeypatch.context() as patch:
+        patch.setattr(Reconciler, "run", wait_for_ever)
+        async with merging.running() as generation:
+            for n in (1, 2):
+                merging.do(f"INSERT INTO x_{n} SELECT {100 * n} + seq, seq FROM seq_1_to_20")
+                merging.do(gaps, step(n)[1], NUMBERED.format(f"x_{n}"))
+            await merging.caught_up(generation)
+            queue = f"{merging.task.meta_schema}.`{merging.task.name}_reconciliation`"
+            await settles(lambda: merging.on(merging.target, f"SELECT 1 FROM {queue}"), ((1,),))
+        async with merging.running() as generation:
+            merging.do("INSERT INTO x_1 VALUES (199, 0, 3)", "INSERT INTO x_2 VALUES (299, 0, 4)")
+            await merging.caught_up(generation)
+    await ends_equal(merging)
+
+
+async def wait_for_ever(*_: object) -> None:
+    await anyio.sleep_forever()
