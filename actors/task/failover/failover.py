@@ -1,8 +1,7 @@
 """Following another server at a source's address: a promoted replica, or a proxy that has moved.
 
-Positions of two servers do not compare, GTIDs do. So a start replaces all saved positions of such a
-source by the positions of the same transactions in the new server's binlog, in one transaction
-under the lease, as if that server had always been read.
+Positions of two servers do not compare, GTIDs do. So a start replaces all saved positions of the
+source by those of the same transactions in the new server's binlog, together, under the lease.
 """
 
 from __future__ import annotations
