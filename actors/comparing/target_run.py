@@ -211,6 +211,8 @@ class CompareJobs:
     """As for `look_at`."""
     _strikes: int = field(kw_only=True)
     """As for `look_again`."""
+    _rest: Callable[[], float] = field(kw_only=True)
+    """Returns the rest of the next job, as for `Sessions`."""
 
     async def look(self, looks: Sequence[Look], tasks: int, most: int) -> list[Looked]:
         """Read ranges, as `look_at_ranges`."""
@@ -223,6 +225,7 @@ class CompareJobs:
             tasks,
             checksums=self._checksums,
             most=most,
+            rest=self._rest(),
         )
         return await submit(self.spark, job, starving=lambda _: None)
 
@@ -240,6 +243,7 @@ class CompareJobs:
             applied=applied,
             held=held,
             strikes=self._strikes,
+            rest=self._rest(),
         )
         return await submit(self.spark, job, starving=lambda _: None)
 

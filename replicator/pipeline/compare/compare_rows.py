@@ -8,6 +8,7 @@ returned as doubts, and further reads of the rows themselves decide
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -58,6 +59,9 @@ WrittenRow = tuple[bytes, bytes]
 
 MOST_CUTS = 10_000
 """Parts into which a range is split at a time."""
+
+LONGEST_REST = 2.0
+"""Seconds; a longer query has probably waited for a lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +120,25 @@ class LookedAgain:
 
 @dataclass(slots=True)
 class Sessions:
-    """The connections of one Spark task, one to each server."""
+    """The connections of one Spark task, one to each server.
+
+    Attributes:
+        rest: how many seconds the servers have no query for each second in which they have one.
+            gh-ost calls this the nice ratio.
+    """
 
     servers: CompareServers
     _streams: dict[str, SourceStream] = field(default_factory=dict)
+    rest: float = 0.0
     _last: str = ""
+    _asked: float = 0.0
 
     def to(self, source: str) -> SourceStream:
         """Return the connection to a source, or (empty) the target. Raises the driver's error."""
+        if self.rest:
+            worked = time.monotonic() - self._asked if self._asked else 0.0
+            time.sleep(min(self.rest * worked, LONGEST_REST))
+            self._asked = time.monotonic()
         self._last = source
         if source not in self._streams:
             self._streams[source] = (
