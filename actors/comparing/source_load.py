@@ -127,7 +127,7 @@ class ClientsFirst:
 
     @property
     def rest(self) -> float:
-        """The rest of the next job, as for `Sessions`."""
+        """The rest of the next job, as for `CompareServers`."""
         return 0.0 if time.monotonic() - self._written_at > QUIET_SECONDS else REST
 
     async def wait(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -212,7 +212,7 @@ class CompareJobs:
     _strikes: int = field(kw_only=True)
     """As for `look_again`."""
     _rest: Callable[[], float] = field(kw_only=True)
-    """Returns the rest of the next job, as for `Sessions`."""
+    """Returns the rest of the next job, as for `CompareServers`."""
 
     async def look(self, looks: Sequence[Look], tasks: int, most: int) -> list[Looked]:
         """Read ranges, as `look_at_ranges`."""
@@ -221,11 +221,10 @@ class CompareJobs:
             self.spark,
             self._comparison,
             looks,
-            self.servers,
+            replace(self.servers, rest=self._rest()),
             tasks,
             checksums=self._checksums,
             most=most,
-            rest=self._rest(),
         )
         return await submit(self.spark, job, starving=lambda _: None)
 
@@ -233,17 +232,17 @@ class CompareJobs:
         self, doubts: Sequence[Doubt], applied: bool, held: HeldShards
     ) -> list[LookedAgain]:
         """Read doubts once more, as `look_again_at`."""
+        tasks = await self.gate()
         job = partial(
             look_again_at,
             self.spark,
             self._comparison,
             doubts,
-            self.servers,
-            await self.gate(),
+            replace(self.servers, rest=self._rest()),
+            tasks,
             applied=applied,
             held=held,
             strikes=self._strikes,
-            rest=self._rest(),
         )
         return await submit(self.spark, job, starving=lambda _: None)
 

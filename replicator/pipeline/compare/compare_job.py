@@ -24,10 +24,8 @@ from replicator.pipeline.spark.json_results import from_json, to_json
 from replicator.pipeline.spark.python_job import run_in_tasks
 from replicator.pipeline.workers.worker_pool import make_room
 
-_FirstWork = tuple[ComparisonPlan, tuple[Look, ...], CompareServers, int, bool, int, float]
-_FurtherWork = tuple[
-    ComparisonPlan, tuple[Doubt, ...], CompareServers, int, bool, HeldShards, int, float
-]
+_FirstWork = tuple[ComparisonPlan, tuple[Look, ...], CompareServers, int, bool, int]
+_FurtherWork = tuple[ComparisonPlan, tuple[Doubt, ...], CompareServers, int, bool, HeldShards, int]
 _Answer = TypeVar("_Answer")
 
 
@@ -40,15 +38,13 @@ def look_at_ranges(
     *,
     checksums: bool,
     most: int,
-    rest: float,
 ) -> list[Looked]:
     """Compare ranges for the first time, in so many tasks at once; one answer each, in their order.
 
-    ``checksums`` and ``most`` as for `look_at`, ``rest`` as for `Sessions`. Blocks. Raises what
-    Spark raises.
+    ``checksums`` and ``most`` as for `look_at`. Blocks. Raises what Spark raises.
     """
     tasks = min(tasks, len(looks))
-    work: _FirstWork = comparison, tuple(looks), servers, tasks, checksums, most, rest
+    work: _FirstWork = comparison, tuple(looks), servers, tasks, checksums, most
     return _run(spark, _look, work, len(looks), tasks, Looked)
 
 
@@ -62,11 +58,10 @@ def look_again_at(
     applied: bool,
     held: HeldShards,
     strikes: int,
-    rest: float,
 ) -> list[LookedAgain]:
     """Compare doubtful rows once more; as `look_at_ranges`, the rest as for `look_again`."""
     tasks = min(tasks, len(doubts))
-    work: _FurtherWork = comparison, tuple(doubts), servers, tasks, applied, held, strikes, rest
+    work: _FurtherWork = comparison, tuple(doubts), servers, tasks, applied, held, strikes
     return _run(spark, _look_again, work, len(doubts), tasks, LookedAgain)
 
 
@@ -86,15 +81,15 @@ def _run(
 
 
 def _look(work: _FirstWork, task: int) -> Iterator[bytes]:
-    comparison, looks, servers, tasks, checksums, most, rest = work
-    with contextlib.closing(Sessions(servers, rest=rest)) as sessions:
+    comparison, looks, servers, tasks, checksums, most = work
+    with contextlib.closing(Sessions(servers)) as sessions:
         for look in looks[task::tasks]:
             yield to_json(look_at(comparison, look, sessions, checksums=checksums, most=most))
 
 
 def _look_again(work: _FurtherWork, task: int) -> Iterator[bytes]:
-    comparison, doubts, servers, tasks, applied, held, strikes, rest = work
-    with contextlib.closing(Sessions(servers, rest=rest)) as sessions:
+    comparison, doubts, servers, tasks, applied, held, strikes = work
+    with contextlib.closing(Sessions(servers)) as sessions:
         for doubt in doubts[task::tasks]:
             answer = look_again(
                 comparison, doubt, sessions, applied=applied, held=held, strikes=strikes

@@ -66,10 +66,16 @@ LONGEST_REST = 2.0
 
 @dataclass(frozen=True, slots=True)
 class CompareServers:
-    """The addresses of the servers."""
+    """The addresses of the servers.
+
+    Attributes:
+        rest: how many seconds a Spark task makes no query for each second in which it makes one.
+            gh-ost calls this the nice ratio.
+    """
 
     target: DatabaseAddress
     sources: Mapping[str, DatabaseAddress]
+    rest: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,24 +126,18 @@ class LookedAgain:
 
 @dataclass(slots=True)
 class Sessions:
-    """The connections of one Spark task, one to each server.
-
-    Attributes:
-        rest: how many seconds the servers have no query for each second in which they have one.
-            gh-ost calls this the nice ratio.
-    """
+    """The connections of one Spark task, one to each server."""
 
     servers: CompareServers
     _streams: dict[str, SourceStream] = field(default_factory=dict)
-    rest: float = 0.0
     _last: str = ""
     _asked: float = 0.0
 
     def to(self, source: str) -> SourceStream:
         """Return the connection to a source, or (empty) the target. Raises the driver's error."""
-        if self.rest:
+        if self.servers.rest:
             worked = time.monotonic() - self._asked if self._asked else 0.0
-            time.sleep(min(self.rest * worked, LONGEST_REST))
+            time.sleep(min(self.servers.rest * worked, LONGEST_REST))
             self._asked = time.monotonic()
         self._last = source
         if source not in self._streams:

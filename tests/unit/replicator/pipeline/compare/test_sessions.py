@@ -19,8 +19,8 @@ def rests(monkeypatch: pytest.MonkeyPatch, times: list[float], *, rest: float) -
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(time, "sleep", found.append)
     stream = cast(SourceStream, object())
-    servers = CompareServers(DatabaseAddress("nowhere", 1, "nobody", ""), {})
-    sessions = Sessions(servers, {"": stream}, rest=rest)
+    servers = CompareServers(DatabaseAddress("nowhere", 1, "nobody", ""), {}, rest)
+    sessions = Sessions(servers, {"": stream})
     for _ in times:
         assert sessions.to("") is stream
     return found
