@@ -27,7 +27,7 @@ from actors.comparing.kept_comparison import (
     digest_of,
 )
 from actors.comparing.owners import TargetShards, shards_of_targets
-from actors.comparing.source_load import LoadGate, LoadLimit
+from actors.comparing.source_load import ClientsFirst, LoadGate, LoadLimit
 from actors.comparing.target_run import (
     CompareJobs,
     CompareRun,
@@ -87,6 +87,8 @@ class CompareOptions:
         where: the SQL condition of the rows to compare.
         chunk_rows: rows of the target that are compared at a time.
         queries: most simultaneous queries to each server; 0 for as many as in the full copy.
+        clients_first: whether it makes one query at a time, with rests, while its sources are
+            written to.
         max_load: limits above which a server is busy, and the comparison pauses.
         repair: the file for the SQL that corrects the targets.
         repair_now: whether rows are corrected as they are found.
@@ -106,6 +108,7 @@ class CompareOptions:
     where: str = ""
     chunk_rows: int = CHUNK_ROWS
     queries: int = 0
+    clients_first: bool = False
     max_load: tuple[LoadLimit, ...] = ()
     repair: Path | None = None
     repair_now: bool = False
@@ -299,15 +302,17 @@ class TargetComparer:
         await self._explain(comparison, result)
         self._view.begun(result.target, await self._estimate(result.target))
         assert self._spark is not None
-        limits = self._options.max_load
-        gate = LoadGate(limits, self._addresses(), self._view.paused, self._tasks)
+        options = self._options
+        gate = LoadGate(options.max_load, self._addresses(), self._view.paused, self._tasks)
+        clients = ClientsFirst(gate, partial(binlog_ends_of, comparison, self._servers))
         jobs = CompareJobs(
             self._spark,
             comparison,
             self._servers,
-            gate.wait,
-            checksums=self._options.checksums,
-            strikes=self._options.strikes,
+            clients.wait if options.clients_first else gate.wait,
+            checksums=options.checksums,
+            strikes=options.strikes,
+            rest=lambda: clients.rest if options.clients_first else 0.0,
         )
         run = CompareRun(
             comparison,
@@ -317,10 +322,10 @@ class TargetComparer:
             jobs,
             self._rows(comparison, result, members),
             self._keep,
-            self._options.settle,
+            options.settle,
         )
         try:
-            await compare_target(run, self._options.chunk_rows)
+            await compare_target(run, options.chunk_rows)
             await self._count_retired(comparison, result)
             members.remark(result, comparison.alone)
         except RowsUnreadError as error:

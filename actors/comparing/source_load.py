@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -18,6 +19,15 @@ RUNNING = "threads_running"
 
 PAUSE_SECONDS = 1.0
 """Seconds between two looks at a server that is too busy."""
+
+REST = 0.8
+"""Seconds without a query for each second with one, while the sources are written to."""
+
+FIRST_SECONDS = 0.25
+"""Seconds in which a comparison finds out whether the sources are written to, before it begins."""
+
+QUIET_SECONDS = 2.0
+"""A source to which nobody has written for so long has no clients that a comparison delays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +113,33 @@ class LoadGate:
         """Drop the connections."""
         for connection in self._connections.values():
             connection.close()
+
+
+@define(eq=False)
+class ClientsFirst:
+    """Lets a comparison make one query at a time, with rests, while the sources are written to."""
+
+    _gate: LoadGate
+    _ends: Callable[[], Awaitable[object]]
+    """Returns the present ends of the sources' binlogs."""
+    _end: object = field(default=None, init=False)
+    _written_at: float = field(default=float("-inf"), init=False)
+
+    @property
+    def rest(self) -> float:
+        """The rest of the next job, as for `CompareServers`."""
+        return 0.0 if time.monotonic() - self._written_at > QUIET_SECONDS else REST
+
+    async def wait(self) -> int:
+        """Return when all servers are calm: how many queries may run at once, as `LoadGate.wait`.
+
+        Raises DatabaseUnavailableError, the server's error.
+        """
+        room = await self._gate.wait()
+        if self._end is None:
+            self._end = await self._ends()
+            await anyio.sleep(FIRST_SECONDS)
+        end = await self._ends()
+        if end != self._end:
+            self._end, self._written_at = end, time.monotonic()
+        return 1 if self.rest else room

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -211,6 +211,8 @@ class CompareJobs:
     """As for `look_at`."""
     _strikes: int = field(kw_only=True)
     """As for `look_again`."""
+    _rest: Callable[[], float] = field(kw_only=True)
+    """Returns the rest of the next job, as for `CompareServers`."""
 
     async def look(self, looks: Sequence[Look], tasks: int, most: int) -> list[Looked]:
         """Read ranges, as `look_at_ranges`."""
@@ -219,7 +221,7 @@ class CompareJobs:
             self.spark,
             self._comparison,
             looks,
-            self.servers,
+            replace(self.servers, rest=self._rest()),
             tasks,
             checksums=self._checksums,
             most=most,
@@ -230,13 +232,14 @@ class CompareJobs:
         self, doubts: Sequence[Doubt], applied: bool, held: HeldShards
     ) -> list[LookedAgain]:
         """Read doubts once more, as `look_again_at`."""
+        tasks = await self.gate()
         job = partial(
             look_again_at,
             self.spark,
             self._comparison,
             doubts,
-            self.servers,
-            await self.gate(),
+            replace(self.servers, rest=self._rest()),
+            tasks,
             applied=applied,
             held=held,
             strikes=self._strikes,

@@ -188,8 +188,7 @@ class Reconciler:
             columns=tuple(sorted(entry.columns)),
             where=entry.where,
             max_load=MAX_LOAD,
-            # More at once would delay the sources' clients and the rows of other targets.
-            queries=1,
+            clients_first=True,
             repair_now=True,
             pairs_only=True,
             # One mismatch is enough: the correction reads each row again, and leaves a row that is

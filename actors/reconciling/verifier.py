@@ -152,7 +152,9 @@ class RollingVerifier:
 
     async def _verify(self, target: TableName, progress: TaskProgress) -> None:
         kept = KeptVerification(self._store, target, self._verified[target].progress)
-        options = CompareOptions(targets=(target,), max_load=MAX_LOAD, queries=1, resume=True)
+        options = CompareOptions(
+            targets=(target,), max_load=MAX_LOAD, queries=1, clients_first=True, resume=True
+        )
         view = _VerificationView(self._show, target)
         comparer = TargetComparer(
             self._task, options, partial(free_context, self._spark), view, progress, kept

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +31,8 @@ LARGE, SMALL, WRITTEN = orders(SHARDS, "large"), orders(SHARDS, "small"), orders
 FEWER = 50
 """The small target has so many times fewer rows."""
 IDLE_SECONDS = 20.0
+BUSY = (sys.executable, "-c", "while True: pass")
+"""Takes a core from others, as a pass does if everything is on one machine, and does nothing."""
 HOUR = 3600.0
 VERIFIED_ROWS = 10_000_000
 """Rows that are verified each hour."""
@@ -54,6 +58,22 @@ LINES = (
         "reconcile-other",
         "p95 from commit to visible in another target meanwhile",
         "before and after it",
+        1.1,
+        2.0,
+        lower_is_better=True,
+    ),
+    Line(
+        "reconcile-writer-busy",
+        "p95 of a writer's commits at the source meanwhile",
+        "beside a process that does nothing, with one core",
+        1.1,
+        2.0,
+        lower_is_better=True,
+    ),
+    Line(
+        "reconcile-other-busy",
+        "p95 from commit to visible in another target meanwhile",
+        "beside a process that does nothing, with one core",
         1.1,
         2.0,
         lower_is_better=True,
@@ -129,7 +149,9 @@ def _measure(
             ended = _await_events(task, "verification.finished", len(estate.tables))
         verified = sum(record["rows"] for record in ended)
         compared = compare_table(estate, target, context, LARGE, "")
-        idle, beside, reconciling = _Times(), _Times(), _Work()
+        with _work(task, pids) as alone:
+            _reconcile(task, LARGE)
+        idle, beside, busy, reconciling = _Times(), _Times(), _Times(), _Work()
         passes = 0
         with timed_commits(source) as commits, timed_arrivals(source, target) as arrivals:
             while len(beside.arrivals) < context.sizes.commits:
@@ -141,27 +163,36 @@ def _measure(
                 reconciling += work
                 passes += 1
                 _take(commits, arrivals, beside)
+                with subprocess.Popen(BUSY) as process:
+                    time.sleep(IDLE_SECONDS / 2)
+                    process.kill()
+                _take(commits, arrivals, busy)
                 time.sleep(IDLE_SECONDS / 2)
                 _take(commits, arrivals, idle)
         with _work(task, pids) as small:
             _reconcile(task, SMALL)
     estate.compare(target)
-    seconds = reconciling.seconds / passes
     share = 100 * sum((verifying.task or {}).values()) * VERIFIED_ROWS / verified / HOUR
     return Measured(
         {
-            "reconcile": seconds / compared.seconds,
+            "reconcile": alone.seconds / compared.seconds,
             "reconcile-writer": percentile(beside.commits, 0.95) / percentile(idle.commits, 0.95),
             "reconcile-other": percentile(beside.arrivals, 0.95) / percentile(idle.arrivals, 0.95),
+            "reconcile-writer-busy": percentile(beside.commits, 0.95)
+            / percentile(busy.commits, 0.95),
+            "reconcile-other-busy": percentile(beside.arrivals, 0.95)
+            / percentile(busy.arrivals, 0.95),
             "verify": share,
         },
         {
-            "seconds": seconds,
+            "seconds": alone.seconds,
+            "seconds_beside": reconciling.seconds / passes,
             "passes": passes,
             "small_seconds": small.seconds,
             "compared": asdict(compared),
             "idle": idle.raw(),
             "beside": beside.raw(),
+            "busy": busy.raw(),
             "reconciling": asdict(reconciling),
             "verifying": asdict(verifying),
         },

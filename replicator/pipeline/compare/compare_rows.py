@@ -8,6 +8,7 @@ returned as doubts, and further reads of the rows themselves decide
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -59,13 +60,22 @@ WrittenRow = tuple[bytes, bytes]
 MOST_CUTS = 10_000
 """Parts into which a range is split at a time."""
 
+LONGEST_REST = 2.0
+"""Seconds; a longer query has probably waited for a lock."""
+
 
 @dataclass(frozen=True, slots=True)
 class CompareServers:
-    """The addresses of the servers."""
+    """The addresses of the servers.
+
+    Attributes:
+        rest: how many seconds a Spark task makes no query for each second in which it makes one.
+            gh-ost calls this the nice ratio.
+    """
 
     target: DatabaseAddress
     sources: Mapping[str, DatabaseAddress]
+    rest: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +131,14 @@ class Sessions:
     servers: CompareServers
     _streams: dict[str, SourceStream] = field(default_factory=dict)
     _last: str = ""
+    _asked: float = 0.0
 
     def to(self, source: str) -> SourceStream:
         """Return the connection to a source, or (empty) the target. Raises the driver's error."""
+        if self.servers.rest:
+            worked = time.monotonic() - self._asked if self._asked else 0.0
+            time.sleep(min(self.servers.rest * worked, LONGEST_REST))
+            self._asked = time.monotonic()
         self._last = source
         if source not in self._streams:
             self._streams[source] = (

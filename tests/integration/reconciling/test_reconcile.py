@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 from structlog.testing import capture_logs
 
@@ -68,15 +70,24 @@ async def test_rows_that_somebody_has_changed_are_corrected(
     assert generation.counts.reconciling.corrected == 10
 
 
-async def test_a_pass_makes_one_query_at_a_time(
-    merging_from: MergingFrom, mariadb_source: DatabaseServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("written", [True, False])
+async def test_a_pass_lets_clients_go_first(
+    merging_from: MergingFrom,
+    mariadb_source: DatabaseServer,
+    monkeypatch: pytest.MonkeyPatch,
+    written: bool,
 ) -> None:
     """It would delay the source's clients and the rows of other targets otherwise."""
-    tasks_at_once: list[int] = []
+    found: list[tuple[int, bool]] = []
 
     def look(*arguments: Any, **options: Any) -> list[Looked]:
-        tasks_at_once.append(arguments[4])
+        found.append((arguments[4], arguments[3].rest > 0))
         return look_at_ranges(*arguments, **options)
+
+    async def write() -> None:
+        for number in itertools.count(2):
+            row = f"INSERT INTO x_1 VALUES ({number}, 1, 'more')"
+            await anyio.to_thread.run_sync(merging.do, row)
 
     monkeypatch.setattr(target_run, "look_at_ranges", look)
     merging = merging_from(mariadb_source)
@@ -84,9 +95,14 @@ async def test_a_pass_makes_one_query_at_a_time(
     async with merging.running() as generation:
         merging.do("INSERT INTO x_1 VALUES (1, 1, 'one')")
         await settles(merging.differences, {})
-        await asked(merging, generation)
-        await until_reconciled(merging, generation)
-    assert tasks_at_once == [1]
+        async with anyio.create_task_group() as clients:
+            if written:
+                clients.start_soon(write)
+            await asked(merging, generation)
+            await until_reconciled(merging, generation)
+            clients.cancel_scope.cancel()
+    threads = merging.task.mydumper_of(merging.task.mysql_instances[0]).threads
+    assert set(found) == {(1, True) if written else (threads, False)}
 
 
 async def test_a_target_with_sources_in_safe_mode_is_not_cancelled(
