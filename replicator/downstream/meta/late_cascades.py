@@ -2,12 +2,15 @@
 
 A row changed by foreign keys may have children whose rows are held, or were applied while the
 parent's rows were held. The executor saves the effects in the transaction that changes the parent;
-they are applied when the child's rows reach this event.
+they are applied when the child's rows reach this event. Effects that are not certain are left to a
+reconciliation of the child's target.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -86,6 +89,24 @@ def take_late(session: Session, table: str, at: Place, child: Member) -> list[La
 def forget_late_sql(table: str) -> str:
     """Return the statement that removes a source's (%s) changes before a position's key (%s)."""
     return f"DELETE FROM {table} WHERE source = %s AND transaction_key < %s"
+
+
+def queue_children(session: Session, table: str, target: TableName, source: str) -> None:
+    """Request the reconciliation of a target of children in the current transaction.
+
+    As `replicator.downstream.meta.reconciliations.queue_reconciliation`, whose module executors
+    can't import. ``source`` must be in safe mode until it is done. Raises the driver's error.
+    """
+    every_row = hashlib.sha256(b"").hexdigest().encode()
+    line, safe = _text(f"{json.dumps([])}\n"), _text(f"{source}\n")
+    values = *map(_text, target), line, b"%d" % time.time(), safe
+    session.run(
+        b"INSERT INTO %s (target_schema,target_table,column_names,queued_at,safe_sources,"
+        b"condition_digest,row_condition,asked,begun,corrected,progress)"
+        b" VALUES (%s,'%s','',1,0,0,'') ON DUPLICATE KEY UPDATE asked=asked+1,"
+        b"column_names=CONCAT(column_names,%s),safe_sources=CONCAT(safe_sources,%s)"
+        % (table.encode(), b",".join(values), every_row, line, safe)
+    )
 
 
 def _text(value: str) -> bytes:

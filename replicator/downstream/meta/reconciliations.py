@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta_table import MetaTable
-from replicator.downstream.rows.write_session import Session
 from replicator.mysql.connection.asyncio_connection import Connection, Transaction
 from replicator.mysql.names import TableName
 
@@ -96,26 +95,6 @@ async def queue_reconciliation(
         " ON DUPLICATE KEY UPDATE asked = asked + 1, column_names = CONCAT(column_names, %s),"
         " safe_sources = CONCAT(safe_sources, %s)",
         (*target, _digest(where), where, line, int(time.time()), safe, line, safe),
-    )
-
-
-def queue_in_session(session: Session, table: str, target: TableName, safe_source: str) -> None:
-    """Request a reconciliation of all columns in the current transaction of an executor.
-
-    As for `queue_reconciliation`, with one source that must be in safe mode. Raises the driver's
-    error.
-    """
-    texts = *target, f"{json.dumps([])}\n", f"{safe_source}\n"
-    schema, name, line, safe = (b"x'%s'" % text.encode().hex().encode() for text in texts)
-    session.run(
-        b"INSERT INTO %s (target_schema,target_table,condition_digest,row_condition,column_names,"
-        b"asked,begun,corrected,progress,queued_at,safe_sources)"
-        b" VALUES (%s,%s,'%s','',%s,1,0,0,'',%d,%s) ON DUPLICATE KEY UPDATE asked=asked+1,"
-        b"column_names=CONCAT(column_names,%s),safe_sources=CONCAT(safe_sources,%s)"
-        % (
-            *(table.encode(), schema, name, _digest("").encode(), line, int(time.time()), safe),
-            *(line, safe),
-        )
     )
 
 

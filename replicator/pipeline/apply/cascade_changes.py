@@ -39,21 +39,22 @@ class CascadeChanges:
         reached: the tables whose rows may be changed now. Other children are changed at another
             time.
         tracked_table: the quoted name of the table of tracked keys.
+        uncertain: the targets of children that may have other rows than their shards afterwards. A
+            row with the new key may be there already.
         reconciles: whether the targets of children may be reconciled afterwards.
         late: changes to make to children later, when their own rows are applied.
         tracked: how many rows were deleted that may be newer than the event. Their keys are
             tracked, so that the task puts back the rows that a shard has.
-        uncertain: targets without a key that lost rows that may be newer than the event.
     """
 
     session: Session
     graph: CascadeGraph
     reached: Set[Member]
     tracked_table: str
+    uncertain: set[TableName]
     reconciles: bool
     late: list[LateCascade] = field(default_factory=list)
     tracked: int = 0
-    uncertain: set[TableName] = field(default_factory=set)
 
     def deleted(self, parent: int, rows: Sequence[Fields], only: Member | None = None) -> None:
         """Do what keys do after rows of a table were deleted. Raises the driver's error.
@@ -180,7 +181,8 @@ class CascadeChanges:
             for name in child.kept
             if folded(name) not in names
         ]
-        self._run(b"UPDATE ", child, b" SET " + b",".join(sets), condition)
+        verb = b"UPDATE IGNORE " if child.target in self.uncertain else b"UPDATE "
+        self._run(verb, child, b" SET " + b",".join(sets), condition)
         changed = {folded(c.name): v for c, v in zip(edge.columns, values, strict=True)}
         for row in found:
             new = tuple(

@@ -16,8 +16,7 @@ import numpy as np
 from pymysql.constants import ER
 from pymysql.err import MySQLError
 
-from replicator.downstream.meta.late_cascades import note_late, take_late
-from replicator.downstream.meta.reconciliations import queue_in_session
+from replicator.downstream.meta.late_cascades import note_late, queue_children, take_late
 from replicator.downstream.rows.load_data import InexactLoadError
 from replicator.downstream.rows.statements import confirm_plan
 from replicator.downstream.rows.transaction import transaction, until_done
@@ -74,6 +73,13 @@ class _Part:
         for name, count in asdict(counts).items():
             setattr(self.counts, name, getattr(self.counts, name) + count)
 
+    def continue_safely(self, source: str) -> None:
+        """Write the rest of a source's rows in safe mode: wrong rows may be in their way."""
+        numbers = self.work.plans
+        if source in numbers.sources:
+            of_events = numbers.source[self.work.events.kind]
+            self.safe = self.safe | (of_events == numbers.sources.index(source))
+
 
 @dataclass(frozen=True, slots=True)
 class _ParentEvent:
@@ -97,6 +103,11 @@ class _ParentEvent:
     rows: Sequence[tuple[Fields, Fields | None]]
     safe: bool
     key: bytes
+
+    @property
+    def source(self) -> str:
+        """The source of the parent."""
+        return self.graph[0].member.source
 
 
 def apply_cascading(works: Sequence[TargetWork], settings: ApplySettings) -> list[TargetOutcome]:
@@ -155,12 +166,15 @@ def _write(
             _write_own(session, part, (first, event.order + 1), settings, exact=exact)
         first = event.order + 1
         place[0] = event.part.work
-        _change_children(session, event, settings)
+        uncertain = _change_children(session, event, settings)
+        event.part.uncertain |= {(target, event.source) for target in uncertain}
+        for part in parts if uncertain else ():
+            part.continue_safely(event.source)
     for part in parts:
         place[0] = part.work
         _write_own(session, part, (first, None), settings, exact=exact)
     for target, source in sorted({found for part in parts for found in part.uncertain}):
-        queue_in_session(session, settings.reconciliations, target, source)
+        queue_children(session, settings.reconciliations, target, source)
     reach(Failpoint.ROWS_WRITTEN)
     outcomes = []
     for part in parts:
@@ -282,11 +296,16 @@ def _row(block: RowBlock, at: int, graph: CascadeGraph) -> tuple[Fields, Fields 
     return (old, new) if acts else None
 
 
-def _change_children(session: Session, event: _ParentEvent, settings: ApplySettings) -> None:
-    """Change the rows of children as the shard's server did."""
-    graph, reached, part = event.graph, event.reached, event.part
+def _change_children(
+    session: Session, event: _ParentEvent, settings: ApplySettings
+) -> Set[TableName]:
+    """Change the rows of children as the shard's server did.
+
+    Return the targets of children that may have other rows than their shards now.
+    """
+    graph, reached = event.graph, event.reached
     moved = [(old, new) for old, new in event.rows if new is not None]
-    uncertain = _uncertain(event) if event.safe else frozenset()
+    uncertain = _uncertain(event) if event.safe else set()
     if uncertain and not settings.reconciliations:
         raise CascadeInSafeModeError(
             f"a row of {graph[0].member} was deleted, or its key changed, during the copy or in"
@@ -296,7 +315,9 @@ def _change_children(session: Session, event: _ParentEvent, settings: ApplySetti
             event.key,
         )
     reconciles = bool(settings.reconciliations)
-    changes = CascadeChanges(session, graph, reached, settings.tracked_cascades, reconciles)
+    changes = CascadeChanges(
+        session, graph, reached, settings.tracked_cascades, uncertain, reconciles
+    )
     if gone := [old for old, new in event.rows if new is None]:
         changes.deleted(0, gone)
     for old, new in moved:
@@ -305,8 +326,8 @@ def _change_children(session: Session, event: _ParentEvent, settings: ApplySetti
         for late in take_late(session, settings.late_cascades, event.at, child):
             changes.resume(late)
     note_late(session, settings.late_cascades, event.at, changes.late)
-    part.late += changes.tracked
-    part.uncertain |= {(target, graph[0].member.source) for target in uncertain | changes.uncertain}
+    event.part.late += changes.tracked
+    return uncertain
 
 
 def _apart(graph: CascadeGraph, reached: Set[Member]) -> Set[Member]:
@@ -319,7 +340,7 @@ def _apart(graph: CascadeGraph, reached: Set[Member]) -> Set[Member]:
     }
 
 
-def _uncertain(event: _ParentEvent) -> Set[TableName]:
+def _uncertain(event: _ParentEvent) -> set[TableName]:
     """The targets of children that may get wrong rows by an event in safe mode.
 
     What a deletion does to the children themselves is right in the end. What it does to their own
@@ -331,4 +352,4 @@ def _uncertain(event: _ParentEvent) -> Set[TableName]:
     keyed = any(edge.on_update == CASCADE for edge in graph[0].edges)
     if keyed and any(new is not None for _, new in event.rows):
         below = set(range(1, len(graph)))
-    return frozenset(graph[n].target for n in below if graph[n].member in event.reached)
+    return {graph[n].target for n in below if graph[n].member in event.reached}
