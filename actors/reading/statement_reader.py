@@ -16,7 +16,7 @@ from actors.reading.online_ddl import OnlineDdl, Replay
 from actors.reading.ruled_columns import refuse_ruled
 from actors.reading.side_effects import NOTHING_UNSEEN, Unseen
 from actors.reading.uncopied_members import uncopied_members
-from actors.statement_filter import (
+from actors.schema.statement_filter import (
     ForbiddenStatementError,
     StatementFilter,
     forbidden,

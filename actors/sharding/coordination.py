@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from actors.lock_state import ShardStatement
-from actors.schema_tracker import SchemaTracker
+from actors.saved.lock_state import ShardStatement
+from actors.schema.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.moved_shards import MovedShards
 from actors.task_setup import ColumnsOf, SourceSetup, columns_of

@@ -23,7 +23,7 @@ from actors.control.client import NotRunningError
 from actors.control.protocol import ControlError
 from actors.control.requests import command, status_of
 from actors.control.waiting import Waited, wait_until
-from actors.retired_shards import retirements_of, without_retired
+from actors.saved.retired_shards import retirements_of, without_retired
 from actors.switching.certifying import (
     SwitchedRows,
     executed_statements,

@@ -26,7 +26,7 @@ from actors.reconciling.key_reconciler import FollowedSources, KeyReconciler, is
 from actors.reconciling.reconciler import Reconciler
 from actors.reconciling.row_corrector import RowCorrector
 from actors.reconciling.verifier import RollingVerifier, verification_cycle
-from actors.retired_shards import retirements_of, without_retired
+from actors.saved.retired_shards import retirements_of, without_retired
 from actors.task.failover.failover import follow_moved_sources
 from actors.task.operator.blocked_parts import shown
 from actors.task.resources.leftovers import refuse_leftovers

@@ -10,8 +10,8 @@ from itertools import count, takewhile
 
 from attrs import define, field
 
-from actors.lock_state import dump_group
 from actors.messages import GroupSaved
+from actors.saved.lock_state import dump_group
 from actors.writing.segment_tracker import SegmentTracker
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.downstream.meta.checkpoint import AlsoSaved, Checkpoint, MetaStore

@@ -19,10 +19,10 @@ from actors.faults import (
     FatalError,
     of_target,
 )
-from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
 from actors.refusals import Others, locked_fault
-from actors.schema_tracker import SchemaTracker
+from actors.saved.lock_state import ShardStatement
+from actors.schema.schema_tracker import SchemaTracker
 from actors.task_setup import ColumnsOf
 from actors.writing.refused_statements import ways
 from actors.writing.refused_values import MOST_ATTEMPTS, RefusedValues, exact_sources

@@ -10,7 +10,7 @@ from dataclasses import replace
 from attrs import define
 from pymysql.constants import ER
 
-from actors.lock_state import histories
+from actors.saved.lock_state import histories
 from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.downstream.ddl.double_rows import removals

@@ -10,7 +10,7 @@ import numpy as np
 
 from actors.actor import Mailbox
 from actors.messages import DdlItem, TargetSegment, WriterMessage
-from actors.schema_tracker import SchemaTracker
+from actors.schema.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
 from replicator.binlog.segments.row_events import RowEvents

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from actors.lock_state import ShardStatement
+from actors.saved.lock_state import ShardStatement
 from actors.sharding.coordination import LockRemedy, OpenLock
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName

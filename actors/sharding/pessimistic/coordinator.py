@@ -10,7 +10,7 @@ import structlog
 
 from actors.actor import Actor
 from actors.faults import FatalError
-from actors.lock_state import LockHistory, ShardStatement, record_of
+from actors.saved.lock_state import LockHistory, ShardStatement, record_of
 from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit
 from actors.sharding.database_group import DatabaseGroup
 from actors.sharding.group import GroupActor

@@ -17,7 +17,7 @@ import anyio
 import structlog
 from attrs import define, field
 
-from actors.lock_state import ShardStatement, earlier_record
+from actors.saved.lock_state import ShardStatement, earlier_record
 from actors.sharding.pessimistic.lock_messages import EarlierItems
 from actors.sharding.pessimistic.recreated_members import are_alike
 from actors.sharding.pessimistic.target_versions import TargetVersions

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from actors.actor import Mailbox
 from actors.counts import TaskCounts
 from actors.faults import COPY_AGAIN, DdlEvent, FatalError, of_target
-from actors.lock_state import ShardStatement
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
-from actors.schema_tracker import SchemaTracker
+from actors.saved.lock_state import ShardStatement
+from actors.schema.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.moved_shards import VersionBounds
 from actors.sharding.pessimistic.earlier_versions import earlier_items

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 
-from actors.lock_state import ShardStatement
+from actors.saved.lock_state import ShardStatement
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.shown_changes import shows_change, shows_outcome
 from replicator.schema.registry.registry import SchemaRegistry

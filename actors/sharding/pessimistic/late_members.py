@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from attrs import define
 
 from actors.faults import COPY_AGAIN, SKIP_OR_REPLACE, DdlEvent, FatalError, of_target
-from actors.lock_state import ShardStatement
+from actors.saved.lock_state import ShardStatement
 from actors.sharding.moved_shards import MovedShards
 from actors.sharding.pessimistic.lock_messages import TableAhead
 from actors.task_setup import ColumnsOf

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from actors.faults import FatalError
-from actors.lock_state import ShardStatement
+from actors.saved.lock_state import ShardStatement
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Item

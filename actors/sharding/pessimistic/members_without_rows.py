@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.lock_state import ShardStatement
+from actors.saved.lock_state import ShardStatement
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect, EffectKind

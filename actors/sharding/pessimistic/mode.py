@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from actors.lock_state import LockHistory, first_groups, histories
 from actors.messages import DdlItem
+from actors.saved.lock_state import LockHistory, first_groups, histories
 from actors.sharding.coordination import (
     Coordination,
     CoordinationTools,

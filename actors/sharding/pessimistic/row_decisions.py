@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from actors.lock_state import ShardStatement
+from actors.saved.lock_state import ShardStatement
 from actors.sharding.pessimistic.rows_in_memory import RowsInMemory
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.kernels.compiled import Truths

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from attrs import define, field
 
-from actors.lock_state import ShardStatement
+from actors.saved.lock_state import ShardStatement
 from replicator.binlog.segments.row_events import OWN_ROWS, RowEvents, chained
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import TableName

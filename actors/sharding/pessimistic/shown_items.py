@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup
 from attrs import define, field
 
 from actors.actor import Mailbox
-from actors.lock_state import ShardStatement
+from actors.saved.lock_state import ShardStatement
 from actors.sharding.pessimistic.earlier_versions import OTHERS_SECONDS
 from actors.sharding.pessimistic.group import PessimisticGroup
 from actors.sharding.pessimistic.item_numbers import candidates, run_of

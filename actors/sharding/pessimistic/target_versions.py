@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from actors.lock_state import LockHistory, ShardStatement
+from actors.saved.lock_state import LockHistory, ShardStatement
 from actors.sharding.moved_shards import MovedShards
 from actors.sharding.pessimistic.late_members import statement_of
 from replicator.mysql.connection.asyncio_connection import Connection

@@ -7,7 +7,7 @@ its rows.
 
 from __future__ import annotations
 
-from actors.lock_state import ShardStatement
+from actors.saved.lock_state import ShardStatement
 from replicator.mysql.names import TableName
 from replicator.schema.effects.ddl_effects import Effect
 from replicator.sharding.items import TRUNCATION

@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 from attrs import define, field
 
 from actors.actor import Mailbox
-from actors.lock_state import ShardStatement
+from actors.saved.lock_state import ShardStatement
 from actors.sharding.coordination import Unit
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
 from actors.writing.batched_writer import BatchedWriter

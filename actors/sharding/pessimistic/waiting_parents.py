@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from attrs import define, field
 
-from actors.lock_state import ShardStatement
+from actors.saved.lock_state import ShardStatement
 from replicator.ddl.parser.statement import TableRole
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect

@@ -16,10 +16,10 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.faults import COPY_AGAIN, FatalError, begin_again, of_source
-from actors.lock_state import dump_decision, dump_group, load_decision, load_group
 from actors.reading.binlog_lookups import look_up
 from actors.reading.source_faults import FORMER_SERVER, other_names, source_fault
 from actors.refusals import refusal
+from actors.saved.lock_state import dump_decision, dump_group, load_decision, load_group
 from actors.sharding.coordination import ShardMode
 from actors.sharding.modes import SHARD_MODES
 from actors.task.resources.resources import Resources

@@ -9,7 +9,7 @@ import anyio
 from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply
-from actors.retired_shards import without_retired
+from actors.saved.retired_shards import without_retired
 from actors.task_setup import SourceSetup, source_setups
 from config.models import Task
 from replicator.downstream.meta.retirements import Retirement

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from actors.lock_state import ShardStatement
+from actors.saved.lock_state import ShardStatement
 from actors.sharding.coordination import LockRemedy, OpenLock
 from actors.task.wiring.wiring import RunningTask
 from replicator.binlog.positions.position import Distance

@@ -14,7 +14,7 @@ import structlog
 from actors.control.protocol import Reply
 from actors.faults import UnreadRows
 from actors.reading.binlog_lookups import statements_between
-from actors.saved_position import saved_position
+from actors.saved.saved_position import saved_position
 from actors.task_setup import SourceSetup, address_of, beside, source_setups
 from config.models import Task
 from replicator.binlog.errors import BinlogError

@@ -10,9 +10,9 @@ import anyio.to_thread
 
 from actors.counts import TaskCounts
 from actors.faults import Parts
-from actors.filtered_columns import FilteredColumns
-from actors.schema_tracker import SchemaTracker
-from actors.statement_filter import StatementFilter
+from actors.schema.filtered_columns import FilteredColumns
+from actors.schema.schema_tracker import SchemaTracker
+from actors.schema.statement_filter import StatementFilter
 from actors.task_setup import SourceSetup, address_of, source_setups
 from config.models import Task
 from replicator.downstream.meta.checkpoint import MetaStore

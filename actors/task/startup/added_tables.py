@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import structlog
 
-from actors.lock_state import dump_group, load_group
+from actors.saved.lock_state import dump_group, load_group
 from actors.sharding.modes import SHARD_MODES
 from actors.task.startup.past_statements import changes_between
 from actors.task_setup import SourceSetup

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from actors.faults import COPY_AGAIN, FatalError, of_source
-from actors.lock_state import dump_group, histories, load_group
+from actors.saved.lock_state import dump_group, histories, load_group
 from actors.sharding.modes import SHARD_MODES
 from actors.task_setup import SourceSetup
 from replicator.binlog.positions.position import BinlogPosition

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pymysql.err
 
 from actors.faults import FatalError
-from actors.retired_shards import retirements_of, without_retired
+from actors.saved.retired_shards import retirements_of, without_retired
 from actors.sharding.modes import SHARD_MODES
 from actors.task_setup import SourceSetup, address_of, source_setups
 from config.models import Task

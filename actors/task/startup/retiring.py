@@ -13,7 +13,7 @@ from dataclasses import replace
 import structlog
 
 from actors.counts import RetiringShards
-from actors.lock_state import dump_group, load_group
+from actors.saved.lock_state import dump_group, load_group
 from actors.sharding.modes import SHARD_MODES
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.all_tables import META_TABLES

@@ -16,10 +16,10 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError, TransientError, begin_again, of_source
-from actors.lock_state import dump_group, histories, load_group
 from actors.reading.binlog_lookups import anchor_before, gtids_told
 from actors.reading.source_faults import other_names
 from actors.refusals import refusal
+from actors.saved.lock_state import dump_group, histories, load_group
 from actors.sharding.modes import SHARD_MODES
 from actors.task.failover.failover import begin_at
 from actors.task.resources.resources import Resources

@@ -11,14 +11,14 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError, refuse_clash
-from actors.lock_state import load_group
 from actors.messages import GroupSaved
 from actors.reading.binlog_lookups import anchor_before, gtids_told, look_up
 from actors.reading.source_faults import refuse_other_server
 from actors.reading.source_relay import begin_relay
 from actors.reading.uncopied_members import uncopied_members
 from actors.refusals import refusal
-from actors.saved_position import saved_position
+from actors.saved.lock_state import load_group
+from actors.saved.saved_position import saved_position
 from actors.sharding.coordination import ShardMode
 from actors.sharding.modes import SHARD_MODES
 from actors.task.startup.added_tables import add_tables

@@ -15,7 +15,7 @@ import anyio
 from attrs import define, field
 
 from actors.faults import COPY_AGAIN, MOVED_ROWS, SKIP, DdlEvent, FatalError, of_target
-from actors.lock_state import ShardStatement
+from actors.saved.lock_state import ShardStatement
 from actors.sharding.coordination import Coordination, LockRemedy, OpenLock, Unit
 from actors.sharding.moved_shards import MovedShards, WaitingShard
 from actors.writing.batched_writer import BatchedWriter

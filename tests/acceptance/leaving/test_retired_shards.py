@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from actors.comparing.comparing import CompareOptions, TargetComparer
-from actors.retired_shards import retirements_of
+from actors.saved.retired_shards import retirements_of
 from actors.task.generation import Generation
 from actors.task.operator.retire_command import RetireCommand
 from actors.task.startup import retiring

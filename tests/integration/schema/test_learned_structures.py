@@ -9,8 +9,8 @@ from dataclasses import astuple, replace
 
 import pytest
 
-from actors import schema_tracker
-from actors.schema_tracker import SchemaTracker
+from actors.schema import schema_tracker
+from actors.schema.schema_tracker import SchemaTracker
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.connection.asyncio_connection import Connection

@@ -8,8 +8,8 @@ from typing import cast
 import anyio
 
 from actors.actor import Mailbox
-from actors.lock_state import ShardStatement
-from actors.schema_tracker import SchemaTracker
+from actors.saved.lock_state import ShardStatement
+from actors.schema.schema_tracker import SchemaTracker
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.waiting_parents import WaitingParents

@@ -17,7 +17,7 @@ import anyio
 from pyspark import SparkContext
 
 from actors.control.arguments import OnChangedRules
-from actors.lock_state import ShardStatement
+from actors.saved.lock_state import ShardStatement
 from actors.task.generation import Generation
 from actors.task.wiring.wiring import RunningTask
 from replicator.mysql.names import TableName

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from actors.actor import Mailbox
 from actors.counts import TaskCounts
-from actors.lock_state import LockHistory, ShardStatement
+from actors.saved.lock_state import LockHistory, ShardStatement
 from actors.sharding.coordination import CoordinationTools
 from actors.sharding.modes import SHARD_MODES
 from actors.sharding.pessimistic.coordinator import LockCoordinator

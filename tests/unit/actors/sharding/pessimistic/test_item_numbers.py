@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from actors.lock_state import ShardStatement
+from actors.saved.lock_state import ShardStatement
 from actors.sharding.pessimistic.item_numbers import later_items, shown_items
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName

@@ -10,8 +10,8 @@ import anyio
 
 from actors.actor import Mailbox
 from actors.counts import TaskCounts
-from actors.lock_state import LockHistory, ShardStatement
-from actors.schema_tracker import SchemaTracker
+from actors.saved.lock_state import LockHistory, ShardStatement
+from actors.schema.schema_tracker import SchemaTracker
 from actors.sharding.coordination import CoordinationTools
 from actors.sharding.pessimistic.coordinator import LockCoordinator
 from actors.sharding.pessimistic.group import PessimisticGroup

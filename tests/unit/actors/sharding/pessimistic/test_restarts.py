@@ -11,7 +11,7 @@ import pytest
 
 from actors.actor import Mailbox
 from actors.counts import TaskCounts
-from actors.lock_state import LockHistory, ShardStatement
+from actors.saved.lock_state import LockHistory, ShardStatement
 from actors.sharding.coordination import CoordinationTools
 from actors.sharding.pessimistic import coordinator
 from actors.sharding.pessimistic.coordinator import LockCoordinator

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from actors.lock_state import (
+from actors.saved.lock_state import (
     SavedDecision,
     ShardStatement,
     dump_decision,
     dump_group,
     load_decision,
 )
-from actors.lock_state import load_group as load
+from actors.saved.lock_state import load_group as load
 from actors.task.failover.failover import moved_decision, moved_group
 from replicator.binlog.segments.segment import Statement
 from replicator.downstream.meta.failover_positions import FailoverPositions, UnknownPlaceError

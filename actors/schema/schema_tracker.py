@@ -12,8 +12,8 @@ from attrs import define, field
 from pymysql.err import MySQLError
 
 from actors.faults import of_target
-from actors.filtered_columns import NO_FILTERED_COLUMNS, FilteredColumns
-from actors.statement_filter import ForbiddenStatementError, StatementFilter, forbidden
+from actors.schema.filtered_columns import NO_FILTERED_COLUMNS, FilteredColumns
+from actors.schema.statement_filter import ForbiddenStatementError, StatementFilter, forbidden
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.parser.statement_kinds import classify_in

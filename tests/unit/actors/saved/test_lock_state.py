@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from actors.lock_state import (
+from actors.saved.lock_state import (
     ShardStatement,
     dump_group,
     earlier_record,
