@@ -45,7 +45,7 @@ async def set_options(
     With ``if_empty``, nothing is set on a table with rows, which its server would rebuild. A
     missing table is left alone. Raises DatabaseUnavailableError.
     """
-    table = await read_table(session, target)
+    table = await read_table(session, target) if options else None
     lacking = [option for option in options if table is not None and _lacks(table, option)]
     if not lacking:
         return
