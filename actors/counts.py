@@ -1,8 +1,8 @@
 """What a task has done since its process started, across all its generations.
 
 Restarts, pauses and faults end readers, the writer and the full copy; they all add to the counts of
-the task, which its supervisor keeps. Targets are counted by name, since their numbers are those of
-one generation.
+the task, which its supervisor keeps. Targets are counted by name, since their numbers are only
+valid in one generation.
 """
 
 from __future__ import annotations
@@ -93,10 +93,14 @@ class SourceCounts:
 
 @dataclass(slots=True)
 class TargetCounts:
-    """Rows written to a target; ``missing``: rows to change or delete that the target did not have.
+    """Rows written to a target.
 
-    ``filtered``: changes that expression filters left out; those that are read again count again.
-    ``bytes``: of the row events that were applied; ``applied``: their transactions, by source.
+    Attributes:
+        inserted: rows, as are ``overwritten`` and ``deleted``.
+        missing: rows to change or delete that the target did not have.
+        filtered: changes that expression filters left out; a change counts each time it is read.
+        bytes: size of the applied row events.
+        applied: their transactions, by source.
     """
 
     inserted: int = 0
@@ -111,12 +115,12 @@ class TargetCounts:
 
     @property
     def transactions(self) -> int:
-        """Transactions of which rows were applied, of all sources."""
+        """The number of transactions with applied rows, over all sources."""
         return sum(count.number for count in self.applied.values())
 
     @property
     def written(self) -> int:
-        """Rows that were written in any way."""
+        """The number of rows inserted, overwritten or deleted."""
         return self.inserted + self.overwritten + self.deleted
 
 
@@ -182,7 +186,7 @@ class ReconciliationCounts:
     queued: anyio.Event = field(default_factory=anyio.Event)
 
     def changed(self) -> None:
-        """Tell the reconciler that the queue was changed."""
+        """Notify the reconciler that the queue was changed."""
         # An anyio event can't be cleared.
         self.queued.set()
         self.queued = anyio.Event()

@@ -17,11 +17,11 @@ COPY_AGAIN = (
     " columns differ from the shards': the copy creates them), set `task-mode: all`, `replicator"
     " remove TASK.yaml`, then `replicator run TASK.yaml`"
 )
-"""The remedy where nothing else brings the rows to the target."""
+"""The remedy if the rows can't get to the target in another way."""
 
 
 def begin_again(source: str) -> str:
-    """The command that begins a source at its present position, and what it does."""
+    """Return the command that begins a source at its present position, with its effect."""
     return (
         f"`replicator recopy TASK --source {source}` (`task-mode: all`): the task follows the"
         " source from the present end of its binlog, and corrects the rows of its targets."
@@ -34,7 +34,7 @@ START_OVER = (
     " (`incremental` would leave the older rows out), `replicator remove TASK.yaml`, then"
     " `replicator run TASK.yaml`"
 )
-"""How the operator begins a task again whose saved state is of no use."""
+"""The remedy if the saved state of a task can't be used any more."""
 
 TAKE_THE_ROW = (
     "change the target's table so that it takes the row: give the column that the error names the"
@@ -85,7 +85,7 @@ def copy_target_again(target: TableName) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DdlEvent:
-    """The statement of a binlog that a fault is about: the operator can override it.
+    """The statement of a binlog that a fault is about. The operator can override it.
 
     ``actions`` are the overrides that help.
     """
@@ -103,8 +103,12 @@ SKIP_OR_REPLACE = (*SKIP, *REPLACE)
 
 @dataclass(frozen=True, slots=True)
 class UnreadRows:
-    """The rows that a fault is about, for which the operator can declare another structure. They
-    are the rows of ``member`` from the event group at ``at`` on; their events have ``table_map``.
+    """The rows that a fault is about. The operator can declare their structure.
+
+    Attributes:
+        member: the shard.
+        at: key of the position of the event group with the first of these rows.
+        table_map: the table map of their events.
     """
 
     member: Member
@@ -114,7 +118,7 @@ class UnreadRows:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Parts of a task that can be blocked while all others go on.
+    """Parts of a task that can be blocked while all others continue.
 
     The task holds the rows of a blocked target, and does not read a blocked source.
     """
@@ -145,18 +149,23 @@ class Recovery(Enum):
     NONE = auto()
     """This process can't go on, whatever the operator does."""
     FAILOVER = auto()
-    """Another server answers for a source: a new run looks for its position there."""
+    """Another server answers for a source: a new run searches for its position there."""
     RETRY = auto()
     """Only a lock of another session is in the way: the task tries the parts again."""
 
 
 class FatalError(Exception):
-    """Fatal: going on would lose, duplicate or corrupt rows. Its ``scope`` is blocked: parts of the
-    task, or (None) the whole.
+    """A fault: to continue would lose, duplicate or corrupt rows.
 
-    ``event`` is a stable name, ``where`` names source, target and position as far as known,
-    ``remedies`` are the things the operator can do, besides overriding the statement that the fault
-    is ``about``, or declaring the structure of the rows.
+    Attributes:
+        event: a stable name.
+        message: the cause, for the operator.
+        remedies: what the operator can do, besides overriding the statement that the fault is
+            ``about``, or declaring the structure of these rows.
+        where: source, target and position, as far as known.
+        scope: the parts of the task that are blocked; None for the whole task.
+        about: the statement or the rows.
+        recovery: as `Recovery`.
     """
 
     def __init__(
@@ -188,7 +197,7 @@ class TransientError(Exception):
 
 
 class LostCommitsError(TransientError):
-    """The target has lost its last commits: all is read again from what it has."""
+    """The target has lost its last commits. The task reads everything after them again."""
 
     def __init__(self, mismatch: Mismatch) -> None:
         super().__init__(f"the target has lost its last commits: {mismatch}")
@@ -196,20 +205,19 @@ class LostCommitsError(TransientError):
 
 
 class SourceMovedError(TransientError):
-    """Another server has taken a source over: the task looks for its position there."""
+    """Another server has taken over a source. The task searches for its position there."""
 
 
 class SparkFailedError(TransientError):
-    """Spark failed during a job of the task, or was lost with it: the job itself may be the
-    reason."""
+    """Spark failed or was lost during a job of the task. The job itself may be the reason."""
 
 
 class ApplicationLostError(TransientError):
-    """The cluster's master does not have the task's application any more: Spark starts again."""
+    """The cluster's master does not know the task's application any more. Spark starts again."""
 
 
 class ExecutorError(SparkFailedError):
-    """Python raised an unexpected error in an executor: it may come back the same way.
+    """Python raised an unexpected error in an executor. The next attempt may raise it again.
 
     ``text`` is the error itself, without the traceback.
     """
@@ -220,8 +228,10 @@ class ExecutorError(SparkFailedError):
 
 
 def refuse_clash(registry: SchemaRegistry, target: TableName, who: str) -> None:
-    """Raise FatalError where a target differs from another one only in case, and its server ignores
-    case. ``who`` is routed there.
+    """Raise FatalError if a target differs from another one only in case, and its server ignores
+    case.
+
+    ``who``: the shard or database that is routed there.
     """
     other = registry.clash(target)
     if other is None:

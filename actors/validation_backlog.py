@@ -1,5 +1,4 @@
-"""The keys that the validation still has to compare, and its results: kept from one run to the
-next."""
+"""The keys that validation still has to compare, and its results. They outlive a generation."""
 
 from __future__ import annotations
 
@@ -15,19 +14,24 @@ from replicator.downstream.meta.validation.validation_keys import SavedKeys
 from replicator.mysql.names import Member, TableName
 
 LOOKS = 3
-"""So often a row is seen to differ in the same way before it is an error."""
+"""A row is an error after so many comparisons with the same difference."""
 
 BUSY_LOOKS = 12
-"""So often, where it is applied again and again meanwhile: a value that goes away and comes back
-differs in the same way by chance, at one of four looks."""
+"""The same for a row that is applied again and again meanwhile.
+
+A value that changes to and fro has the same difference by chance, in one of four comparisons.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingKeys:
-    """Keys of one shard that were applied at ``since`` (by the monotonic clock).
+    """Keys of one shard that were applied together.
 
-    ``columns``: the names of the key's columns; ``lines``: the key lines, each with its newline;
-    ``failures``: how often they could not be read.
+    Attributes:
+        columns: names of the key's columns.
+        lines: the key lines, each with its newline.
+        since: when they were applied, by the monotonic clock.
+        failures: how often they could not be read.
     """
 
     target: TableName
@@ -39,17 +43,24 @@ class WaitingKeys:
 
     @property
     def count(self) -> int:
-        """How many keys these are, some of them more than once."""
+        """The number of keys; a key that was applied twice counts twice."""
         return self.lines.count(b"\n")
 
 
 @dataclass(slots=True)
 class SuspectRow:
     """A row that differs, until it is known whether a change of it is still to be applied.
-    ``digest``: how it differs; ``looks``: how often it was seen like this, ``quiet`` of them since
-    it was applied last; ``since``: the first time; ``due``: when to compare it again;
-    ``certain``: when the looks sufficed, 0 before; all by the monotonic clock. ``ends``: by source,
-    where its binlog ended at the last look, as file and offset.
+
+    Times are by the monotonic clock.
+
+    Attributes:
+        digest: digest of the difference.
+        since: time of the first comparison with this difference.
+        due: time of the next comparison.
+        ends: by source, the end of its binlog (file, offset) at the last comparison.
+        looks: number of comparisons with this difference.
+        quiet: number of these since the row was last applied.
+        certain: when the comparisons sufficed; 0 before.
     """
 
     digest: bytes
@@ -62,7 +73,7 @@ class SuspectRow:
 
     @property
     def suffices(self) -> bool:
-        """Whether no change on its way explains it."""
+        """Whether no change that is still to be applied explains the difference."""
         return self.quiet >= LOOKS or self.looks >= BUSY_LOOKS
 
 
@@ -70,13 +81,20 @@ class SuspectRow:
 class ValidationBacklog:
     """Keys that wait, rows that differ, and the counts of all comparisons.
 
-    ``most``: how many keys may wait. ``checked`` and ``skipped`` count keys: compared, and left out
-    because there were too many or their servers could not be read. ``waiting`` and ``due``: keys
-    before and after their time, both the oldest first. ``parked``: keys of targets with a shard
-    that can't be read, before it can be. ``errors``: rows by the operator's answer.
-    ``looking``: keys that were taken out and are being compared. ``left_out``: targets that can't
-    be validated, with the reason. ``resumed``: whether what was saved before this process has been
-    taken up. ``reported``: set when errors were saved since.
+    Attributes:
+        most: how many keys may wait.
+        waiting: keys whose comparison is not due yet, the oldest first.
+        due: keys whose comparison is due, the oldest first.
+        parked: keys of targets with a shard that can't be read at present.
+        suspects: rows that differ, by target and key line.
+        checked: number of keys compared.
+        skipped: number of keys left out, because there were too many, or because their servers
+            could not be read.
+        errors: number of errors by the operator's answer.
+        looking: keys that are being compared.
+        left_out: targets that can't be validated, with the reason.
+        resumed: whether the keys saved by an earlier process were loaded.
+        reported: set when errors are saved; a new event follows each time.
     """
 
     most: int = 0
@@ -96,17 +114,17 @@ class ValidationBacklog:
 
     @property
     def waiting_count(self) -> int:
-        """How many keys wait."""
+        """The number of keys that wait."""
         return self._count
 
     @property
     def seconds(self) -> float:
-        """For how long the oldest of the keys has waited."""
+        """The age of the oldest key, in seconds."""
         first = next(chain(self.parked, self.due, self.waiting), None)
         return time.monotonic() - first.since if first else 0.0
 
     def report(self) -> None:
-        """Tell that errors were saved."""
+        """Set `reported`."""
         # An anyio event can't be cleared.
         self.reported.set()
         self.reported = anyio.Event()
@@ -120,10 +138,10 @@ class ValidationBacklog:
             self.skipped += self._pop(self.parked or self.due or self.waiting).count
 
     def take(self, until: float, most: int) -> list[WaitingKeys]:
-        """Take out keys that were applied before ``until``, not many more than ``most``.
+        """Remove and return keys that were applied before ``until``, not many more than ``most``.
 
-        The newest of them: a row that is wrong now is found soon, also while the task still has
-        to compare all that it applied in a catch-up.
+        The newest come first, so that a row that is wrong now is found soon, even if many keys wait
+        after a catch-up.
         """
         while self.waiting and self.waiting[0].since <= until:
             self.due.append(self.waiting.popleft())
@@ -138,9 +156,9 @@ class ValidationBacklog:
     def give_back(
         self, keys: Iterable[WaitingKeys], unreadable: Collection[TableName] = ()
     ) -> None:
-        """Put keys back that were taken out; the rest is compared.
+        """Return keys to the queue that could not be compared; the others of `take` are done.
 
-        Keys of targets that are ``unreadable`` are parked.
+        Keys of ``unreadable`` targets are parked.
         """
         back, self.looking = list(keys), []
         for one in reversed(back):
@@ -148,14 +166,17 @@ class ValidationBacklog:
         self._count += sum(one.count for one in back)
 
     def unpark(self, target: TableName) -> None:
-        """Have the parked keys of a target compared: its shards can be read."""
+        """Make the parked keys of a target due, since its shards can be read again."""
         of_target = [keys for keys in self.parked if keys.target == target]
         self.parked = deque(keys for keys in self.parked if keys.target != target)
         self.due.extendleft(replace(keys, failures=0) for keys in reversed(of_target))
 
     def applied_again(self, differing: Iterable[TableName] = ()) -> dict[TableName, set[bytes]]:
-        """The keys that were applied since this was called last, of the targets ``differing`` and
-        those of rows that differ, which begin to be quiet anew."""
+        """Return the keys applied since the last call, by target.
+
+        Only for targets that have rows in doubt, and for ``differing`` ones. Rows in doubt that
+        were applied are not quiet any more.
+        """
         targets = {target for target, _ in self.suspects} | set(differing)
         found: dict[TableName, set[bytes]] = {}
         for keys in self._applied:
@@ -170,11 +191,14 @@ class ValidationBacklog:
     def differs(
         self, place: tuple[TableName, bytes], seen: SuspectRow, *, again: bool, applied: bool
     ) -> SuspectRow:
-        """Take in how a row differs at a look; all that is known of it then.
+        """Record the result of a comparison, and return everything known about the row.
 
-        ``again``: the target had all by then that the shards had at the look before, else the look
-        tells nothing more of a row that differed already. ``applied``: since the look began, it
-        was.
+        Args:
+            place: the target and the key line of the row.
+            seen: the difference that was found.
+            again: whether the target had everything by then that the shards had at the comparison
+                before. If not, another equal difference proves nothing.
+            applied: whether the row was applied after the comparison began.
         """
         before = self.suspects.get(place)
         if before is None or before.digest != seen.digest:
@@ -187,7 +211,7 @@ class ValidationBacklog:
         return before
 
     def unfinished(self) -> Iterator[SavedKeys]:
-        """All that is still to be compared, by target and shard."""
+        """Yield the keys still to be compared, by target and shard."""
         lines: dict[tuple[TableName, Member, tuple[str, ...]], list[bytes]] = {}
         for keys in (*self.looking, *self.parked, *self.due, *self.waiting):
             lines.setdefault((keys.target, keys.member, keys.columns), []).append(keys.lines)
@@ -200,14 +224,14 @@ class ValidationBacklog:
             yield SavedKeys(target, None, (), b"".join(parts))
 
     def resume(self, saved: Iterable[SavedKeys]) -> None:
-        """Take up what another process has left unfinished: it is compared from the beginning."""
+        """Add the keys that an earlier process has saved; their comparisons begin again."""
         now = time.monotonic()
         for keys in saved:
             if keys.shard is not None:
                 self.add(WaitingKeys(keys.target, keys.shard, keys.columns, keys.lines, now))
                 continue
             for key in keys.lines.split(b"\n")[:-1]:
-                # Whatever is found differs from this.
+                # No difference has an empty digest, so the first one found replaces this.
                 self.suspects[keys.target, key] = SuspectRow(b"", now, now, {})
 
     def _pop(self, keys: deque[WaitingKeys]) -> WaitingKeys:

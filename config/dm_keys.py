@@ -1,7 +1,6 @@
-"""DM's keys: their old spellings, those that do nothing here, and those that can't be used yet.
+"""Keys of DM that need care: old spellings, keys without effect here, and unsupported keys.
 
-Old spellings are brought to the present ones before anything is checked. A key without effect is
-answered with a warning.
+Old spellings are replaced before anything is checked. A key without effect causes a warning.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ RENAMED: tuple[tuple[str, str, str], ...] = (
 """Section (a pattern), old key and present key."""
 
 NOT_GIVEN: tuple[object, ...] = (None, "", [], {})
-"""What stands where nothing is given: DM prints both spellings of a key, one of them empty."""
+"""Values that mean "not given". DM prints both spellings of a key, one of them empty."""
 
 
 def replace_old_spellings(document: Document) -> None:
-    """Rename old keys in the data; what is said about them still names the key as written."""
+    """Rename old keys in the data. Messages about them still name the key as written."""
     for pattern, old, new in RENAMED:
         for path, section in list(select(document.data, pattern)):
             if not isinstance(section, dict) or old not in section:
@@ -48,7 +47,7 @@ def replace_old_spellings(document: Document) -> None:
 
 
 def _replace_is_sharding(document: Document) -> None:
-    """DM: ``is-sharding: true`` is pessimistic where ``shard-mode`` says nothing."""
+    """Replace ``is-sharding: true``. In DM it means pessimistic mode if ``shard-mode`` is empty."""
     data = document.data
     if isinstance(data, dict) and data.get("is-sharding") is True and not data.get("shard-mode"):
         data["shard-mode"] = "pessimistic"
@@ -194,13 +193,13 @@ IGNORED: tuple[NoEffect, ...] = (
     NoEffect("mysql-instances.*.meta", _NO_BINLOG, ("full",)),
     NoEffect("mysql-instances.*.meta", _OWN_START, ("all",)),
 )
-"""Keys whose content is not even looked at in these modes."""
+"""Keys whose values are not even checked in these modes."""
 
 
 def take_out_ignored(data: object) -> list[tuple[Path, str]]:
-    """Remove the keys that DM does not read in this ``task-mode``, whatever stands in them.
+    """Remove the keys that DM does not read in this ``task-mode``, whatever their values.
 
-    Gives the path and the message of each that says something.
+    Return path and message of each key that had a value.
     """
     mode = data.get("task-mode") if isinstance(data, dict) else None
     found = []
@@ -217,17 +216,17 @@ def take_out_ignored(data: object) -> list[tuple[Path, str]]:
 
 
 def find_no_effect(data: object) -> Iterator[tuple[Path, str]]:
-    """The path and the message of every key in the file that has no effect."""
+    """Yield path and message of each key in the file that has no effect."""
     mode = data.get("task-mode") if isinstance(data, dict) else None
     for entry in NO_EFFECT:
         if mode not in entry.modes:
             continue
         for path, value in select(data, entry.pattern):
-            if entry.applies(value) and not _stands_beside(data, path, entry.unless):
+            if entry.applies(value) and not _is_given_beside(data, path, entry.unless):
                 yield path, f"has no effect: {entry.why}"
 
 
-def _stands_beside(data: object, path: Path, key: str) -> bool:
+def _is_given_beside(data: object, path: Path, key: str) -> bool:
     """Whether a key is given in the same section."""
     section: Any = data
     for step in path[:-1]:
@@ -242,13 +241,13 @@ class Unsupported:
     pattern: str
     """Keys joined by dots, `*` for any name or index (`config.paths.select`)."""
     what: str
-    """What is not supported, as the subject of a sentence."""
+    """The unsupported feature, as the subject of a sentence."""
     instead: str = ""
-    """What to write instead, as a full clause."""
+    """The alternative, as a full clause."""
     values: tuple[object, ...] = ()
     """The values that are not supported; none: every value that is not empty."""
     modes: tuple[str, ...] = ()
-    """The values of ``task-mode`` with which it is not; none: with each."""
+    """The values of ``task-mode`` with which it is not supported; none: all of them."""
 
     def applies(self, value: object) -> bool:
         """Whether this value of the key is not supported."""

@@ -27,13 +27,12 @@ from config.yaml_lines import MOST_BYTES, Document, read_yaml
 
 
 def load_task(path: FilePath, environment: Mapping[str, str] | None = None) -> Task:
-    """The task that a file describes, with its sources.
+    """Load a task file and its source files.
 
-    ``environment``: the variables that passwords are taken from; by default those of the process.
+    ``environment`` has the variables for passwords; the default is the environment of the process.
 
-    Raises TaskFileError with every problem of the file and of its source files: not readable, not
-    YAML, duplicate or unknown keys, wrong values, names that lead nowhere, things that are not
-    supported yet.
+    Raises TaskFileError with all problems of these files: unreadable, no YAML, duplicate or unknown
+    keys, wrong values, names of things that are not there, unsupported keys.
     """
     document = _read(path, str(path))
     if document.problems and document.data is None:
@@ -145,7 +144,7 @@ def _validate(document: Document) -> Task | None:
 
 
 def _take_as_written(document: Document, error: ValidationError) -> None:
-    """Where text is wanted, a number, date or truth value is text after all, as it is for DM."""
+    """Use the written text of a number, date or truth value if a key requires text, as DM does."""
     for found in error.errors(include_url=False):
         path = path_of(found)
         if found["type"] == "string_type" and path in document.texts:
@@ -202,13 +201,12 @@ def readable(path: FilePath) -> str:
 
 
 def exposed(document: Document, folder: FilePath) -> Iterator[str]:
-    """A warning for each file with a secret that others may read or change.
+    """Yield a warning for each file with a secret that other accounts may read or change.
 
-    As `ssh` and the servers' own clients look at key files: another account that owns a key, or may
-    write to it, can put its own in its place; one that may read it has it.
-    These are the task file and its source files, where a password or key stands in them as it is,
-    the password files, and the files with the keys of certificates. ``document`` is as it was
-    written: passwords are not yet in place of what says where they are.
+    `ssh` and the clients of the servers check key files in the same way: whoever owns a key file,
+    or may write to it, can replace the key. The files are the task file and its source files if
+    they have a password or key as plain text, password files, and the key files of certificates.
+    ``document`` is the file as written, before passwords replace the names of their places.
     """
     files: dict[FilePath, None] = {}
     for pattern in ("target-database", "sources.*.from"):
@@ -244,7 +242,7 @@ def key_files(document: Document) -> Iterator[tuple[tuple[str | int, ...], FileP
 def _looked_at(path: FilePath) -> os.stat_result | None:
     try:
         return path.stat()
-    except (OSError, ValueError):  # told where it is read
+    except (OSError, ValueError):  # whoever reads the file reports it
         return None
 
 
@@ -263,12 +261,12 @@ _WORDS = {
 
 
 def path_of(error: ErrorDetails) -> Path:
-    """The path of the value that a finding is about."""
+    """Return the path of the value with the error."""
     return tuple(step for step in error["loc"] if step != "[key]")
 
 
 def message_of(error: ErrorDetails, root: type[Section]) -> str:
-    """What is wrong, with the nearest valid key or value where that helps."""
+    """Return the message for an error, with the nearest valid key or value if that helps."""
     kind, path = error["type"], path_of(error)
     context = error.get("ctx", {})
     if kind == "missing":
@@ -289,7 +287,7 @@ def message_of(error: ErrorDetails, root: type[Section]) -> str:
         return f"must be at least {context['ge']}{_given(error, path)}"
     if kind == "less_than_equal":
         return f"must be at most {context['le']}{_given(error, path)}"
-    if kind.startswith("model_"):  # not shown: what stands here may hold a password
+    if kind.startswith("model_"):  # the value is not shown, since it may hold a password
         return _WORDS[kind]
     if kind in _WORDS:
         return _WORDS[kind] + _given(error, path)

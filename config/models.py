@@ -85,7 +85,7 @@ class Source(Section):
 
 
 class Meta(Section):
-    """Where incremental replication of a source starts when the task has no checkpoint."""
+    """The position at which incremental replication of a source starts without a checkpoint."""
 
     binlog_name: Annotated[str, Field(pattern=r"^(.+\.[0-9]+)?$")] = ""
     """Binlog file, such as `mysql-bin.000042`."""
@@ -154,7 +154,7 @@ class Task(Section):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,48}$")]
     """Name of the task: 1 to 49 letters, digits, `_`, `.` or `-`; the first is a letter, a digit or
-    `_`. The names of its meta tables start with it. Where the target ignores the case of table
+    `_`. The names of its meta tables start with it. If the target ignores the case of table
     names (TiDB, `lower_case_table_names` 1 or 2), two names that differ only in case are the same
     task."""
     task_mode: Literal["full", "incremental", "all"]
@@ -170,7 +170,7 @@ class Task(Section):
     remove_meta: Flag = False
     """Delete the saved progress at every start, and start over."""
     timezone: Annotated[Timezone | None, BeforeValidator(none_if_empty)] = None
-    """Time zone of the source hosts, such as `+08:00` or `Asia/Tokyo`. It is needed only where a
+    """Time zone of the source hosts, such as `+08:00` or `Asia/Tokyo`. It is needed only if a
     server does not know the offset of its own zone."""
     case_sensitive: Flag = False
     """Match names case-sensitively in routes, filters and allow lists."""
@@ -228,7 +228,7 @@ class Task(Section):
     full_copy: Annotated[Copy, Field(alias="copy")] = Copy()
     """The speed limit of the full copy."""
     spark: Spark = Spark()
-    """Where Spark processes the rows."""
+    """The Spark that processes the rows."""
     writer: Writer = Writer()
     """How the task collects and writes rows."""
     memory: Annotated[Size, Field(ge=1 << 30, le=1 << 40)] | None = None
@@ -238,7 +238,7 @@ class Task(Section):
     limits: Limits = Limits()
     """The largest event that the task accepts."""
     metrics: Metrics = Metrics()
-    """Where the task serves its metrics and its status page."""
+    """The address of the metrics and the status page."""
     enable_heartbeat: Flag = False
     """Heartbeat table of old versions of DM."""
     heartbeat_update_interval: Whole | None = None
@@ -347,7 +347,7 @@ class Task(Section):
         return tuple(self.routes[name] for name in instance.route_rules)
 
     def filters_of(self, instance: Instance) -> tuple[tuple[str, EventFilterRules], ...]:
-        """The event filters of an instance with their names, and those of its source."""
+        """The event filters of an instance and of its source, each with its name."""
         own = [(name, self.filters[name]) for name in instance.filter_rules]
         given = self.source(instance.source_id).filters
         return (*own, *((f"filter {n} of the source", f) for n, f in enumerate(given, 1)))

@@ -101,7 +101,7 @@ def _merged(node: yaml.MappingNode) -> Iterator[yaml.MappingNode]:
 
 @dataclass(frozen=True, slots=True)
 class KeyLocation:
-    """Where a key stands: file, line (from 1) and the key as written there."""
+    """The place of a key: file, line (from 1), and the key as written."""
 
     file: str
     line: int
@@ -112,9 +112,12 @@ class KeyLocation:
 class Document:
     """A YAML file as plain data, with the place and the written text of everything in it.
 
-    ``problems`` holds what is wrong with the YAML itself; ``data`` is None when nothing could be
-    read. ``texts`` holds the text of every scalar that is not null: YAML makes numbers, truth
-    values and dates of some words (``+10:00`` is 600) that are meant as text.
+    Attributes:
+        data: the values; None if the file could not be read.
+        places: the place of each key.
+        texts: the text of each scalar that is not null. YAML reads some words that are meant as
+            text as numbers, truth values or dates (``+10:00`` is 600).
+        problems: errors of the YAML itself.
     """
 
     file: str
@@ -241,7 +244,7 @@ class _DocumentReader:
         try:
             value: object = self._loader.construct_object(node)
         except (ValueError, KeyError, AttributeError):
-            # It looks like a date or a number, or is called one, and is none: it is text.
+            # It has the form or the tag of a date or a number, but is none, so it is text.
             value = node.value
         if value is not None:
             self._document.texts[path] = node.value

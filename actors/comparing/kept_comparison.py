@@ -25,9 +25,15 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 @dataclass(slots=True)
 class UnfinishedTarget:
-    """The target that was being compared: what was found of it behind ``reached``, the hex digits
-    of a bound of its ranges. ``plan`` is the digest of how it is compared; ``repair_begin``: bytes
-    of the repair file before its first statement; ``ended``: whether all ranges are compared."""
+    """The target that was being compared.
+
+    Attributes:
+        result: the result of the ranges before ``reached``.
+        plan: the digest of the comparison plan.
+        reached: the upper bound of the last range, in hex digits.
+        repair_begin: bytes of the repair file before the first statement for this target.
+        ended: whether all ranges are compared.
+    """
 
     result: TargetComparison
     plan: str
@@ -38,8 +44,14 @@ class UnfinishedTarget:
 
 @dataclass(slots=True)
 class KeptComparison:
-    """How far a comparison is. ``asked`` is the digest of what was asked for, ``repair_size`` the
-    bytes of the repair file by then."""
+    """The progress of a comparison.
+
+    Attributes:
+        asked: the digest of the request.
+        finished: the results of the targets that are compared.
+        current: the target that is being compared.
+        repair_size: the bytes of the repair file so far.
+    """
 
     asked: str
     finished: list[TargetComparison] = field(default_factory=list)
@@ -51,12 +63,12 @@ _FORMAT = TypeAdapter(KeptComparison)
 
 
 def as_text(kept: KeptComparison) -> str:
-    """A comparison as JSON."""
+    """Return a comparison as JSON."""
     return _FORMAT.dump_json(kept).decode()
 
 
 def from_text(text: str | bytes) -> KeptComparison | None:
-    """The comparison that `as_text` wrote; None if it is not understood."""
+    """Return the comparison that `as_text` wrote; None if another version wrote it."""
     try:
         return _FORMAT.validate_json(text)
     except ValidationError:
@@ -64,29 +76,29 @@ def from_text(text: str | bytes) -> KeptComparison | None:
 
 
 class ComparisonKeeper(Protocol):
-    """Keeps the progress of a comparison."""
+    """Saves the progress of a comparison."""
 
     async def load(self, asked: str) -> KeptComparison | None:
-        """Return what is kept of a comparison that was asked for the same; None if nothing is."""
+        """Return the saved comparison; None if there is none for the same request."""
         ...
 
     async def save(self, kept: KeptComparison) -> None:
-        """Keep it."""
+        """Save the progress."""
         ...
 
     async def remove(self) -> None:
-        """Keep nothing any more."""
+        """Remove the saved progress."""
         ...
 
 
 def digest_of(value: object) -> str:
-    """A digest of plain data and functions that is the same in each process."""
+    """Return a digest of plain data and functions; it is the same in each process."""
     text = _ADDRESS.sub("", repr(value))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class ComparisonFile:
-    """Where a task's last comparison is kept."""
+    """The file with the last comparison of a task."""
 
     def __init__(self, task: str) -> None:
         name = quote(task, safe=" ")

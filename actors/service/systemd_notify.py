@@ -1,7 +1,8 @@
-"""What a task tells systemd: that it is ready, how it is doing, and that its event loop lives.
+"""Notifications to systemd: the task is ready, its status, and that its event loop runs.
 
-The protocol of sd_notify(3): datagrams of assignments to the socket that ``NOTIFY_SOCKET`` names, a
-path or, behind an ``@``, a name in the abstract namespace. Nothing is told where it names none.
+The protocol is that of sd_notify(3): datagrams of assignments to the socket named by
+``NOTIFY_SOCKET``, which is a path, or ``@`` and a name in the abstract namespace. Without it,
+nothing is sent.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from replicator.status import TaskStatus, condition, largest_lag, needs_operator
 from replicator.terminal.figures import number, seconds
 
 BEAT_SECONDS = 5.0
-"""Seconds between two datagrams; fewer where the watchdog wants that."""
+"""Seconds between two datagrams; fewer if the watchdog requires it."""
 
 GRACE_SECONDS = 120
-"""Seconds by which each beat puts off the time that a start or a stop may take."""
+"""Seconds by which each datagram extends the time limit of a start or a stop."""
 
 _READY = ("standby", "running", "pausing", "paused")
 
 
 class ServiceManager:
-    """The systemd that started this process, as its environment tells, or none."""
+    """The systemd that started this process, if any, as found in the environment."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         given = environment.get("NOTIFY_SOCKET", "")
@@ -37,7 +38,7 @@ class ServiceManager:
         self._ready = False
 
     async def keep(self, status: Callable[[], TaskStatus]) -> None:
-        """Tell of the task until cancelled; in the end, that it stops."""
+        """Send the status of the task until cancelled, and at the end that it stops."""
         if not self._address.startswith(("/", "\0")):
             return
         try:
@@ -45,10 +46,10 @@ class ServiceManager:
                 self.beat(status())
                 await anyio.sleep(self._beat)
         finally:
-            self._tell("STOPPING=1")
+            self._send("STOPPING=1")
 
     def beat(self, status: TaskStatus) -> None:
-        """Tell how the task is doing. Where nobody reads that, it is lost, and the task goes on."""
+        """Send the status once. If nobody reads it, it is lost."""
         lines = [f"STATUS={status_line(status)}", "WATCHDOG=1"]
         if status.state in _READY and not self._ready:
             self._ready = True
@@ -57,17 +58,17 @@ class ServiceManager:
             lines.append("STOPPING=1")
         if not self._ready or "STOPPING=1" in lines:
             lines.append(f"EXTEND_TIMEOUT_USEC={GRACE_SECONDS * 1_000_000}")
-        self._tell(*lines)
+        self._send(*lines)
 
-    def _tell(self, *assignments: str) -> None:
+    def _send(self, *assignments: str) -> None:
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-            # The event loop does not wait for a systemd that reads nothing.
+            # A systemd that reads nothing must not block the event loop.
             sender.setblocking(False)
             sender.sendto("\n".join(assignments).encode(errors="replace"), self._address)
 
 
 def _watchdog_seconds(environment: Mapping[str, str]) -> float | None:
-    """How often the watchdog wants to hear of this process; None: it does not."""
+    """Return the watchdog's interval in seconds; None if this process is not watched."""
     if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
     given = environment.get("WATCHDOG_USEC", "")
@@ -75,7 +76,7 @@ def _watchdog_seconds(environment: Mapping[str, str]) -> float | None:
 
 
 def status_line(status: TaskStatus) -> str:
-    """The line of ``systemctl status``."""
+    """Return the line that ``systemctl status`` shows."""
     parts = [condition(status)]
     if needs_operator(status):
         parts.append(f"needs you: `replicator status {status.task}`")
