@@ -24,7 +24,7 @@ from replicator.sharding.optimistic.history import (
 )
 from replicator.sharding.optimistic.objections import SETTLED, Change
 from replicator.sharding.optimistic.shapes import Shape
-from replicator.sharding.optimistic.standings import Action, Standing, TargetState
+from replicator.sharding.optimistic.shard_states import Action, ShardState, TargetState
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Ddl, Event, OptimisticEstate, Values, Write, value_of
 from tests.simulation.optimistic_parts import Given, check_defaults, follow_members, move_values
@@ -97,7 +97,7 @@ class OptimisticWorld:
         self.kept = Kept(positions=dict.fromkeys(estate.sources, 0))
         for name, structure in estate.initial.items():
             fills: dict[str, Fill] = {}
-            entry = HistoryEntry(EntryKind.MEMBER, name, Standing(structure), fills)
+            entry = HistoryEntry(EntryKind.MEMBER, name, ShardState(structure), fills)
             self.kept.records.append((name, -1, entry))
         self.steps_of: dict[tuple[str, int], _Step] = {}
         self.kept.shape = TargetHistory(entry for *_, entry in self.kept.records).state.joined()
@@ -355,8 +355,8 @@ class OptimisticWorld:
         self.save()
 
     def change_of(self, ddl: Ddl, at: Place) -> Change[str]:
-        standing = self.history.state.members.get(ddl.member)
-        opened = standing.open if standing is not None else None
+        shard_state = self.history.state.members.get(ddl.member)
+        opened = shard_state.open if shard_state is not None else None
         action = opened.action if opened is not None else None
         return Change(
             ddl.member, at, ddl.text, ddl.text, ddl.before, ddl.after, ddl.touches, action=action
@@ -472,8 +472,8 @@ class OptimisticWorld:
         members = self.history.state.members
         found = [
             name
-            for name, standing in sorted(members.items())
-            if (opened := standing.open) is not None
+            for name, shard_state in sorted(members.items())
+            if (opened := shard_state.open) is not None
             and not (opened.granted or opened.released or opened.action)
             and opened.objection in SETTLED[Action(action)]
         ]
@@ -537,9 +537,11 @@ class OptimisticWorld:
                 break
             if isinstance(other, Ddl) and other.member == event.member and other.after:
                 structure = other.after
-        standing = self.history.state.members[event.member]
+        shard_state = self.history.state.members[event.member]
         assert self.kept.shape is not None
-        ceded = {n for s in self.history.state.members.values() for n in s.ceded} | standing.ceded
+        ceded = {
+            n for s in self.history.state.members.values() for n in s.ceded
+        } | shard_state.ceded
         for column in structure.columns:
             there = self.kept.shape.columns[column.name].column
             if column.name not in ceded and not takes(there, column):
@@ -577,7 +579,7 @@ class OptimisticWorld:
         for name in self.logs:
             self.check_flow(name)
         members = self.history.state.members
-        if any(standing.open for standing in members.values()):
+        if any(shard_state.open for shard_state in members.values()):
             if self.estate.converging and not answered:
                 kinds = {s.open.objection for s in members.values() if s.open}
                 # What else is open waits for one of these.

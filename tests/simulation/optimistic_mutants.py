@@ -13,7 +13,7 @@ import pytest
 from replicator.sharding.optimistic import shapes
 from replicator.sharding.optimistic.history import HistoryEntry, Release, TargetHistory
 from replicator.sharding.optimistic.shapes import Key, Shape
-from replicator.sharding.optimistic.standings import TargetState
+from replicator.sharding.optimistic.shard_states import TargetState
 from replicator.watermark import Place
 from tests.simulation.optimistic import Follower, OptimisticWorld
 from tests.simulation.optimistic_estate import Ddl, Values
@@ -49,12 +49,12 @@ def structures_of_saved_positions(patch: pytest.MonkeyPatch) -> None:
     def loaded(self: OptimisticWorld) -> TargetHistory[str]:
         found = original(self)
         members = dict(found.state.members)
-        for name, standing in members.items():
+        for name, shard_state in members.items():
             structure = self.estate.initial[name]
             for at, event in self.logs[name[0]]:
                 if at.transaction < self.kept.positions[name[0]] and isinstance(event, Ddl):
                     structure = event.after or structure if event.member == name else structure
-            members[name] = replace(standing, taken=structure)
+            members[name] = replace(shard_state, taken=structure)
         found.state = TargetState(members, found.state.fills)
         return found
 

@@ -14,7 +14,7 @@ from replicator.sharding.optimistic.history import (
     entry_of,
 )
 from replicator.sharding.optimistic.objections import Change
-from replicator.sharding.optimistic.standings import Action, Objection, Standing
+from replicator.sharding.optimistic.shard_states import Action, Objection, ShardState
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table, touched_by
 
@@ -22,7 +22,7 @@ B: Definition = ("b", "smallint", "")
 
 
 def history_of(*members: str) -> TargetHistory[str]:
-    first = Standing(table((B,)))
+    first = ShardState(table((B,)))
     return TargetHistory(HistoryEntry(EntryKind.MEMBER, m, first, {}) for m in members)
 
 
@@ -39,10 +39,10 @@ def bring(
 
     ``touched``: columns of each kind (`Touched`), with spaces in between.
     """
-    standing = found.state.members[member]
+    shard_state = found.state.members[member]
     parts = {name: set(map(column_part, names.split())) for name, names in touched.items()}
     text = f"{touched} {columns}"
-    before = standing.taken
+    before = shard_state.taken
     after: Table = table(columns)
     change = Change(member, Place(1, 0), text, text, before, after, touched_by(parts))
     verdict = answer(found.state, replace(change, action=action, reconciles=reconciles))
@@ -52,5 +52,5 @@ def bring(
 
 def objection(verdict: JoinVerdict[str]) -> Objection:
     assert verdict.answer is StatementAnswer.OPEN
-    assert verdict.standing.open is not None
-    return verdict.standing.open.objection
+    assert verdict.shard_state.open is not None
+    return verdict.shard_state.open.objection

@@ -19,7 +19,7 @@ from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.structure.inspection import read_table, read_tables
 from replicator.schema.structure.structure import Table
-from replicator.sharding.optimistic.answers import standing_at_start
+from replicator.sharding.optimistic.answers import state_at_start
 from replicator.sharding.optimistic.differences import against
 from replicator.sharding.optimistic.fills import (
     Fill,
@@ -35,7 +35,7 @@ from replicator.sharding.optimistic.history import (
     followed_entries,
 )
 from replicator.sharding.optimistic.shapes import joined_names
-from replicator.sharding.optimistic.standings import Action, Standing, TargetState, undoes
+from replicator.sharding.optimistic.shard_states import Action, ShardState, TargetState, undoes
 from replicator.watermark import Place
 
 _ENTRY = TypeAdapter(HistoryEntry[Member])
@@ -147,11 +147,11 @@ class AnswerHistories:
         self, target: TableName, entry: HistoryEntry[Member]
     ) -> HistoryEntry[Member]:
         """Return an entry with the fills of moved shards for columns that only others have."""
-        if not {name for name, _ in entry.standings} - {name for name, _ in entry.begins}:
+        if not {name for name, _ in entry.shard_states} - {name for name, _ in entry.begins}:
             return entry
         present = await read_table(self._target, target)
-        _, first = entry.standings[0]
-        state = TargetState(dict(entry.standings), entry.fills or {}, {})
+        _, first = entry.shard_states[0]
+        state = TargetState(dict(entry.shard_states), entry.fills or {}, {})
         return replace(entry, fills=_present_fills(state, present, first))
 
     async def _finished(self, record: AnswerRecord, entry: HistoryEntry[Member]) -> bool:
@@ -215,17 +215,17 @@ class AnswerHistories:
         # The structure at the start of its source; one that was read may include later statements.
         held = self._registry.held(number, self._begins(number))
         structure = held.certain or _as_far_as(present, held.structure)
-        standing = standing_at_start(history.state, structure)
-        if standing.ceded:
+        shard_state = state_at_start(history.state, structure)
+        if shard_state.ceded:
             self._log.warning(
                 "ddl.no-join",
                 source=member.source,
                 member=str(member.name),
                 target=str(target),
-                columns=sorted(standing.ceded),
+                columns=sorted(shard_state.ceded),
             )
-        fills = _present_fills(history.state, present, standing)
-        entry = HistoryEntry(EntryKind.MEMBER, member, standing, fills)
+        fills = _present_fills(history.state, present, shard_state)
+        entry = HistoryEntry(EntryKind.MEMBER, member, shard_state, fills)
         history.take(entry)
         return entry
 
@@ -306,16 +306,16 @@ class AnswerHistories:
 
     def tell(self, target: TableName, entry: HistoryEntry[Member]) -> None:
         """Log the outcome of a statement."""
-        standing = entry.standing
-        if entry.kind is EntryKind.OPEN and standing is not None and standing.open is not None:
+        opened = entry.shard_state.open if entry.shard_state is not None else None
+        if entry.kind is EntryKind.OPEN and opened is not None:
             self._log.warning(
                 "ddl.open",
                 source=entry.member.source,
                 member=str(entry.member.name),
                 target=str(target),
-                statement=standing.open.sql[:2000],
-                reason=standing.open.reason,
-                others=listed(against(self.of(target).state, entry.member, standing.open)),
+                statement=opened.sql[:2000],
+                reason=opened.reason,
+                others=listed(against(self.of(target).state, entry.member, opened)),
             )
         elif entry.kind is EntryKind.AGREED:
             self._log.info(
@@ -349,9 +349,9 @@ class AnswerHistories:
         """
         state = self.of(self._registry.target_name(target)).state
         own = {folded(column.name) for column in structure.columns}
-        if (standing := state.members.get(member)) is not None:
-            table = without_formulas(table, structure, standing.ceded)
-            table = without_values(table, standing.stale & own)
+        if (shard_state := state.members.get(member)) is not None:
+            table = without_formulas(table, structure, shard_state.ceded)
+            table = without_values(table, shard_state.stale & own)
         return filled(table, {n: fill for n, fill in state.fills.items() if n not in own})
 
 
@@ -367,11 +367,11 @@ def _as_far_as(present: Table | None, guessed: Table | None) -> Table | None:
 
 
 def _present_fills(
-    state: TargetState[Member], present: Table | None, standing: Standing
+    state: TargetState[Member], present: Table | None, shard_state: ShardState
 ) -> Mapping[str, Fill]:
     """Return the fills at the start: rows without a column get the target's default."""
     fills = dict(state.fills)
-    names = joined_names([*(s.taken for s in state.members.values()), standing.taken])
+    names = joined_names([*(s.taken for s in state.members.values()), shard_state.taken])
     for name in names - fills.keys():
         column = present.column(name) if present is not None else None
         if present is not None and column is not None:

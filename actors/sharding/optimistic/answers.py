@@ -61,7 +61,7 @@ from replicator.sharding.optimistic.history import (
 from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.same_change import renaming_form, without_positions
 from replicator.sharding.optimistic.shapes import fits, may_exclude_rows, shape_of
-from replicator.sharding.optimistic.standings import Action, Objection, Standing, TargetState
+from replicator.sharding.optimistic.shard_states import Action, Objection, ShardState, TargetState
 from replicator.watermark import Place
 
 _Key = tuple[TableName, Member, int]
@@ -236,9 +236,9 @@ class OptimisticAnswers:
         return opened is not None and opened.at.transaction == at and not opened.released
 
     def _strictly(self, item: DdlItem, entry: HistoryEntry[Member]) -> FatalError:
-        assert entry.standing is not None
-        assert entry.standing.open is not None
-        opened = entry.standing.open
+        assert entry.shard_state is not None
+        assert entry.shard_state.open is not None
+        opened = entry.shard_state.open
         state = self.histories.of(self._registry.target_name(item.target)).state
         names = listed(against(state, entry.member, opened))
         others = f"\n  other shards: {names}" if names else ""
@@ -285,8 +285,8 @@ class OptimisticAnswers:
                 return HistoryEntry(EntryKind.RENAMED, member, renamed=pairs, gone=gone)
             case EffectKind.CREATE if effect.statement.only_if_missing and change.before:
                 state = self.histories.of(target).state
-                standing = state.members.get(member, Standing(change.before))
-                return HistoryEntry(EntryKind.TAKEN, member, standing)
+                shard_state = state.members.get(member, ShardState(change.before))
+                return HistoryEntry(EntryKind.TAKEN, member, shard_state)
         present = await read_again(self._target, target)
         put = self._changed(item, change, execution, present)
         return await self._judged(item, put, execution, present)
@@ -324,14 +324,14 @@ class OptimisticAnswers:
             present: current structure of the target.
         """
         effect, member, target = item.effect, execution.member, execution.target
-        standing = self.histories.of(target).state.members.get(member)
-        opened = standing.open if standing is not None else None
+        shard_state = self.histories.of(target).state.members.get(member)
+        opened = shard_state.open if shard_state is not None else None
         truncates = effect.kind is EffectKind.TRUNCATE
         creates = not truncates and effect.kind is not EffectKind.ALTER
         at = item.statement.transaction
         before, after = self._certain(member, at - 1), self._certain(member, at)
-        if before is None and standing is not None:
-            before = standing.taken
+        if before is None and shard_state is not None:
+            before = shard_state.taken
         change = MemberChange(None if creates else before, after or change.after)
         number = self._registry.number(member)
         doubt = "" if number is None else self._registry.held(number, at).doubt
@@ -399,7 +399,7 @@ class OptimisticAnswers:
         if not verdict.own:
             context = context.of_server_text(keeps_zone="time_zone" in put.settings)
         if run and not refusal and verdict.before and verdict.after:
-            members = {**state.members, put.member: verdict.standing}
+            members = {**state.members, put.member: verdict.shard_state}
             then = TargetState(members, verdict.fills)
             refusal = then.unfit_fill(verdict.before, verdict.after)
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:

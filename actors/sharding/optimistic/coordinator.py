@@ -33,7 +33,7 @@ from replicator.sharding.optimistic.differences import Differences, against, dif
 from replicator.sharding.optimistic.joined_table import joined_table, widening
 from replicator.sharding.optimistic.objections import SETTLED
 from replicator.sharding.optimistic.shapes import NoJoinError, fits, shape_of
-from replicator.sharding.optimistic.standings import (
+from replicator.sharding.optimistic.shard_states import (
     Action,
     OpenStatement,
     RefusedStep,
@@ -180,9 +180,9 @@ class OptimisticCoordinator(Coordination):
 
     def _open(self) -> Iterator[tuple[TableName, Member, OpenStatement]]:
         for name, history in sorted(self._histories.by_target.items()):
-            for member, standing in sorted(history.state.members.items()):
-                if standing.open is not None:
-                    yield name, member, standing.open
+            for member, shard_state in sorted(history.state.members.items()):
+                if shard_state.open is not None:
+                    yield name, member, shard_state.open
 
     def open_items(self, source: str) -> Collection[Place]:
         """Return the positions of a source's open statements; its saved position is before all."""

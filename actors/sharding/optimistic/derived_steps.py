@@ -40,9 +40,9 @@ from replicator.sharding.optimistic.shapes import (
     shape_of,
     without_parts,
 )
-from replicator.sharding.optimistic.standings import (
+from replicator.sharding.optimistic.shard_states import (
     RefusedStep,
-    Standing,
+    ShardState,
     TargetState,
 )
 
@@ -239,11 +239,11 @@ class DerivedSteps:
             self._log_left(target, left, "the target refuses the change")
 
     def _keys_between_targets(
-        self, member: Member, standing: Standing
+        self, member: Member, shard_state: ShardState
     ) -> list[ForeignKeyDefinition]:
         """Return the foreign keys of a member between shards, with the targets as parents."""
         found = []
-        for key in standing.taken.definition.foreign_keys if standing.taken else ():
+        for key in shard_state.taken.definition.foreign_keys if shard_state.taken else ():
             parent = parent_of(key, member.name.schema)
             number = self._registry.number(Member(member.source, parent))
             if number is None:
@@ -287,7 +287,7 @@ class DerivedSteps:
         if present is None or shape is None:
             return ()
         # Prefer the definitions of the member that needs the step.
-        first = state.members.get(step.member, Standing(None))
+        first = state.members.get(step.member, ShardState(None))
         members = [first.taken, *(s.taken for s in state.members.values())]
         before = without_parts(shape, step.parts, shape_of(present))
         if why := state.unfit_fill(before, shape):
@@ -328,12 +328,12 @@ def refused_entry(
     assert verdict.after is not None
     parts = parts_of_step(verdict.before, verdict.after)
     step = RefusedStep(put.member, put.at, put.sql, reason, parts, put.timestamp, context)
-    former = state.members.get(put.member, Standing(None))
+    former = state.members.get(put.member, ShardState(None))
     # The member's older rows on the target have not changed.
     own = shape_of(put.after).columns.keys()
     stale = former.stale.union(shape_of(put.before).columns).difference(own)
-    standing = replace(verdict.standing, stale=stale)
+    shard_state = replace(verdict.shard_state, stale=stale)
     entry = entry_of(put.member, verdict, ())
     changed = narrowed(put.before, put.after, strict=put.strict)
     columns = tuple(sorted(changed.union(entry.shard_only)))
-    return replace(entry, standing=standing, refusal=step, shard_only=columns)
+    return replace(entry, shard_state=shard_state, refusal=step, shard_only=columns)

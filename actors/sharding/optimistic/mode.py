@@ -52,11 +52,11 @@ class OptimisticMode(ShardMode):
         found = {}
         for name, history in (await saved_histories(meta)).items():
             members = history.state.members
-            stale = (standing.stale for standing in members.values())
+            stale = (shard_state.stale for shard_state in members.values())
             taken = {
-                member: standing.taken
-                for member, standing in members.items()
-                if standing.open is not None and standing.taken is not None
+                member: shard_state.taken
+                for member, shard_state in members.items()
+                if shard_state.open is not None and shard_state.taken is not None
             }
             found[name] = TargetFills(history.state.fills, frozenset().union(*stale), taken)
         return found

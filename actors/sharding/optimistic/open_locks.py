@@ -12,7 +12,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.sharding.items import Item
 from replicator.sharding.open_locks import LockView
 from replicator.sharding.optimistic.differences import against
-from replicator.sharding.optimistic.standings import (
+from replicator.sharding.optimistic.shard_states import (
     Action,
     Objection,
     OpenStatement,

@@ -244,7 +244,7 @@ class ScratchTable:
         run = [as_run(statement, name, creates=before is None) for statement in statements]
         text = "; ".join(run)
         self._connection.rest()
-        standing, base, lasting = None, None, True
+        shard_state, base, lasting = None, None, True
         if before is not None:
             before = _unchecked(before, statements)
             base = await self._as_left(before)
@@ -255,7 +255,7 @@ class ScratchTable:
                 await self._connection.execute(f"DROP TABLE IF EXISTS {name.quoted}")
                 await leave_keys_alone(self._connection)
                 if before is not None:
-                    standing, lasting = await _made(self._connection, name, before, text)
+                    shard_state, lasting = await _made(self._connection, name, before, text)
                     base = await read_table(self._connection, name)
             if base is not None and not given:
                 present = [_of_present_keys(one, base, context) for one in statements]
@@ -278,9 +278,9 @@ class ScratchTable:
         if before is None or base is None:
             learned = tuple(replace(column, learned=True) for column in after.columns)
             return replace(after, columns=learned), lasting
-        if standing is None and after == base:
+        if shard_state is None and after == base:
             return named(before, name), lasting
-        return taken_over(before, base, after, statements, standing), lasting
+        return taken_over(before, base, after, statements, shard_state), lasting
 
     async def _as_left(self, before: Table) -> Table | None:
         """Return the scratch table if the last statement has left it with this structure."""
@@ -402,15 +402,15 @@ async def _made(
         await connection.execute(renamed(create, scratch))
     except pymysql.err.MySQLError as error:
         try:
-            standing = stand_in(before, text)
+            shard_state = stand_in(before, text)
         except NoStandInError:
             raise error from None
         try:
-            await connection.execute(renamed(standing.create_sql, scratch))
+            await connection.execute(renamed(shard_state.create_sql, scratch))
         except pymysql.err.MySQLError:
-            standing = stand_in(before, text, checks=False)
-            await connection.execute(renamed(standing.create_sql, scratch))
-        return standing, _refusal(error).lasting
+            shard_state = stand_in(before, text, checks=False)
+            await connection.execute(renamed(shard_state.create_sql, scratch))
+        return shard_state, _refusal(error).lasting
     return None, True
 
 

@@ -19,7 +19,7 @@ from replicator.schema.effects.column_values import definition_of, items_of, val
 from replicator.schema.effects.expression_forms import expression_form
 from replicator.schema.structure.structure import Column, Table, unquoted
 from replicator.sharding.optimistic.fills import fill_of
-from replicator.sharding.optimistic.standings import Standing
+from replicator.sharding.optimistic.shard_states import ShardState
 
 
 class PartKind(StrEnum):
@@ -159,16 +159,16 @@ def _options(table: Table) -> dict[Part, str]:
     }
 
 
-def agreed(standings: Iterable[Standing]) -> dict[Part, str | None]:
+def agreed(shard_states: Iterable[ShardState]) -> dict[Part, str | None]:
     """Return `agreed_parts` of members; empty if the structure of a member is not known.
 
     A column does not count if the operator has answered that the member may differ in it.
     """
     tables: list[tuple[Table, Set[str]]] = []
-    for standing in standings:
-        if standing.taken is None:
+    for shard_state in shard_states:
+        if shard_state.taken is None:
             return {}
-        tables.append((standing.taken, standing.ceded))
+        tables.append((shard_state.taken, shard_state.ceded))
     return agreed_parts(tables)
 
 

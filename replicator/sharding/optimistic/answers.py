@@ -52,11 +52,11 @@ from replicator.sharding.optimistic.shapes import (
     shape_of,
     unfindable,
 )
-from replicator.sharding.optimistic.standings import (
+from replicator.sharding.optimistic.shard_states import (
     Action,
     Objection,
     OpenStatement,
-    Standing,
+    ShardState,
     TargetState,
     behind_open,
     joined,
@@ -77,7 +77,7 @@ class JoinVerdict(Generic[Name]):
     """An answer.
 
     Attributes:
-        standing: the member's state after it.
+        shard_state: the member's state after it.
         before: the target's shape before it; None if unknown.
         after: the target's shape after it; None if unknown.
         own: whether the target executes the member's own statement; else an ALTER is derived.
@@ -90,7 +90,7 @@ class JoinVerdict(Generic[Name]):
     """
 
     answer: StatementAnswer
-    standing: Standing
+    shard_state: ShardState
     before: Shape | None = None
     after: Shape | None = None
     own: bool = False
@@ -113,11 +113,11 @@ class JoinVerdict(Generic[Name]):
 
 def answer(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
     """Return the answer to a member's statement, or the new answer to an open one."""
-    standing = state.members.get(change.member, Standing(None))
-    if standing.open is not None and standing.open.granted:
+    shard_state = state.members.get(change.member, ShardState(None))
+    if shard_state.open is not None and shard_state.open.granted:
         now = state.joined()
         return JoinVerdict(
-            StatementAnswer.TAKEN, replace(standing, open=None), now, now, fills=state.fills
+            StatementAnswer.TAKEN, replace(shard_state, open=None), now, now, fills=state.fills
         )
     former = _former(state, change)
     try:
@@ -141,21 +141,21 @@ def takeable(state: TargetState[Name], change: Change[Name]) -> bool:
     return True
 
 
-def _former(state: TargetState[Name], change: Change[Name]) -> Standing:
+def _former(state: TargetState[Name], change: Change[Name]) -> ShardState:
     """Return the member's state before a statement."""
-    former = replace(state.members.get(change.member, Standing(None)), open=None)
+    former = replace(state.members.get(change.member, ShardState(None)), open=None)
     return former if former.taken is not None else replace(former, taken=change.before)
 
 
 def _unfit(
-    state: TargetState[Name], former: Standing, change: Change[Name], objection: Objection
+    state: TargetState[Name], former: ShardState, change: Change[Name], objection: Objection
 ) -> Mapping[Action, str]:
     """Return the operator's answers that can't resolve a statement, with the reasons.
 
     Either another objection remains, or a server may silently change values that would be
     converted.
     """
-    others = [standing for name, standing in state.members.items() if name != change.member]
+    others = [shard_state for name, shard_state in state.members.items() if name != change.member]
     own_former = {} if former.taken is None else {change.member: former.taken}
     target = joined_beside(others, {**state.left, **own_former}, state.fills)
     found: dict[Action, str] = {}
@@ -167,7 +167,7 @@ def _unfit(
         except ObjectionError as error:
             found[action] = str(error)
             continue
-        for name in sorted(verdict.ceding or verdict.standing.ceded - former.ceded):
+        for name in sorted(verdict.ceding or verdict.shard_state.ceded - former.ceded):
             own = change.after.column(name) if change.after is not None else None
             there = target.columns.get(name) if target is not None else None
             if own is None or own.generated or there is None:
@@ -191,7 +191,7 @@ def left_open(
 
     `unfit`: the operator's answers that can't resolve it.
     """
-    former = state.members.get(change.member, Standing(None))
+    former = state.members.get(change.member, ShardState(None))
     opened = OpenStatement(
         change.at,
         change.text,
@@ -209,22 +209,22 @@ def left_open(
     )
 
 
-def standing_at_start(state: TargetState[Name], structure: Table | None) -> Standing:
+def state_at_start(state: TargetState[Name], structure: Table | None) -> ShardState:
     """Return the state of a member that exists at the start.
 
     If a column can't be joined with the columns of the members before it, it is ceded: the target
     follows the others, and converts the member's values if each value arrives or is refused.
     """
-    standing = Standing(structure)
+    shard_state = ShardState(structure)
     while True:
         try:
-            joined([*state.members.values(), standing], state.fills)
+            joined([*state.members.values(), shard_state], state.fills)
         except NoJoinError as error:
-            if error.column in standing.ceded:
-                return standing
-            standing = replace(standing, ceded=standing.ceded | {error.column})
+            if error.column in shard_state.ceded:
+                return shard_state
+            shard_state = replace(shard_state, ceded=shard_state.ceded | {error.column})
         else:
-            return standing
+            return shard_state
 
 
 def settled(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
@@ -236,11 +236,11 @@ def settled(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]
     if verdict.answer is StatementAnswer.TAKEN:
         return replace(verdict, own=False, converted=frozenset())
     columns = frozenset() if change.after is None else shape_of(change.after).columns.keys()
-    standing = Standing(change.after, ceded=frozenset(columns))
-    return JoinVerdict(StatementAnswer.TAKEN, standing, fills=state.fills)
+    shard_state = ShardState(change.after, ceded=frozenset(columns))
+    return JoinVerdict(StatementAnswer.TAKEN, shard_state, fills=state.fills)
 
 
-def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> JoinVerdict[Name]:
+def _taken(state: TargetState[Name], former: ShardState, change: Change[Name]) -> JoinVerdict[Name]:
     """Return the answer to a statement that can be accepted. Raises ObjectionError."""
     # In a column that no member has, the rows of all members have the target's default.
     state = replace(state, fills={**change.there, **state.fills})
@@ -253,12 +253,12 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         why = "the target keeps rows of retired shards, which the statement would remove"
         raise ObjectionError(Objection.RETIRED, why)
     others = {name: s for name, s in state.members.items() if name != change.member}
-    theirs = [standing.taken for standing in others.values() if standing.taken is not None]
+    theirs = [shard_state.taken for shard_state in others.values() if shard_state.taken is not None]
     same = _same(others, change)
     left = _left(state, change)
     before = _target_before([*others.values(), former], [*left.values()], state)
     again = left.pop(change.member, None) is not None
-    left = {name: standing for name, standing in left.items() if name not in same}
+    left = {name: shard_state for name, shard_state in left.items() if name not in same}
     objections = Objections(change)
     objections.look(left_out(change))
     alone = len(same) == len(others) and not comes_back(state, change)
@@ -282,7 +282,7 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         raise ObjectionError(error.objection, text, error.columns) from error
 
 
-def _same(others: Mapping[Name, Standing], change: Change[Name]) -> tuple[Name, ...]:
+def _same(others: Mapping[Name, ShardState], change: Change[Name]) -> tuple[Name, ...]:
     """Return the other members whose open statement is the same change."""
     return tuple(
         name
@@ -293,9 +293,9 @@ def _same(others: Mapping[Name, Standing], change: Change[Name]) -> tuple[Name, 
 
 def _given(
     state: TargetState[Name],
-    others: Mapping[Name, Standing],
+    others: Mapping[Name, ShardState],
     same: Collection[Name],
-    former: Standing,
+    former: ShardState,
     change: Change[Name],
     before: Shape | None,
 ) -> tuple[GivenName, ...]:
@@ -309,7 +309,7 @@ def _given(
         change.touched,
         change.after,
         [former, *(others[name] for name in same)],
-        [standing for name, standing in others.items() if name not in same],
+        [shard_state for name, shard_state in others.items() if name not in same],
         before,
         state,
         strict=change.strict,
@@ -320,8 +320,8 @@ def _given(
 
 def _executed(
     state: TargetState[Name],
-    others: Mapping[Name, Standing],
-    former: Standing,
+    others: Mapping[Name, ShardState],
+    former: ShardState,
     change: Change[Name],
     before: Shape | None,
     objections: Objections[Name],
@@ -339,14 +339,14 @@ def _executed(
     objections.look(*former_values(former, change))
     behind = {**others, **{name: behind_open(others[name]) for name in same}}
     own = replace(marked(former, change.after), ceded=frozenset())
-    standing, together = _beside(state, change.member, behind, own, objections)
+    shard_state, together = _beside(state, change.member, behind, own, objections)
     if before is not None:
         before, together = with_former(before, given), with_former(together, given)
     known, found_by = _found_by(change, before, together)
     if same and change.reconciles and change.settings:
         # Their sessions may have had other settings.
         objections.look(narrower(set(map(name_of_column, change.touched.converted))))
-    unclear = _stale([*behind.values(), standing]) & (found_by - known)
+    unclear = _stale([*behind.values(), shard_state]) & (found_by - known)
     keyed = together.identifies
     objections.look(found_by_former(unclear, keyed=keyed) if unclear else None)
     reconciled = objections.reconciled(known | found_by)
@@ -361,7 +361,7 @@ def _executed(
     moved = tuple(one for one in given if one.moves)
     return JoinVerdict(
         StatementAnswer.TAKEN,
-        standing,
+        shard_state,
         before,
         together,
         change.removes != NO_ROWS and not again and not moved,
@@ -373,7 +373,7 @@ def _executed(
     )
 
 
-def _left(state: TargetState[Name], change: Change[Name]) -> dict[Name, Standing]:
+def _left(state: TargetState[Name], change: Change[Name]) -> dict[Name, ShardState]:
     """Return the members that have left, if a statement creates one of them again; else none.
 
     The target still has the parts that their rows need. The statement removes the parts that only
@@ -381,11 +381,11 @@ def _left(state: TargetState[Name], change: Change[Name]) -> dict[Name, Standing
     """
     if change.before is not None or change.member not in state.left:
         return {}
-    return {name: Standing(table) for name, table in state.left.items()}
+    return {name: ShardState(table) for name, table in state.left.items()}
 
 
 def _target_before(
-    members: Sequence[Standing], left: Sequence[Standing], state: TargetState[Name]
+    members: Sequence[ShardState], left: Sequence[ShardState], state: TargetState[Name]
 ) -> Shape | None:
     """Return the target's shape: the join of its members, and of former ones if that exists."""
     try:
@@ -396,8 +396,8 @@ def _target_before(
 
 def _judged(
     state: TargetState[Name],
-    others: Mapping[Name, Standing],
-    former: Standing,
+    others: Mapping[Name, ShardState],
+    former: ShardState,
     change: Change[Name],
     before: Shape | None,
     objections: Objections[Name],
@@ -414,17 +414,17 @@ def _judged(
     kept = frozenset(
         n for n in former.ceded & shape.columns.keys() if column_part(n) not in touched
     )
-    own_standing = Standing(change.after, stale | former.stale & kept, kept)
-    standing, together = _beside(state, change.member, others, own_standing, objections)
-    undone = standing.ceded - former.ceded if _is_undone(state, change) else frozenset()
-    standing = replace(standing, stale=standing.stale | undone)
+    own_state = ShardState(change.after, stale | former.stale & kept, kept)
+    shard_state, together = _beside(state, change.member, others, own_state, objections)
+    undone = shard_state.ceded - former.ceded if _is_undone(state, change) else frozenset()
+    shard_state = replace(shard_state, stale=shard_state.stale | undone)
     objections.look(*rows)
     rounded = rounded_apart(change.before, change.after, together, strict=change.strict)
     known, found_by = _found_by(change, before, together)
     keyed = together.identifies and change.found_by != frozenset()
     # A column that the operator has accepted in the key is no objection to further statements.
     anew = stale - former.stale | rounded | undone
-    if unclear := _stale([*others.values(), standing]) & (found_by - known) | anew & found_by:
+    if unclear := _stale([*others.values(), shard_state]) & (found_by - known) | anew & found_by:
         raise without_key(unclear, keyed=keyed)
     objections.look(narrower(rounded) if rounded else None)
     reconciled = objections.reconciled(known | found_by) | undone
@@ -435,7 +435,7 @@ def _judged(
         if folded(column.name) in exec_fills:
             fills[folded(column.name)] = fill_of(change.after, column)
     kept_fills = _kept(fills, before, together)
-    tables = [s.taken for s in (*others.values(), standing) if s.taken is not None]
+    tables = [s.taken for s in (*others.values(), shard_state) if s.taken is not None]
     without_value = unfindable(together, found_by, tables, kept_fills) - state.unfindable(known)
     # In a key that only the target has, rows of shards have had the target's default.
     if without_value := without_value - (known - (before.columns.keys() if before else set())):
@@ -443,7 +443,7 @@ def _judged(
     ceding = objections.types if change.action is Action.EXEC else frozenset()
     return JoinVerdict(
         StatementAnswer.TAKEN,
-        standing,
+        shard_state,
         before,
         together,
         own and not ceding and not exec_fills,
@@ -466,10 +466,10 @@ def _is_undone(state: TargetState[Name], change: Change[Name]) -> bool:
 def _beside(
     state: TargetState[Name],
     member: Name,
-    others: Mapping[Name, Standing],
-    standing: Standing,
+    others: Mapping[Name, ShardState],
+    shard_state: ShardState,
     objections: Objections[Name],
-) -> tuple[Standing, Shape]:
+) -> tuple[ShardState, Shape]:
     """Return the member's state and the join with the others, with the operator's exceptions."""
     rest = list(others.values())
     left = {name: table for name, table in state.left.items() if name != member}
@@ -477,12 +477,12 @@ def _beside(
     while True:
         if objections.action is Action.EXEC:
             # The column must be as in this member, or no member would have it.
-            standing = replace(standing, ceded=standing.ceded - ceding)
+            shard_state = replace(shard_state, ceded=shard_state.ceded - ceding)
             rest = [replace(s, ceded=s.ceded | ceding) for s in rest]
         elif objections.action is Action.SKIP:
-            standing = replace(standing, ceded=standing.ceded | ceding)
+            shard_state = replace(shard_state, ceded=shard_state.ceded | ceding)
         try:
-            together = joined_beside([*rest, standing], left, state.fills)
+            together = joined_beside([*rest, shard_state], left, state.fills)
         except NoJoinError as error:
             found = ObjectionError(Objection.TYPE, str(error), [error.column])
             objections.look(found)
@@ -491,7 +491,7 @@ def _beside(
             ceding = ceding | found.columns
         else:
             assert together is not None
-            return standing, together
+            return shard_state, together
 
 
 def _found_by(
@@ -506,9 +506,9 @@ def _found_by(
     return known | more, together.identifying | more & together.columns.keys()
 
 
-def _stale(standings: Iterable[Standing]) -> frozenset[str]:
+def _stale(shard_states: Iterable[ShardState]) -> frozenset[str]:
     """Return the columns in which older rows on the target have former values."""
-    return frozenset().union(*(standing.stale for standing in standings))
+    return frozenset().union(*(shard_state.stale for shard_state in shard_states))
 
 
 def _kept(fills: Mapping[str, Fill], before: Shape | None, after: Shape) -> Mapping[str, Fill]:

@@ -18,10 +18,10 @@ from replicator.sharding.optimistic.shapes import (
     described,
     shape_of,
 )
-from replicator.sharding.optimistic.standings import (
+from replicator.sharding.optimistic.shard_states import (
     Objection,
     OpenStatement,
-    Standing,
+    ShardState,
     TargetState,
     joined,
 )
@@ -58,8 +58,8 @@ def differences_of(
     if shape is None:
         return Differences({}, ())
     found = {
-        name: tuple(_of_member(state, standing, shape))
-        for name, standing in sorted(state.members.items())
+        name: tuple(_of_member(state, shard_state, shape))
+        for name, shard_state in sorted(state.members.items())
     }
     return Differences(
         {name: texts for name, texts in found.items() if texts},
@@ -73,7 +73,7 @@ def against(state: TargetState[Name], member: Name, opened: OpenStatement) -> Se
     They have not made it, have a different column of the same name, or still have the column that
     it adds again.
     """
-    own = state.members.get(member, Standing(None))
+    own = state.members.get(member, ShardState(None))
     others = [(name, s) for name, s in sorted(state.members.items()) if name != member]
     match opened.objection:
         case Objection.NAME | Objection.ROWS | Objection.ROUNDED:
@@ -90,40 +90,40 @@ def against(state: TargetState[Name], member: Name, opened: OpenStatement) -> Se
             return []
 
 
-def _join(standings: Sequence[Standing]) -> bool:
+def _join(shard_states: Sequence[ShardState]) -> bool:
     try:
-        joined(standings, {})
+        joined(shard_states, {})
     except NoJoinError:
         return False
     return True
 
 
-def _of_member(state: TargetState[Name], standing: Standing, shape: Shape) -> Iterator[str]:
-    if standing.taken is None:
+def _of_member(state: TargetState[Name], shard_state: ShardState, shape: Shape) -> Iterator[str]:
+    if shard_state.taken is None:
         return
-    mine = shape_of(standing.taken)
+    mine = shape_of(shard_state.taken)
     for name, wide in sorted(shape.columns.items()):
         own = mine.columns.get(name)
         if own is None:
             fill = state.fills.get(name)
             gets = f" (its new rows get {fill.sql})" if fill is not None and fill.constant else ""
-            kept = " and has dropped it: older rows keep their values" * (name in standing.stale)
+            kept = " and has dropped it: older rows keep their values" * (name in shard_state.stale)
             yield f"lacks column {wide.column.name}{gets}{kept}"
         elif own.whole != wide.whole:
             way = own.sense == wide.sense
             there = _shown(wide, way=way)
-            what = "is converted to" if name in standing.ceded else "on the target is"
-            if name in standing.stale:
+            what = "is converted to" if name in shard_state.ceded else "on the target is"
+            if name in shard_state.stale:
                 what = "is left out until the shard drops it; on the target it is"
             here = _shown(own, way=way)
             yield f"column {own.column.name} {here} {what} {there}"
-    for name in sorted(standing.stale - shape.columns.keys()):
+    for name in sorted(shard_state.stale - shape.columns.keys()):
         yield f"has dropped column {name}: older rows keep their values"
     for key in sorted(mine.constraints - shape.constraints, key=sorted):
         yield f"has a unique key ({', '.join(sorted(key))}), and the target lacks it"
     for name, _ in sorted(mine.indexes - shape.indexes):
         yield f"has an index {name}, and the target lacks it"
-    for check in check_constraints(standing.taken):
+    for check in check_constraints(shard_state.taken):
         if check.form not in shape.checks:
             yield f"has CHECK {check.expression}, and the target lacks it"
 
@@ -137,10 +137,10 @@ def _shown(found: ShapeColumn, *, way: bool) -> str:
 def _defaults(state: TargetState[Name], shape: Shape) -> Iterator[str]:
     for name in sorted(shape.columns):
         found: dict[str, str] = {}
-        for member, standing in sorted(state.members.items()):
-            column = standing.taken.column(name) if standing.taken is not None else None
-            if standing.taken is not None and column is not None and not column.generated:
-                fill = fill_of(standing.taken, column)
+        for member, shard_state in sorted(state.members.items()):
+            column = shard_state.taken.column(name) if shard_state.taken is not None else None
+            if shard_state.taken is not None and column is not None and not column.generated:
+                fill = fill_of(shard_state.taken, column)
                 found.setdefault(fill.text, f"{fill.sql} in {member}")
         if len(found) > 1:
             one, other, *_ = found.values()
@@ -158,9 +158,9 @@ def _parts(agreed: Mapping[Part, str | None], changed: Iterable[Part]) -> Iterat
 
 def _indexes(state: TargetState[Name]) -> Iterator[str]:
     found: dict[str, dict[str, Name]] = {}
-    for member, standing in sorted(state.members.items()):
-        if standing.taken is not None:
-            for name, text in shape_of(standing.taken).indexes:
+    for member, shard_state in sorted(state.members.items()):
+        if shard_state.taken is not None:
+            for name, text in shape_of(shard_state.taken).indexes:
                 found.setdefault(folded(name), {}).setdefault(text, member)
     for name, texts in sorted(found.items()):
         if len(texts) > 1:

@@ -16,7 +16,7 @@ from replicator.mysql.names import folded, quote
 from replicator.schema.structure.foreign_keys import parent_of
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.agreement import Part, PartKind
-from replicator.sharding.optimistic.standings import Standing
+from replicator.sharding.optimistic.shard_states import ShardState
 
 _THERE = "there"
 _GONE = ""
@@ -37,14 +37,16 @@ def part_of(key: ForeignKeyDefinition) -> Part:
     return PartKind.FOREIGN_KEY, " ".join(words)
 
 
-def agreed_keys(standings: Iterable[Standing], former: Iterable[Part]) -> Mapping[Part, str | None]:
+def agreed_keys(
+    shard_states: Iterable[ShardState], former: Iterable[Part]
+) -> Mapping[Part, str | None]:
     """Return the foreign keys of members, with None for a key that only some of them have.
 
     Args:
-        standings: the members.
+        shard_states: the members.
         former: the parts so far; the foreign keys among them that no member has are gone.
     """
-    tables = [standing.taken for standing in standings]
+    tables = [shard_state.taken for shard_state in shard_states]
     known = [_keys(table).keys() for table in tables if table is not None]
     if not known or len(known) < len(tables):
         return {}

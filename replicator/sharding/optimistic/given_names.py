@@ -25,7 +25,7 @@ from replicator.sharding.items import Name
 from replicator.sharding.optimistic.column_order import joined_column, loses, loses_nulls, takes
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.shapes import NoJoinError, Shape, ShapeColumn
-from replicator.sharding.optimistic.standings import Standing, TargetState, joined
+from replicator.sharding.optimistic.shard_states import ShardState, TargetState, joined
 
 _NUMBERS = frozenset({"float", "double"})
 _LITERALS = _NUMBERS | {
@@ -79,8 +79,8 @@ class GivenName:
 def given_names(
     touched: Touched,
     after: Table,
-    renaming: Sequence[Standing],
-    others: Sequence[Standing],
+    renaming: Sequence[ShardState],
+    others: Sequence[ShardState],
     before: Shape | None,
     state: TargetState[Name],
     *,
@@ -106,7 +106,7 @@ def given_names(
     # Columns may exchange their names.
     if before is None or touched.dropped & touched.added or touched.renamed & touched.named:
         return ()
-    if any(gone & _known(standing) for standing in others):
+    if any(gone & _known(shard_state) for shard_state in others):
         return ()
     found, fills = [], state.fills
     plain = touched.all == touched.renamed | touched.named
@@ -115,7 +115,7 @@ def given_names(
         if column is None or old not in before.columns:
             return ()
         there = before.columns.get(new)
-        moves = any(new in _known(standing) for standing in others)
+        moves = any(new in _known(shard_state) for shard_state in others)
         if moves and there is None:
             return ()
         if not moves and new in fills:
@@ -191,7 +191,7 @@ def _former(name: str, state: TargetState[Name]) -> ShapeColumn | None:
     """Return a column as former members need it; None if none has it, or they have no join."""
     having = (table for table in state.left.values() if table.column(name) is not None)
     try:
-        shape = joined(map(Standing, having), state.fills)
+        shape = joined(map(ShardState, having), state.fills)
     except NoJoinError:
         return None
     return None if shape is None else shape.columns[name]
@@ -298,28 +298,28 @@ def _narrowed(column: Column, value: str) -> str | None:
 
 
 def _may_rename(
-    standing: Standing, column: Column, old: str, new: str, *, strict: bool, converts: bool
+    shard_state: ShardState, column: Column, old: str, new: str, *, strict: bool, converts: bool
 ) -> bool:
     """Return whether rows of a member have their values only in the old column, and keep them.
 
     The target may also ``convert`` them by the statement.
     """
-    former = standing.taken.column(old) if standing.taken is not None else None
+    former = shard_state.taken.column(old) if shard_state.taken is not None else None
     if former is None or former.generated or column.generated:
         return False
     kept = converts or _fits(former, column, strict=strict)
     return (
         kept
         and not column.auto_increment
-        and new not in _known(standing)
-        and old not in standing.ceded
+        and new not in _known(shard_state)
+        and old not in shard_state.ceded
     )
 
 
-def _known(standing: Standing) -> frozenset[str]:
+def _known(shard_state: ShardState) -> frozenset[str]:
     """Return the columns in which rows of a member may have values of their own."""
-    columns = standing.taken.columns if standing.taken is not None else ()
-    return standing.stale | standing.ceded | {folded(column.name) for column in columns}
+    columns = shard_state.taken.columns if shard_state.taken is not None else ()
+    return shard_state.stale | shard_state.ceded | {folded(column.name) for column in columns}
 
 
 def _compares(column: Column, fill: Fill) -> bool:

@@ -20,11 +20,11 @@ from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.foreign_keys import agreed_keys
 from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.shapes import columns_among, wanted_parts
-from replicator.sharding.optimistic.standings import (
+from replicator.sharding.optimistic.shard_states import (
     Action,
     Objection,
     RefusedStep,
-    Standing,
+    ShardState,
     TargetState,
     behind_open,
     with_holders,
@@ -63,7 +63,7 @@ class EntryKind(StrEnum):
     RENAMED = "renamed"
     """Members were renamed."""
     FOLLOWED = "followed"
-    """The target got or lost its name, with its members by their former names (`standings`)."""
+    """The target got or lost its name, with its members by their former names (`shard_states`)."""
     REFUSED = "refused"
     """The target has refused a step of the member again."""
     STEPPED = "stepped"
@@ -81,7 +81,7 @@ class HistoryEntry(Generic[Name]):
     """One entry.
 
     Attributes:
-        standing: the member's state after it; None if unchanged.
+        shard_state: the member's state after it; None if unchanged.
         fills: the fills after it; None if unchanged.
         granted: as in `JoinVerdict`; for a release, the members whose statements are evaluated
             again.
@@ -96,14 +96,14 @@ class HistoryEntry(Generic[Name]):
             which it may differ.
         dropped: whether the target was dropped with its last member; it may be created again.
         number: the number of the renaming that the target has followed.
-        standings: the members of the target after that renaming.
+        shard_states: the members of the target after that renaming.
         begins: for each moved member, the position from which on its rows were not read before.
         shard_only, safe_sources: as in `DdlExecution`.
     """
 
     kind: EntryKind
     member: Name
-    standing: Standing | None = None
+    shard_state: ShardState | None = None
     fills: Mapping[str, Fill] | None = None
     granted: tuple[Name, ...] = ()
     gone: tuple[Name, ...] = ()
@@ -120,7 +120,7 @@ class HistoryEntry(Generic[Name]):
     parts: tuple[Part, ...] = ()
     dropped: bool = False
     number: int = 0
-    standings: tuple[tuple[Name, Standing], ...] = ()
+    shard_states: tuple[tuple[Name, ShardState], ...] = ()
     begins: tuple[tuple[Name, Place], ...] = ()
     shard_only: tuple[str, ...] = ()
     safe_sources: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ def followed_entries(
         past = [histories.get(former, TargetHistory()) for former in formers]
         fills = {name: fill for history in past for name, fill in history.state.fills.items()}
         members = {n: s for history in past for n, s in history.state.members.items()}
-        known = [(n, standing) for n, standing in members.items() if n in begins]
+        known = [(n, shard_state) for n, shard_state in members.items() if n in begins]
         changed = there.changed.union(*(history.changed for history in past))
         found[target] = HistoryEntry(
             EntryKind.FOLLOWED,
@@ -161,7 +161,7 @@ def followed_entries(
             fills={**fills, **there.state.fills},
             number=number,
             parts=tuple(sorted(changed)),
-            standings=(*there.state.members.items(), *known),
+            shard_states=(*there.state.members.items(), *known),
             begins=tuple(begins.items()),
         )
     return found
@@ -173,7 +173,7 @@ def entry_of(member: Name, verdict: JoinVerdict[Name], run: tuple[str, ...]) -> 
     return HistoryEntry(
         EntryKind.TAKEN if taken else EntryKind.OPEN,
         member,
-        verdict.standing,
+        verdict.shard_state,
         verdict.fills,
         verdict.granted,
         ceding=verdict.ceding,
@@ -207,9 +207,9 @@ class TargetHistory(Generic[Name]):
         fills = self.state.fills if entry.fills is None else entry.fills
         match entry.kind:
             case EntryKind.MEMBER | EntryKind.TAKEN | EntryKind.OPEN:
-                assert entry.standing is not None
+                assert entry.shard_state is not None
                 members = {n: replace(s, ceded=s.ceded | entry.ceding) for n, s in members.items()}
-                members[entry.member] = entry.standing
+                members[entry.member] = entry.shard_state
                 for name in entry.granted:
                     members[name] = _granted(members[name])
                 if entry.kind is not EntryKind.OPEN:
@@ -232,7 +232,7 @@ class TargetHistory(Generic[Name]):
                 )
             case EntryKind.FOLLOWED:
                 # The table that had this name before has another name now.
-                members, left, self.followed = dict(entry.standings), {}, entry.number
+                members, left, self.followed = dict(entry.shard_states), {}, entry.number
                 for source, release in self._releases.items():
                     begins = dict(release.members) | dict(entry.begins)
                     members_of = tuple(sorted(begins.items()))
@@ -275,8 +275,8 @@ class TargetHistory(Generic[Name]):
         self.entries += 1
         if entry.kind is EntryKind.AGREED:
             return
-        before, standings = self.agreed, [*self.state.members.values()]
-        self.agreed = {**agreed(standings), **agreed_keys(standings, before)}
+        before, shard_states = self.agreed, [*self.state.members.values()]
+        self.agreed = {**agreed(shard_states), **agreed_keys(shard_states, before)}
         if entry.kind is EntryKind.FOLLOWED:
             before, self.changed = self.agreed, frozenset(entry.parts)
         # At first, a target differs from its shards only as the operator has created it.
@@ -302,8 +302,8 @@ class TargetHistory(Generic[Name]):
         return found
 
     def _stepped(
-        self, members: Mapping[Name, Standing], parts: Collection[str]
-    ) -> dict[Name, Standing]:
+        self, members: Mapping[Name, ShardState], parts: Collection[str]
+    ) -> dict[Name, ShardState]:
         """Return the members after the target got these parts: older rows equal the shards'."""
         shape = self.state.joined()
         done = frozenset() if shape is None else columns_among(shape, parts)
@@ -312,7 +312,7 @@ class TargetHistory(Generic[Name]):
     def _follow(self, former: TargetState[Name]) -> None:
         """Forget the stale columns of members that the target has dropped now."""
         members = self.state.members
-        if not any(standing.stale for standing in members.values()):
+        if not any(shard_state.stale for shard_state in members.values()):
             return
         before, after = former.joined(), self.state.joined()
         if before is None or after is None:
@@ -328,7 +328,7 @@ class TargetHistory(Generic[Name]):
         """
         if entry.run or entry.kind is EntryKind.LEFT:
             self._refused.clear()
-        opened = entry.standing.open if entry.standing is not None else None
+        opened = entry.shard_state.open if entry.shard_state is not None else None
         if opened is not None and opened.objection is Objection.REFUSED:
             self._refused.add(entry.member)
         else:
@@ -427,8 +427,10 @@ def moved_entries(
         own: returns whether a member belongs to the source that the server has taken over.
     """
     history = TargetHistory(entries)
-    standings = history.state.members.values()
-    open_places = {standing.open.at for standing in standings if standing.open is not None}
+    shard_states = history.state.members.values()
+    open_places = {
+        shard_state.open.at for shard_state in shard_states if shard_state.open is not None
+    }
     newest = history.release(moves.source)
     return [_moved(entry, own, moves, open_places, newest) for entry in entries]
 
@@ -440,12 +442,12 @@ def _moved(
     open_places: Collection[Place],
     newest: Release[Name] | None,
 ) -> HistoryEntry[Name]:
-    standing, release, refusal = entry.standing, entry.release, entry.refusal
+    shard_state, release, refusal = entry.shard_state, entry.release, entry.refusal
     if own(entry.member):
-        if standing is not None and standing.open is not None:
-            move = moves.exact if standing.open.at in open_places else moves.near
-            opened = replace(standing.open, at=move(standing.open.at))
-            entry = replace(entry, standing=replace(standing, open=opened))
+        if shard_state is not None and shard_state.open is not None:
+            move = moves.exact if shard_state.open.at in open_places else moves.near
+            opened = replace(shard_state.open, at=move(shard_state.open.at))
+            entry = replace(entry, shard_state=replace(shard_state, open=opened))
         if refusal is not None:
             entry = replace(entry, refusal=replace(refusal, at=moves.near(refusal.at)))
         if entry.at is not None:
@@ -480,18 +482,18 @@ def renamed_release(release: Release[Name], renamed: Sequence[tuple[Name, Name]]
     return replace(release, members=tuple(sorted(begins.items())))
 
 
-def _granted(standing: Standing) -> Standing:
-    assert standing.open is not None
-    behind, opened = behind_open(standing), replace(standing.open, granted=True)
-    return replace(behind, ceded=standing.ceded, open=opened)
+def _granted(shard_state: ShardState) -> ShardState:
+    assert shard_state.open is not None
+    behind, opened = behind_open(shard_state), replace(shard_state.open, granted=True)
+    return replace(behind, ceded=shard_state.ceded, open=opened)
 
 
-def _released(standing: Standing) -> Standing:
-    assert standing.open is not None
-    return replace(standing, open=replace(standing.open, released=True))
+def _released(shard_state: ShardState) -> ShardState:
+    assert shard_state.open is not None
+    return replace(shard_state, open=replace(shard_state.open, released=True))
 
 
-def _said(standing: Standing, action: Action | None) -> Standing:
-    if standing.open is None:
-        return standing
-    return replace(standing, open=replace(standing.open, action=action))
+def _said(shard_state: ShardState, action: Action | None) -> ShardState:
+    if shard_state.open is None:
+        return shard_state
+    return replace(shard_state, open=replace(shard_state.open, action=action))

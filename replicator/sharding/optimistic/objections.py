@@ -12,7 +12,7 @@ from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.column_order import comparable
 from replicator.sharding.optimistic.fills import Fill, fill_of
-from replicator.sharding.optimistic.standings import Action, Objection, Standing, TargetState
+from replicator.sharding.optimistic.shard_states import Action, Objection, ShardState, TargetState
 from replicator.watermark import Place
 
 
@@ -136,7 +136,7 @@ def left_out(change: Change[Name]) -> ObjectionError | None:
 
 
 def other_values(
-    former: Standing, change: Change[Name], others: Iterable[Table]
+    former: ShardState, change: Change[Name], others: Iterable[Table]
 ) -> ObjectionError | None:
     """Return an objection if values change or move differently than in the tables `others`."""
     assert change.after is not None
@@ -174,7 +174,7 @@ def other_values(
 
 
 def other_rows(
-    state: TargetState[Name], former: Standing, change: Change[Name]
+    state: TargetState[Name], former: ShardState, change: Change[Name]
 ) -> Iterator[ObjectionError]:
     """Yield an objection for each column in which existing rows differ from the target."""
     assert change.after is not None
@@ -196,7 +196,7 @@ def other_rows(
     yield from former_values(former, change)
 
 
-def former_values(former: Standing, change: Change[Name]) -> Iterator[ObjectionError]:
+def former_values(former: ShardState, change: Change[Name]) -> Iterator[ObjectionError]:
     """Yield an objection for each column that the member adds again.
 
     On the target, its older rows have former values there.
@@ -227,7 +227,7 @@ def comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
     )
 
 
-def _stale_before(former: Standing, column: Column) -> ObjectionError | None:
+def _stale_before(former: ShardState, column: Column) -> ObjectionError | None:
     name = folded(column.name)
     if name not in former.stale or column.generated:
         return None
@@ -240,7 +240,7 @@ def _stale_before(former: Standing, column: Column) -> ObjectionError | None:
 
 
 def _other_fill(
-    state: TargetState[Name], former: Standing, after: Table, column: Column
+    state: TargetState[Name], former: ShardState, after: Table, column: Column
 ) -> ObjectionError | None:
     name = folded(column.name)
     if (stale := _stale_before(former, column)) is not None:

@@ -25,11 +25,11 @@ from replicator.sharding.optimistic.shapes import (
     shape_of,
     without_parts,
 )
-from replicator.sharding.optimistic.standings import (
+from replicator.sharding.optimistic.shard_states import (
     Action,
     Objection,
     RefusedStep,
-    Standing,
+    ShardState,
 )
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
@@ -195,10 +195,10 @@ def test_a_narrower_structure_that_the_target_refuses() -> None:
 
 def test_what_the_target_has_refused_is_put_to_the_rule_again_when_the_target_has_changed() -> None:
     found = history_of("A", "B")
-    standing = found.state.members["A"]
-    assert standing.taken is not None
+    shard_state = found.state.members["A"]
+    assert shard_state.taken is not None
     after = table((B, ("c", "int", "")))
-    change = Change("A", Place(1, 0), "x", "x", standing.taken, after, Touched())
+    change = Change("A", Place(1, 0), "x", "x", shard_state.taken, after, Touched())
     refused = left_open(found.state, change, Objection.REFUSED, "the target refuses it")
     found.take(entry_of("A", refused, ()))
     assert found.due(["A"], {"A": change}) == {}
@@ -283,10 +283,10 @@ def test_two_types_are_named_before_two_fills_and_no_answer_converts_in_silence(
     bring(found, "A", (B, ("c", "int", " DEFAULT 0")), added="c")
     text = bring(found, "B", (B, ("c", "varchar(9)", " DEFAULT 'x'")), added="c")
     assert objection(text) is Objection.TYPE
-    assert text.standing.open is not None
-    assert "varchar(9)" in text.standing.open.reason
-    assert "DEFAULT 0" in text.standing.open.reason
-    assert text.standing.open.unfit.keys() == {Action.SKIP}
+    assert text.shard_state.open is not None
+    assert "varchar(9)" in text.shard_state.open.reason
+    assert "DEFAULT 0" in text.shard_state.open.reason
+    assert text.shard_state.open.unfit.keys() == {Action.SKIP}
 
 
 def test_no_answer_to_an_exchange_of_names_converts_in_silence() -> None:
@@ -294,15 +294,15 @@ def test_no_answer_to_an_exchange_of_names_converts_in_silence() -> None:
     two = (("c", "int", ""), ("d", "varchar(9)", ""))
     for member in "AB":
         bring(found, member, two, added="d")
-    standing = found.state.members["A"]
+    shard_state = found.state.members["A"]
     after = table((("c", "varchar(9)", ""), ("d", "int", "")))
     names = {column_part("c"), column_part("d")}
     touched = Touched(renamed=names, named=names)
-    put = Change("A", Place(1, 0), "x", "x", standing.taken, after, touched)
+    put = Change("A", Place(1, 0), "x", "x", shard_state.taken, after, touched)
     verdict = answer(found.state, put)
     assert objection(verdict) is Objection.NAME
-    assert verdict.standing.open is not None
-    assert verdict.standing.open.unfit.keys() == {Action.EXEC}
+    assert verdict.shard_state.open is not None
+    assert verdict.shard_state.open.unfit.keys() == {Action.EXEC}
 
 
 RANGES = "\nPARTITION BY RANGE (`b`) (PARTITION `p0` VALUES LESS THAN (10){})"
@@ -436,7 +436,7 @@ FITTING = {
 def test_rows_without_a_column_must_be_found_in_a_target_without_a_key(default: str) -> None:
     keyless = replace(table((B,)), keys=())
     found = TargetHistory(
-        HistoryEntry(EntryKind.MEMBER, m, Standing(keyless), {}) for m in ("A", "B")
+        HistoryEntry(EntryKind.MEMBER, m, ShardState(keyless), {}) for m in ("A", "B")
     )
     kind, _, rest = default.partition(" ")
 

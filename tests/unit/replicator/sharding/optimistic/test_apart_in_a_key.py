@@ -9,7 +9,7 @@ from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.sharding.optimistic.answers import StatementAnswer, answer
 from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory
 from replicator.sharding.optimistic.objections import Change
-from replicator.sharding.optimistic.standings import Objection, Standing
+from replicator.sharding.optimistic.shard_states import Objection, ShardState
 from replicator.watermark import Place
 
 GENERAL, UNICODE = "utf8mb4_general_ci", "utf8mb4_unicode_ci"
@@ -32,7 +32,7 @@ def mail(collation: str, *, unique: bool = True, more: str = "") -> Table:
 def history() -> TargetHistory[str]:
     """A and B have the key; the target does not, since C has none."""
     tables = {"A": mail(GENERAL), "B": mail(UNICODE), "C": mail(GENERAL, unique=False)}
-    entries = [HistoryEntry(EntryKind.MEMBER, n, Standing(t), {}) for n, t in tables.items()]
+    entries = [HistoryEntry(EntryKind.MEMBER, n, ShardState(t), {}) for n, t in tables.items()]
     return TargetHistory([entries[2], *entries[:2]])
 
 
@@ -42,9 +42,9 @@ def test_the_key_comes_back_where_the_others_compare_it_otherwise(
     before = history.state.members["C"].taken
     change = Change("C", Place(1, 0), "ADD", "ADD", before, mail(GENERAL), Touched())
     verdict = answer(history.state, change)
-    assert verdict.standing.open is not None
-    assert verdict.standing.open.objection is Objection.TYPE
-    assert "different collations" in verdict.standing.open.reason
+    assert verdict.shard_state.open is not None
+    assert verdict.shard_state.open.objection is Objection.TYPE
+    assert "different collations" in verdict.shard_state.open.reason
 
 
 def test_the_member_without_the_key_leaves(history: TargetHistory[str]) -> None:

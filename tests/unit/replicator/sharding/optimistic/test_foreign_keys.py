@@ -8,7 +8,7 @@ from replicator.ddl.model.table import ForeignKeyDefinition
 from replicator.schema.structure.foreign_keys import with_keys
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.foreign_keys import agreed_keys, key_actions
-from replicator.sharding.optimistic.standings import Standing
+from replicator.sharding.optimistic.shard_states import ShardState
 from tests.simulation.optimistic_estate import table
 from tests.support.optimistic_answers import B
 
@@ -21,8 +21,8 @@ def shard(*keys: ForeignKeyDefinition) -> Table:
 
 
 def actions(target: Table, former: list[Table], members: list[Table]) -> list[str]:
-    before = agreed_keys(map(Standing, former), ())
-    wanted = agreed_keys(map(Standing, members), before)
+    before = agreed_keys(map(ShardState, former), ())
+    wanted = agreed_keys(map(ShardState, members), before)
     keys = [one.definition.foreign_keys for one in members]
     return [*key_actions(target, wanted.keys(), wanted, keys).values()]
 
@@ -58,4 +58,4 @@ def test_a_key_with_another_parent_takes_the_place_of_one() -> None:
 
 
 def test_nothing_is_agreed_while_a_structure_is_unknown() -> None:
-    assert agreed_keys([Standing(shard(FIRST)), Standing(None)], ()) == {}
+    assert agreed_keys([ShardState(shard(FIRST)), ShardState(None)], ()) == {}

@@ -17,7 +17,7 @@ from replicator.sharding.optimistic.history import (
     entry_of,
 )
 from replicator.sharding.optimistic.objections import Change
-from replicator.sharding.optimistic.standings import Action, Objection, Standing
+from replicator.sharding.optimistic.shard_states import Action, Objection, ShardState
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
 from tests.support.optimistic_answers import B, bring, history_of, objection
@@ -86,12 +86,12 @@ def test_the_target_would_not_find_rows_by_a_key_with_former_values(
 ) -> None:
     before = keyed((B, FINE), "id", "f")
     found: TargetHistory[str] = TargetHistory(
-        HistoryEntry(EntryKind.MEMBER, member, Standing(before), {}) for member in "AB"
+        HistoryEntry(EntryKind.MEMBER, member, ShardState(before), {}) for member in "AB"
     )
     change = Change("A", Place(1, 0), "x", "x", before, after, touched)
     assert objection(answer(found.state, change)) is Objection.ROWS
     alone: TargetHistory[str] = TargetHistory(
-        [HistoryEntry(EntryKind.MEMBER, "A", Standing(before), {})]
+        [HistoryEntry(EntryKind.MEMBER, "A", ShardState(before), {})]
     )
     assert answer(alone.state, change).answer is StatementAnswer.TAKEN
 
@@ -100,7 +100,7 @@ def test_the_target_would_not_find_rows_by_a_key_with_former_values(
 def test_the_target_finds_rows_by_more_columns_than_the_keys_of_its_shards(key: set[str]) -> None:
     before = keyed((B, FINE), "id")
     found: TargetHistory[str] = TargetHistory(
-        HistoryEntry(EntryKind.MEMBER, member, Standing(before), {}) for member in "AB"
+        HistoryEntry(EntryKind.MEMBER, member, ShardState(before), {}) for member in "AB"
     )
     touched = Touched(dropped={column_part("f")})
     put = Change("A", Place(1, 0), "x", "x", before, keyed((B,), "id"), touched)
@@ -111,12 +111,12 @@ def test_the_target_finds_rows_by_more_columns_than_the_keys_of_its_shards(key: 
 def test_a_key_gets_a_column_in_which_another_shard_has_former_values() -> None:
     before = keyed((B, FINE), "id")
     found: TargetHistory[str] = TargetHistory(
-        HistoryEntry(EntryKind.MEMBER, member, Standing(before), {}) for member in "AB"
+        HistoryEntry(EntryKind.MEMBER, member, ShardState(before), {}) for member in "AB"
     )
     dropped = Touched(dropped={column_part("f")})
     first = Change("A", Place(1, 0), "x", "x", before, keyed((B,), "id"), dropped)
     verdict = answer(found.state, first)
-    assert verdict.standing.stale == {"f"}
+    assert verdict.shard_state.stale == {"f"}
     found.take(entry_of("A", verdict, ()))
     wider = Change("B", Place(2, 0), "y", "y", before, keyed((B, FINE), "id", "f"), Touched())
     assert objection(answer(found.state, wider)) is Objection.ROWS
@@ -125,7 +125,7 @@ def test_a_key_gets_a_column_in_which_another_shard_has_former_values() -> None:
 def test_all_shards_lose_the_key_although_older_rows_of_one_are_not_found_then() -> None:
     fine = keyed((B, FINE), "id")
     found: TargetHistory[str] = TargetHistory(
-        HistoryEntry(EntryKind.MEMBER, member, Standing(fine), {}) for member in "AB"
+        HistoryEntry(EntryKind.MEMBER, member, ShardState(fine), {}) for member in "AB"
     )
 
     def answered(

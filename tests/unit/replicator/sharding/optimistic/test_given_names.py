@@ -11,10 +11,10 @@ from replicator.schema.effects.touched_parts import Touched
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.given_names import GivenName, given_names, moved_values
 from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory, entry_of
-from replicator.sharding.optimistic.standings import (
+from replicator.sharding.optimistic.shard_states import (
     Action,
     Objection,
-    Standing,
+    ShardState,
     TargetState,
     joined,
 )
@@ -40,7 +40,7 @@ def test_a_target_with_both_names_of_a_column_gets_the_last_one(last: str, forme
     column, named = ("c", former, " DEFAULT 4"), (B, ("d", "int", " DEFAULT 4"))
     for member in early, "C":
         bring(found, member, (B, column), added="c")
-    found.take(HistoryEntry(EntryKind.TAKEN, last, Standing(table(named)), fills_with_d(found)))
+    found.take(HistoryEntry(EntryKind.TAKEN, last, ShardState(table(named)), fills_with_d(found)))
     first = bring(found, early, named, renamed="c", named="d", added="d")
     assert objection(first) is Objection.NAME
     final = bring(found, "C", named, renamed="c", named="d", added="d")
@@ -55,10 +55,10 @@ def test_one_statement_gives_several_names() -> None:
     names = {"renamed": {"column c", "column e"}, "named": {"column d", "column f"}}
     touched = Touched(**names, added=names["named"], pairs=pairs)
     number, fill = "int", Fill("4", "4")
-    own = Standing(table((B, ("c", number, " DEFAULT 4"), ("e", number, " DEFAULT 4"))))
+    own = ShardState(table((B, ("c", number, " DEFAULT 4"), ("e", number, " DEFAULT 4"))))
     after = table((B, ("d", number, " DEFAULT 4"), ("f", number, " DEFAULT 4")))
-    newest, plain = Standing(after), Standing(table((B,)))
-    half = Standing(table((B, ("d", number, " DEFAULT 4"))))
+    newest, plain = ShardState(after), ShardState(table((B,)))
+    half = ShardState(table((B, ("d", number, " DEFAULT 4"))))
     both = (GivenName("c", "d", fill, fill), GivenName("e", "f", fill, fill))
     for other, wanted in ((newest, both), (plain, (GivenName("c", "d"), GivenName("e", "f")))):
         columns = {folded(c.name) for s in (own, other) if s.taken for c in s.taken.columns}
@@ -103,7 +103,7 @@ def test_a_column_takes_the_values_by_its_former_name(
     found = history_of("A", "B")
     for member in "AB":
         bring(found, member, (B, ("c", "int", " DEFAULT 4")), added="c")
-    former = Standing(table((B, ("d", kind, f"{default} DEFAULT 4"))))
+    former = ShardState(table((B, ("d", kind, f"{default} DEFAULT 4"))))
     found.take(HistoryEntry(EntryKind.TAKEN, "A", former, fills_with_d(found)))
     if has_left:
         found.take(HistoryEntry(EntryKind.LEFT, "A", gone=("A",)))
@@ -152,7 +152,7 @@ def test_rows_with_both_fills_are_read_from_their_shards(kept: str, *, reconcile
     found = history_of("A", "B")
     for member in "AB":
         bring(found, member, (B, ("c", "int", f" DEFAULT {kept}")), added="c")
-    created = Standing(table((B, ("d", "int", " NOT NULL DEFAULT 5"))))
+    created = ShardState(table((B, ("d", "int", " NOT NULL DEFAULT 5"))))
     fills = {**found.state.fills, "d": Fill("5", "5")}
     found.take(HistoryEntry(EntryKind.TAKEN, "C", created, fills))
     renaming = partial(
@@ -171,8 +171,8 @@ def test_rows_with_both_fills_are_read_from_their_shards(kept: str, *, reconcile
         assert final.fills["d"].sql == "5"
         assert entry_of("B", final, ()).shard_only == ("d",)
     else:
-        assert final.standing.open is not None
-        assert "do not show" in final.standing.open.reason
+        assert final.shard_state.open is not None
+        assert "do not show" in final.shard_state.open.reason
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from replicator.schema.structure.structure import UniqueKey
 from replicator.sharding.optimistic.answers import answer
 from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory, entry_of
 from replicator.sharding.optimistic.objections import Change
-from replicator.sharding.optimistic.standings import Action, Objection, Standing, undoes
+from replicator.sharding.optimistic.shard_states import Action, Objection, ShardState, undoes
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
 from tests.support.optimistic_answers import B, bring, history_of, objection
@@ -110,7 +110,7 @@ def test_rows_that_are_found_by_the_column() -> None:
         )
     )
     found: TargetHistory[str] = TargetHistory(
-        HistoryEntry(EntryKind.MEMBER, member, Standing(before), {}) for member in "AB"
+        HistoryEntry(EntryKind.MEMBER, member, ShardState(before), {}) for member in "AB"
     )
     touched = Touched(added={column_part("c")})
     for member, after, action, result in (
@@ -122,7 +122,7 @@ def test_rows_that_are_found_by_the_column() -> None:
         change = Change(member, at, f"{after}", "", before, after, touched, reconciles=True)
         verdict = answer(found.state, replace(change, action=action))
         found.take(entry_of(member, verdict, ()))
-        opened = verdict.standing.open
+        opened = verdict.shard_state.open
         assert (opened and opened.objection) == result
     assert verdict.reconciled == {"c"}
 
@@ -139,11 +139,11 @@ def test_a_column_that_its_shard_drops_later_does_not_need_the_type_of_the_other
     made = reconciling(found, "B", (B, ("c", "int", "")), Action.SKIP, added="c")
     assert made.reconciled == {"c"}
     assert not made.step
-    assert made.standing.stale == made.standing.ceded == {"c"}
+    assert made.shard_state.stale == made.shard_state.ceded == {"c"}
     more: Definition = ("e", "int", "")
     reconciling(found, "B", (B, ("c", "int", ""), more), added="e")
     assert found.state.members["B"].stale == {"c"}
     reconciling(found, "B", (B, more), dropped="c")
     again = reconciling(found, "B", (B, more, ("c", "datetime", "")), added="c")
     assert again.reconciled == {"c"}
-    assert found.state.members["B"] == Standing(again.standing.taken)
+    assert found.state.members["B"] == ShardState(again.shard_state.taken)

@@ -9,7 +9,7 @@ from replicator.ddl.rewrite.normalise import normalise
 from replicator.mysql.context.statement_context import NO_CONTEXT
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.sharding.optimistic.same_change import renaming_form, without_positions
-from replicator.sharding.optimistic.standings import Objection, OpenStatement
+from replicator.sharding.optimistic.shard_states import Objection, OpenStatement
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
 

@@ -97,7 +97,7 @@ class RefusedStep(Generic[Name]):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ShardState:
     """The state of a member: its accepted structure, and exceptions.
 
     Attributes:
@@ -147,7 +147,7 @@ class TargetState(Generic[Name]):
     keeps the parts that their rows need.
     """
 
-    members: Mapping[Name, Standing] = field(default_factory=dict)
+    members: Mapping[Name, ShardState] = field(default_factory=dict)
     fills: Mapping[str, Fill] = field(default_factory=dict)
     left: Mapping[Name, Table] = field(default_factory=dict)
 
@@ -180,8 +180,8 @@ class TargetState(Generic[Name]):
 
     def open_of(self, member: Name) -> OpenStatement | None:
         """Return the open statement of a member, if it has one."""
-        standing = self.members.get(member)
-        return None if standing is None else standing.open
+        shard_state = self.members.get(member)
+        return None if shard_state is None else shard_state.open
 
 
 def undoes(state: TargetState[Name], member: Name, later: Table) -> bool:
@@ -192,12 +192,12 @@ def undoes(state: TargetState[Name], member: Name, later: Table) -> bool:
 
     `later`: its structure after one of the statements that wait for the open one.
     """
-    standing, opened = state.members[member], state.open_of(member)
+    shard_state, opened = state.members[member], state.open_of(member)
     if opened is None or opened.structure is None or opened.answered:
         return False
     if opened.objection is not Objection.TYPE or Action.SKIP not in opened.unfit:
         return False
-    made, taken = opened.structure.columns, standing.taken
+    made, taken = opened.structure.columns, shard_state.taken
     added = [c for c in made if taken is not None and taken.column(c.name) is None]
     kept = tuple(column for column in made if column not in added)
     dropped = [column for column in made if later.column(column.name) is None]
@@ -205,21 +205,21 @@ def undoes(state: TargetState[Name], member: Name, later: Table) -> bool:
         return taken is not None and kept == taken.columns and dropped == added
     others = [other for name, other in state.members.items() if name != member]
     with suppress(NoJoinError):
-        joined([*others, Standing(later)], state.fills)
+        joined([*others, ShardState(later)], state.fills)
         return True
     return False
 
 
-def joined(standings: Iterable[Standing], fills: Mapping[str, Fill]) -> Shape | None:
+def joined(shard_states: Iterable[ShardState], fills: Mapping[str, Fill]) -> Shape | None:
     """Return the join of accepted structures; None if none is known.
 
     ``fills``: by column of the target. Raises NoJoinError.
     """
-    return _joined(with_holders([*standings]), fills)
+    return _joined(with_holders([*shard_states]), fills)
 
 
 def joined_beside(
-    standings: Iterable[Standing], left: Mapping[Name, Table], fills: Mapping[str, Fill]
+    shard_states: Iterable[ShardState], left: Mapping[Name, Table], fills: Mapping[str, Fill]
 ) -> Shape | None:
     """Return the join of accepted structures, adding former members' structures if there is none.
 
@@ -227,38 +227,38 @@ def joined_beside(
     compare the key's columns by collations that have no join. The join with the former members then
     leaves the target as it is.
     """
-    members = [*standings]
+    members = [*shard_states]
     try:
         return joined(members, fills)
     except NoJoinError:
-        return joined([*members, *map(Standing, left.values())], fills)
+        return joined([*members, *map(ShardState, left.values())], fills)
 
 
-def _joined(standings: Iterable[Standing], fills: Mapping[str, Fill]) -> Shape | None:
+def _joined(shard_states: Iterable[ShardState], fills: Mapping[str, Fill]) -> Shape | None:
     shapes: dict[object, Shape] = {}
-    for standing in standings:
-        if standing.taken is None:
+    for shard_state in shard_states:
+        if shard_state.taken is None:
             continue
-        shape = shape_of(standing.taken)
-        if standing.ceded:
-            columns = {n: c for n, c in shape.columns.items() if n not in standing.ceded}
+        shape = shape_of(shard_state.taken)
+        if shard_state.ceded:
+            columns = {n: c for n, c in shape.columns.items() if n not in shard_state.ceded}
             shape = replace(shape, columns=columns)
         shapes[shape.sense] = shape
     found = [shapes[sense] for sense in sorted(shapes, key=repr)]
     return join(found, {name for name, fill in fills.items() if fill.null}) if shapes else None
 
 
-def with_holders(standings: Sequence[Standing]) -> Sequence[Standing]:
+def with_holders(shard_states: Sequence[ShardState]) -> Sequence[ShardState]:
     """Return the states with columns ceded only if another member has the target's column.
 
     If that member has dropped the column or left, the column is defined by the members that still
     have it, as far as these have a join.
     """
-    given = frozenset().union(*(standing.ceded for standing in standings))
+    given = frozenset().union(*(shard_state.ceded for shard_state in shard_states))
     if not given:
-        return standings
-    columns = [_columns(standing) for standing in standings]
-    pairs = zip(standings, columns, strict=True)
+        return shard_states
+    columns = [_columns(shard_state) for shard_state in shard_states]
+    pairs = zip(shard_states, columns, strict=True)
     found = [replace(s, ceded=frozenset(s.ceded & c.keys())) for s, c in pairs]
     for name in sorted(given):
         having = [n for n, own in enumerate(columns) if name in own]
@@ -273,18 +273,18 @@ def with_holders(standings: Sequence[Standing]) -> Sequence[Standing]:
     return found
 
 
-def _columns(standing: Standing) -> Mapping[str, ShapeColumn]:
-    return {} if standing.taken is None else shape_of(standing.taken).columns
+def _columns(shard_state: ShardState) -> Mapping[str, ShapeColumn]:
+    return {} if shard_state.taken is None else shape_of(shard_state.taken).columns
 
 
-def behind_open(standing: Standing) -> Standing:
+def behind_open(shard_state: ShardState) -> ShardState:
     """Return a member's state after its open statement, which the target has executed for all."""
-    assert standing.open is not None
-    structure = standing.open.structure
-    return Standing(structure) if structure is None else marked(standing, structure)
+    assert shard_state.open is not None
+    structure = shard_state.open.structure
+    return ShardState(structure) if structure is None else marked(shard_state, structure)
 
 
-def marked(former: Standing, after: Table) -> Standing:
+def marked(former: ShardState, after: Table) -> ShardState:
     """Return a member's state with another structure; its older rows are unchanged."""
     own = shape_of(after).columns.keys()
-    return Standing(after, former.stale.difference(own))
+    return ShardState(after, former.stale.difference(own))
