@@ -26,7 +26,7 @@ from actors.comparing.source_load import LoadLimit
 from actors.comparing.target_run import ComparisonView
 from actors.comparing.task_progress import TaskProgress
 from actors.counts import ReconciliationCounts
-from actors.faults import FatalError, of_target
+from actors.faults import COPY_AGAIN, FatalError, of_target
 from actors.reconciling.kept_pass import KeptPass
 from actors.spark_jobs import SPARK_FAILED
 from actors.task_setup import address_of
@@ -170,6 +170,8 @@ class Reconciler:
             log.warning("reconcile.failed", target=str(entry.target), reason=verdict.reason)
         if after.failed and verdict.outcome is Outcome.SHARED and entry.safe_sources:
             raise _shared(entry, verdict)
+        if verdict.outcome is Outcome.UNOWNED:
+            raise _unowned(entry, verdict)
 
     async def _ends(self, entry: Reconciliation) -> dict[str, tuple[str, int]]:
         """Return the end of the binlog of each source in safe mode: no corrected row is newer."""
@@ -209,7 +211,9 @@ class Reconciler:
         if not results:
             # The task no longer writes the target.
             return Verdict(Outcome.DONE), TargetComparison(entry.target)
-        return verdict_of(results[0], entry.columns, held=waiting_reason(held)), results[0]
+        strictly = bool(entry.safe_sources)
+        wait = waiting_reason(held)
+        return verdict_of(results[0], entry.columns, held=wait, strictly=strictly), results[0]
 
     def _show(self, entry: Reconciliation, state: ReconcilingState, reason: str = "") -> None:
         since = datetime.fromtimestamp(entry.queued_at, UTC)
@@ -275,6 +279,20 @@ def _shared(entry: Reconciliation, verdict: Verdict) -> FatalError:
         f"several rows of shards have the same key: {verdict.reason}",
         "give the rows other keys in one of the shards, or delete them there; then `replicator"
         " resume`: the task reads the rows from the shards again",
+        where=f"target {entry.target}",
+        scope=of_target(entry.target),
+    )
+
+
+def _unowned(entry: Reconciliation, verdict: Verdict) -> FatalError:
+    """Return the fault of a target with rows that may be wrong, and that may not be changed."""
+    return FatalError(
+        "rows.cascade-in-safe-mode",
+        f"rows of {entry.target} had other keys or parents than in their shards. After their"
+        f" reconciliation, {verdict.reason}. Some of these rows may be wrong",
+        "delete the rows of the target that none of its shards has (`replicator compare TASK.yaml"
+        " --repair FILE` lists them), then `replicator resume`",
+        COPY_AGAIN,
         where=f"target {entry.target}",
         scope=of_target(entry.target),
     )

@@ -24,6 +24,8 @@ from actors.refusals import Others, locked_fault, refused_in_executor
 from actors.spark_jobs import SPARK_FAILED, JobAttempts, submit
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.reconciliations import ReconciliationStore
+from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.errors import LOGIN_REFUSED, MISSING_PRIVILEGE
 from replicator.mysql.names import TableName
 from replicator.mysql.size_limits import size_limit
@@ -123,14 +125,15 @@ class JobRunner:
                 self._log.warning("batch.spark-failed", attempt=failures, error=str(error)[:2000])
                 attempts.spark_failed(error)
                 trouble, waited = "Spark failed", 0
+                # An executor may have committed before that.
+                self._follow_up(await self._queued_sources(), late=True)
             else:
+                # Parts of a batch that failed may be committed.
+                uncertain = {source for each in result.outcomes for source in each.uncertain}
+                self._follow_up(uncertain, late=result.total("late") > 0)
                 if not result.failures:
                     self.state = "idle"
                     self.applied(result)
-                    if result.total("late"):
-                        self.late.set()
-                    if sources := {s for outcome in result.outcomes for s in outcome.uncertain}:
-                        self.uncertain(sources)
                     return result
                 for failed in result.failures:
                     if failed.mismatch is not None:
@@ -153,6 +156,20 @@ class JobRunner:
             seconds = round(attempts.next, 1)
             self._log.warning("batch.retry", reason=trouble, times=times, seconds=seconds)
             await attempts.wait()
+
+    async def _queued_sources(self) -> Collection[str]:
+        """Return the sources in the queue of reconciliations. Raises TransientError."""
+        try:
+            return await ReconciliationStore(self._meta).safe_sources()
+        except DatabaseUnavailableError as error:
+            # The start after that reads the queue.
+            raise TransientError(str(error)) from error
+
+    def _follow_up(self, uncertain: Collection[str], *, late: bool) -> None:
+        if late:
+            self.late.set()
+        if uncertain:
+            self.uncertain(uncertain)
 
     def _trouble(self, failed: TargetOutcome) -> str:
         """Return why a batch does not reach its target, with the target's name."""

@@ -103,10 +103,18 @@ def queue_children(session: Session, table: str, target: TableName, source: str)
     session.run(
         b"INSERT INTO %s (target_schema,target_table,column_names,queued_at,safe_sources,"
         b"condition_digest,row_condition,asked,begun,corrected,progress)"
-        b" VALUES (%s,'%s','',1,0,0,'') ON DUPLICATE KEY UPDATE asked=asked+1,"
-        b"column_names=CONCAT(column_names,%s),safe_sources=CONCAT(safe_sources,%s)"
-        % (table.encode(), b",".join(values), every_row, line, safe)
+        b" VALUES (%s,'%s','',1,0,0,'') ON DUPLICATE KEY UPDATE asked=asked+1,%s,%s"
+        % (
+            *(table.encode(), b",".join(values), every_row),
+            *(_with_line(b"column_names", line), _with_line(b"safe_sources", safe)),
+        )
     )
+
+
+def _with_line(column: bytes, line: bytes) -> bytes:
+    """Return the assignment that adds a line to a column, unless it is there already."""
+    here = b"LOCATE(CONCAT(x'0a',%s),CONCAT(x'0a',%s))" % (line, column)
+    return b"%s=IF(%s,%s,CONCAT(%s,%s))" % (column, here, column, column, line)
 
 
 def _text(value: str) -> bytes:

@@ -64,6 +64,7 @@ class TargetWork:
         marks: identify the positions of ``ends``.
         expected: the earlier watermarks of the sources and buckets that have entries.
         shared: whether the target has several members.
+        safe_sources: sources whose events are applied in safe mode, whatever the settings say.
     """
 
     target: TargetTable
@@ -74,6 +75,7 @@ class TargetWork:
     marks: Mapping[str, Mark]
     expected: Expected
     shared: bool = False
+    safe_sources: frozenset[str] = frozenset()
 
     def later_than(self, watermarks: Sequence[Watermark | None]) -> Truths:
         """Which events are after the watermarks: one for each source, None for a source without
@@ -93,9 +95,10 @@ class TargetWork:
     def safe(self, settings: ApplySettings) -> Truths:
         """Which events are of transactions that are applied in safe mode."""
         until = [settings.safe_until.get(source, 0) for source in self.plans.sources]
+        always = [source in self.safe_sources for source in self.plans.sources]
         source = self.plans.source[self.events.kind]
         safe: Truths = self.events.transaction < np.array(until, np.int64)[source]
-        return safe
+        return safe | np.array(always, np.bool_)[source]
 
 
 class LockedOutError(Exception):

@@ -53,8 +53,7 @@ class _Part:
     """A target while it is written.
 
     `order`: for each fresh entry, a number that ascends with the events of the batch, the same for
-    all targets. `of_parent`: which entries are of parents. `uncertain`: targets of children that
-    may not have the rows of their shards afterwards, each with the source.
+    all targets. `of_parent`: which entries are of parents.
     """
 
     work: TargetWork
@@ -65,8 +64,6 @@ class _Part:
     of_parent: Truths
     order: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     counts: WriteCounts = field(default_factory=WriteCounts)
-    late: int = 0
-    uncertain: set[tuple[TableName, str]] = field(default_factory=set)
 
     def written(self, counts: WriteCounts) -> None:
         """Add to the counts."""
@@ -79,6 +76,21 @@ class _Part:
         if source in numbers.sources:
             of_events = numbers.source[self.work.events.kind]
             self.safe = self.safe | (of_events == numbers.sources.index(source))
+
+
+@dataclass(slots=True)
+class _FollowUp:
+    """What the driver must do after the transaction, also if an attempt to commit it failed.
+
+    Attributes: as those of `TargetOutcome`.
+    """
+
+    late: int = 0
+    uncertain: set[str] = field(default_factory=set)
+
+    def added_to(self, outcome: TargetOutcome) -> TargetOutcome:
+        """Return an outcome that tells the driver."""
+        return replace(outcome, late=self.late, uncertain=tuple(sorted(self.uncertain)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,22 +127,28 @@ def apply_cascading(works: Sequence[TargetWork], settings: ApplySettings) -> lis
 
     If one of them fails, nothing of any is written, and only its outcome is returned.
     """
-    place = [works[0]]
+    place, follow_up = [works[0]], _FollowUp()
     try:
-        attempt = partial(_attempt, works, settings, place)
-        return until_done(attempt, patience=settings.patience)
+        attempt = partial(_attempt, works, settings, place, follow_up)
+        first, *others = until_done(attempt, patience=settings.patience)
     except FAILURES as error:
-        return [failed_outcome(place[0], error, show_values=settings.show_values)]
+        failed = failed_outcome(place[0], error, show_values=settings.show_values)
+        return [follow_up.added_to(failed)]
+    return [follow_up.added_to(first), *others]
 
 
 def _attempt(
-    works: Sequence[TargetWork], settings: ApplySettings, place: list[TargetWork], exact: bool
+    works: Sequence[TargetWork],
+    settings: ApplySettings,
+    place: list[TargetWork],
+    follow_up: _FollowUp,
+    exact: bool,
 ) -> list[TargetOutcome]:
     harmless = DuplicateKeyError, DuplicateRowError, InexactLoadError
     try:
         with transaction(settings.address, *harmless) as session:
             parts = [_begin(session, work, settings) for work in works]
-            return _write(session, parts, settings, place, exact=exact)
+            return _write(session, parts, settings, place, follow_up, exact=exact)
     except MySQLError as error:
         if error_code(error) == ER.LOCK_WAIT_TIMEOUT:
             raise LockedOutError(error_text(error)) from error
@@ -152,9 +170,11 @@ def _write(
     parts: Sequence[_Part],
     settings: ApplySettings,
     place: list[TargetWork],
+    follow_up: _FollowUp,
     *,
     exact: bool,
 ) -> list[TargetOutcome]:
+    queued: set[tuple[TableName, str]] = set()
     for part, order in zip(
         parts, binlog_order([(part.work, part.fresh) for part in parts]), strict=True
     ):
@@ -166,14 +186,15 @@ def _write(
             _write_own(session, part, (first, event.order + 1), settings, exact=exact)
         first = event.order + 1
         place[0] = event.part.work
-        uncertain = _change_children(session, event, settings)
-        event.part.uncertain |= {(target, event.source) for target in uncertain}
+        uncertain = _change_children(session, event, settings, follow_up)
+        queued |= {(target, event.source) for target in uncertain}
         for part in parts if uncertain else ():
             part.continue_safely(event.source)
     for part in parts:
         place[0] = part.work
         _write_own(session, part, (first, None), settings, exact=exact)
-    for target, source in sorted({found for part in parts for found in part.uncertain}):
+    for target, source in sorted(queued):
+        follow_up.uncertain.add(source)
         queue_children(session, settings.reconciliations, target, source)
     reach(Failpoint.ROWS_WRITTEN)
     outcomes = []
@@ -191,8 +212,6 @@ def _write(
                 outcome=WriteOutcome.DONE,
                 skipped=len(work.entries) - len(part.fresh),
                 left={**part.own, **moved},
-                late=part.late,
-                uncertain=tuple(sorted({source for _, source in part.uncertain})),
                 **asdict(part.counts),
             )
         )
@@ -297,7 +316,7 @@ def _row(block: RowBlock, at: int, graph: CascadeGraph) -> tuple[Fields, Fields 
 
 
 def _change_children(
-    session: Session, event: _ParentEvent, settings: ApplySettings
+    session: Session, event: _ParentEvent, settings: ApplySettings, follow_up: _FollowUp
 ) -> Set[TableName]:
     """Change the rows of children as the shard's server did.
 
@@ -326,7 +345,7 @@ def _change_children(
         for late in take_late(session, settings.late_cascades, event.at, child):
             changes.resume(late)
     note_late(session, settings.late_cascades, event.at, changes.late)
-    event.part.late += changes.tracked
+    follow_up.late += changes.tracked
     return uncertain
 
 

@@ -36,14 +36,23 @@ def apply_in_parts(
     if any(outcome.outcome is not WriteOutcome.DONE for outcome in first):
         return first
     before = {outcome.target: outcome for outcome in first}
-    second = apply_in_parts([_behind(work, before) for work in parts[1]], apply)
+    uncertain = frozenset(source for outcome in first for source in outcome.uncertain)
+    second = apply_in_parts([_behind(work, before, uncertain) for work in parts[1]], apply)
     if any(outcome.outcome is not WriteOutcome.DONE for outcome in second):
-        return second
+        late = sum(outcome.late for outcome in (*first, second[0]))
+        uncertain |= set(second[0].uncertain)
+        return [replace(second[0], late=late, uncertain=tuple(sorted(uncertain))), *second[1:]]
     return [_sum(before.get(outcome.target), outcome, refused) for outcome in second]
 
 
-def _behind(work: TargetWork, before: Mapping[int, TargetOutcome]) -> TargetWork:
-    """Expect the watermarks that the first half has left."""
+def _behind(
+    work: TargetWork, before: Mapping[int, TargetOutcome], uncertain: frozenset[str]
+) -> TargetWork:
+    """Expect the watermarks that the first half has left.
+
+    Rows of sources whose first half has uncertain effects are written in safe mode.
+    """
+    work = replace(work, safe_sources=work.safe_sources | uncertain)
     first = before.get(work.target.number)
     if first is None:
         return work
@@ -66,6 +75,8 @@ def _sum(
         missing=first.missing + second.missing,
         skipped=first.skipped + second.skipped,
         transactions=first.transactions + second.transactions,
+        late=first.late + second.late,
+        uncertain=tuple(sorted({*first.uncertain, *second.uncertain})),
     )
 
 

@@ -33,6 +33,8 @@ class Outcome(StrEnum):
     """Shards have several rows with one key."""
     REFUSED = "refused"
     """The target does not take rows of its shards."""
+    UNOWNED = "unowned"
+    """Rows of the target may be wrong, but no pass may change them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +45,17 @@ class Verdict:
     reason: str = ""
 
 
-def verdict_of(result: TargetComparison, columns: Collection[str], *, held: str) -> Verdict:
+def verdict_of(
+    result: TargetComparison, columns: Collection[str], *, held: str, strictly: bool = False
+) -> Verdict:
     """Evaluate a pass.
 
     Args:
         result: the differences that it found and corrected.
         columns: the columns that had to be compared; empty for all comparable columns.
         held: why rows of the target wait now; empty if none waits.
+        strictly: whether rows that the pass may not change can be wrong ones. They are differences
+            that filters cause, and rows of the target alone that may not be its shards'.
     """
     if result.failure and held and not result.refused:
         # The structures may not fit before the schema change has ended.
@@ -64,6 +70,9 @@ def verdict_of(result: TargetComparison, columns: Collection[str], *, held: str)
     if (left := result.differing - result.repaired - result.untouched) > 0:
         outcome = Outcome.SHARED if result.shared else Outcome.AGAIN
         return Verdict(outcome, "; ".join([f"{left:,} rows differ", *result.remarks]))
+    if strictly and result.untouched:
+        why = f"{result.untouched:,} rows differ that no reconciliation may change"
+        return Verdict(Outcome.UNOWNED, "; ".join([why, *result.remarks]))
     return Verdict(Outcome.DONE)
 
 
@@ -106,7 +115,7 @@ class Attempts:
     def failed(self) -> bool:
         """Whether the operator must act."""
         match self.last:
-            case Verdict(Outcome.REFUSED):
+            case Verdict(Outcome.REFUSED | Outcome.UNOWNED):
                 return True
             case Verdict(Outcome.UNREAD):
                 return self.due - self.since > FAILED_SECONDS

@@ -147,5 +147,6 @@ async def test_changes_during_the_copy(
         for transaction in transactions(seed):
             await anyio.to_thread.run_sync(attempt, merging, transaction)
         await merging.copied(generation)
+        await merging.caught_up(generation)
         await until_reconciled(merging, generation)
         await settles(merging.differences, {})

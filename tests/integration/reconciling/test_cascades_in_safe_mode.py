@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 
 import anyio
 import anyio.to_thread
+import pytest
+from structlog.testing import capture_logs
 
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.reconciling.test_reconcile import until_reconciled
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import LOOK_SECONDS, settles
+from tests.support.tasks.running import LOOK_SECONDS, fault_of, settles
 
 MergingFrom = Callable[..., Merging]
 PARENT = "(id INT PRIMARY KEY, v INT)"
 CHILD = (
     "(id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES {} (id)"
+    " ON DELETE CASCADE ON UPDATE CASCADE)"
+)
+
+KEYED_CHILD = (
+    "(p INT, n INT, v INT, PRIMARY KEY (p, n), FOREIGN KEY (p) REFERENCES {} (id)"
     " ON DELETE CASCADE ON UPDATE CASCADE)"
 )
 
@@ -46,6 +54,7 @@ async def until_there(merging: Merging, generation: Generation, table: str, rows
 
 async def ends_equal(merging: Merging, generation: Generation) -> None:
     await merging.copied(generation)
+    await merging.caught_up(generation)
     await until_reconciled(merging, generation)
     await settles(merging.differences, {})
 
@@ -87,6 +96,63 @@ async def test_a_row_that_has_its_parent_by_a_changed_key_stays(
             await anyio.to_thread.run_sync(merging.do, sql)
         await ends_equal(merging, generation)
         assert merging.on(merging.target, "SELECT p FROM z WHERE id = 40") == ((39,),)
+
+
+@pytest.mark.remedy("rows.cascade-in-safe-mode", "delete the rows of the target")
+async def test_rows_that_may_be_those_of_others_are_a_fault(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    """The target had a row before the task, so nobody knows which rows a key has left there."""
+    merging = merging_from(mariadb_source)
+    copies_slowly(merging)
+    merging.create("a", PARENT)
+    create(merging, "z", KEYED_CHILD, "a")
+    merging.do(f"INSERT INTO a_1 VALUES {','.join(f'({n}, {n})' for n in range(1, 41))}")
+    merging.do(f"INSERT INTO z_1 VALUES {','.join(f'({n}, 1, {n})' for n in range(1, 41))}")
+    merging.on(merging.target, "INSERT INTO a VALUES (999, 0)", "INSERT INTO z VALUES (999, 1, 0)")
+    changes = "UPDATE z_1 SET v = 77 WHERE p = 40", "UPDATE a_1 SET id = 50 WHERE id = 40"
+
+    async def run() -> None:
+        async with merging.running() as generation:
+            await until_there(merging, generation, "a", 20)
+            await anyio.to_thread.run_sync(merging.do, *changes)
+            await anyio.sleep_forever()
+
+    found = await fault_of(run())
+    assert found.event == "rows.cascade-in-safe-mode"
+    rows = "SELECT p FROM z WHERE p NOT BETWEEN 1 AND 39 ORDER BY p"
+    assert merging.on(merging.target, rows) == ((40,), (50,), (999,))
+    merging.on(merging.target, "DELETE FROM z WHERE p IN (40, 999)", "DELETE FROM a WHERE id = 999")
+    async with merging.running() as generation:
+        await until_reconciled(merging, generation)
+        await settles(merging.differences, {})
+
+
+async def test_a_batch_that_is_tried_again_queues_its_children(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    """The children are committed by the first attempt, which a lock of another target ends."""
+    merging = merging_from(mariadb_source)
+    merging.more["syncers"] = {"sync": {"safe-mode": True}}
+    merging.create("p", PARENT)
+    create(merging, "c", CHILD, "p")
+    merging.create("x", PARENT)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO p_1 VALUES (1, 1), (2, 1)", "INSERT INTO c_1 VALUES (1, 1), (2, 2)")
+        await merging.caught_up(generation)
+    merging.do(
+        "BEGIN", "INSERT INTO x_1 VALUES (1, 1)", "UPDATE p_1 SET id = 9 WHERE id = 1", "COMMIT"
+    )
+    with capture_logs() as logs, closing(merging.target.connect(database=merging.database)) as lock:
+        lock.cursor().execute("BEGIN")
+        lock.cursor().execute("INSERT INTO x VALUES (1, 5)")
+        async with merging.running() as generation:
+            while not any(entry["event"] == "batch.retry" for entry in logs):
+                await anyio.sleep(LOOK_SECONDS)
+            lock.rollback()
+            await merging.caught_up(generation)
+            await until_reconciled(merging, generation)
+            await settles(merging.differences, {})
 
 
 async def test_a_task_that_is_always_in_safe_mode_reconciles(
