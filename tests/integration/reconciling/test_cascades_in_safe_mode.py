@@ -98,7 +98,7 @@ async def test_a_row_that_has_its_parent_by_a_changed_key_stays(
         assert merging.on(merging.target, "SELECT p FROM z WHERE id = 40") == ((39,),)
 
 
-@pytest.mark.remedy("rows.cascade-in-safe-mode", "delete the rows of the target")
+@pytest.mark.remedy("rows.cascade-in-safe-mode", "resume")
 async def test_rows_that_may_be_those_of_others_are_a_fault(
     merging_from: MergingFrom, mariadb_source: DatabaseServer
 ) -> None:
