@@ -56,7 +56,8 @@ async def test_mysql_tells_the_gtids_up_to_there(mysql_source: DatabaseServer) -
         await connection.execute("CREATE DATABASE IF NOT EXISTS gtids")
         end = await binlog_end(connection)
     assert end is not None
-    assert any(part.startswith(f"{uuid}:1-") for part in end.gtid.split(","))
+    # The server may be new, so the statement may be its first transaction.
+    assert any(part.startswith(f"{uuid}:1") for part in end.gtid.split(","))
     assert "\n" not in end.gtid
 
 
