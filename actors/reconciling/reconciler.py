@@ -290,8 +290,8 @@ def _unowned(entry: Reconciliation, verdict: Verdict) -> FatalError:
         "rows.cascade-in-safe-mode",
         f"rows of {entry.target} had other keys or parents than in their shards. After their"
         f" reconciliation, {verdict.reason}. Some of these rows may be wrong",
-        "delete the rows of the target that none of its shards has (`replicator compare TASK.yaml"
-        " --repair FILE` lists them), then `replicator resume`",
+        "delete the rows of the target that none of its shards has (`replicator compare TASK.yaml`"
+        " counts them as extra), then `replicator resume`",
         COPY_AGAIN,
         where=f"target {entry.target}",
         scope=of_target(entry.target),

@@ -1,7 +1,7 @@
 """Following another server at a source's address: a promoted replica, or a proxy that has moved.
 
-Positions of two servers do not compare, GTIDs do. So a start replaces all saved positions of the
-source by those of the same transactions in the new server's binlog, together, under the lease.
+Positions of two servers can't be compared, but GTIDs can. So a start finds the same transactions in
+the new server's binlog, and replaces all saved positions of the source in one transaction.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class _FollowUp:
     uncertain: set[str] = field(default_factory=set)
 
     def added_to(self, outcome: TargetOutcome) -> TargetOutcome:
-        """Return an outcome that tells the driver."""
+        """Return an outcome with these effects."""
         return replace(outcome, late=self.late, uncertain=tuple(sorted(self.uncertain)))
 
 
@@ -362,9 +362,10 @@ def _apart(graph: CascadeGraph, reached: Set[Member]) -> Set[Member]:
 def _uncertain(event: _ParentEvent) -> set[TableName]:
     """The targets of children that may get wrong rows by an event in safe mode.
 
-    What a deletion does to the children themselves is right in the end. What it does to their own
-    children follows from their rows, which may be newer. A row that has its parent by ON UPDATE
-    CASCADE has no event that says so, so an earlier event in safe mode may have changed it wrongly.
+    A deletion has the right effect on the children themselves in the end. Its effect on the
+    children of these depends on their rows, which may be newer than the event. If ON UPDATE CASCADE
+    has given a row its parent, no event of the row shows this, so an earlier event in safe mode may
+    have changed the row wrongly.
     """
     graph = event.graph
     below = {edge.child for table in graph[1:] for edge in table.edges}
