@@ -70,12 +70,10 @@ class _Part:
         for name, count in asdict(counts).items():
             setattr(self.counts, name, getattr(self.counts, name) + count)
 
-    def continue_safely(self, source: str) -> None:
+    def continue_safely(self, source: str, settings: ApplySettings) -> None:
         """Write the rest of a source's rows in safe mode: wrong rows may be in their way."""
-        numbers = self.work.plans
-        if source in numbers.sources:
-            of_events = numbers.source[self.work.events.kind]
-            self.safe = self.safe | (of_events == numbers.sources.index(source))
+        self.work = replace(self.work, safe_sources=self.work.safe_sources | {source})
+        self.safe = self.work.safe(settings)
 
 
 @dataclass(slots=True)
@@ -189,7 +187,7 @@ def _write(
         uncertain = _change_children(session, event, settings, follow_up)
         queued |= {(target, event.source) for target in uncertain}
         for part in parts if uncertain else ():
-            part.continue_safely(event.source)
+            part.continue_safely(event.source, settings)
     for part in parts:
         place[0] = part.work
         _write_own(session, part, (first, None), settings, exact=exact)
