@@ -2,103 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from replicator.binlog.events.table_map import TableMap
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.fence import Mismatch
+from replicator.events.fault_catalogue import fault_sections, filled
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.registry.registry import SchemaRegistry
-
-COPY_AGAIN = (
-    "copy everything again: `replicator stop`, empty all targets of the task (drop those whose"
-    " columns differ from the shards': the copy creates them), set `task-mode: all`, `replicator"
-    " remove TASK.yaml`, then `replicator run TASK.yaml`"
-)
-"""The remedy if the rows can't get to the target in another way."""
-
-
-def begin_again(source: str) -> str:
-    """Return the command that begins a source at its present position, with its effect."""
-    return (
-        f"`replicator recopy TASK --source {source}` (`task-mode: all`): the task follows the"
-        " source from the present end of its binlog, and corrects the rows of its targets."
-        " Readers see all rows meanwhile."
-    )
-
-
-START_OVER = (
-    "`replicator stop`, empty all targets of the task, set `task-mode: all` or `full`"
-    " (`incremental` would leave the older rows out), `replicator remove TASK.yaml`, then"
-    " `replicator run TASK.yaml`"
-)
-"""The remedy if the saved state of a task can't be used any more."""
-
-TAKE_THE_ROW = (
-    "change the target's table so that it takes the row: give the column that the error names the"
-    " type and the attributes that it has in the shard, or drop the trigger, the check or the"
-    " foreign key that the error names. Do not delete or change rows. Then `replicator resume`. If"
-    " somebody had changed the column while the target had rows, these may have lost values:"
-    " `replicator compare TASK.yaml --repair-now` puts them right"
-)
-"""The remedy for a row that the target refuses."""
-
-MOVED_ROWS = (
-    "wait until no lock holds rows of the former target, so that all rows of the shard are there."
-    " Move them by hand to the new target, in a session with `SET SESSION foreign_key_checks=0`, so"
-    " that no foreign key changes rows of other tables; first give that target the columns of the"
-    " shard that it lacks. Then `replicator binlog skip` and `replicator resume`: the shard belongs"
-    " to the new target from then on. If you skip without moving the rows, later updates and"
-    " deletes of them find nothing. Not if the former target has lost a column that the shard has,"
-    " or rows of the shard are still to be copied: their values are not there"
-)
-"""The remedy for a shard that a rename gives another target."""
-
-
-def start_after(meta: str) -> str:
-    """The remedy of starting after an event, once its effect has been made by hand.
-
-    ``meta`` is the start position for its source in the task file. It is valid only if everything
-    that was read is on the targets, and nothing after the saved positions. Both hold after an
-    ordinary stop, unless rows are held. So no safe mode is needed, which would hide duplicates.
-    """
-    return (
-        "`replicator stop` (do not kill the process); in the task file set `task-mode:"
-        f" incremental`, {meta}, and `meta:` of every other source to its saved position"
-        " (`replicator status TASK.yaml --json` shows it after the stop); then `replicator run"
-        " --remove-meta TASK.yaml`. It is refused (`task.state-needed`) while a schema change waits"
-        " for shards, a target is blocked, a copy has not finished, two shards have a row with the"
-        " same key, or a start is before rows that are on the targets"
-    )
-
-
-def copy_target_again(target: TableName) -> str:
-    """The remedy of copying one target from its shards."""
-    return (
-        f"copy the target again: `replicator recopy TASK --target {target} --truncate` (for a task"
-        " with `task-mode: all`, whose schema changes of this target are all complete). If that is"
-        f" refused, {COPY_AGAIN}"
-    )
 
 
 @dataclass(frozen=True, slots=True)
 class DdlEvent:
     """The statement of a binlog that a fault is about. The operator can override it.
 
-    ``actions`` are the overrides that help.
+    ``actions`` are the overrides that help; `fault` takes them from the catalogue.
     """
 
     source: str
     position: BinlogPosition
-    actions: tuple[OverrideAction, ...]
-
-
-SKIP = (OverrideAction.SKIP,)
-REPLACE = (OverrideAction.REPLACE,)
-SKIP_OR_REPLACE = (*SKIP, *REPLACE)
-"""What helps against most faults: the actions of `DdlEvent`."""
+    actions: tuple[OverrideAction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +117,46 @@ class FatalError(Exception):
         return f"{self.message}\n  where: {self.where}" + (f"\n  remedies:{ways}" if ways else "")
 
 
+def fault(
+    event: str,
+    case: str = "",
+    *,
+    scope: Parts | None = None,
+    about: DdlEvent | UnreadRows | None = None,
+    recovery: Recovery = Recovery.BY_OPERATOR,
+    **fields: object,
+) -> FatalError:
+    """Return a fault of the catalogue (`replicator/events/faults.yaml`).
+
+    Args:
+        event: its name.
+        case: the kind of fault, if it has several.
+        scope: as in `FatalError`. By default the ``target`` or ``source`` among the fields, if the
+            catalogue says that the fault blocks a target or a source.
+        about: as in `FatalError`; the actions of a statement come from the catalogue.
+        fields: the values of all fields of its templates.
+    """
+    section = fault_sections()[event]
+    kind = section.cases[case]
+    if scope is None and section.blocks == "target":
+        target = fields["target"]
+        assert isinstance(target, TableName)
+        scope = of_target(target)
+    elif scope is None and section.blocks == "source":
+        scope = of_source(str(fields["source"]))
+    if isinstance(about, DdlEvent):
+        about = replace(about, actions=tuple(map(OverrideAction, kind.answers)))
+    return FatalError(
+        event,
+        filled(kind.message, fields),
+        *(text for remedy in kind.remedies for text in remedy.rendered(fields)),
+        where=filled(kind.where, fields),
+        scope=scope,
+        about=about,
+        recovery=recovery,
+    )
+
+
 class TransientError(Exception):
     """The source, the target or Spark is unavailable for now; trying again is safe."""
 
@@ -234,16 +199,6 @@ def refuse_clash(registry: SchemaRegistry, target: TableName, who: str) -> None:
     ``who``: the shard or database that is routed there.
     """
     other = registry.clash(target)
-    if other is None:
-        return
-    name = str(target) if target.table else target.schema
-    raise FatalError(
-        "target.same-table",
-        f"the target {name} is also spelled {other}, and its server takes both for one table"
-        " (lower_case_table_names). The task would count the schema changes and rows of one table"
-        " as those of two",
-        "use one spelling in target-schema and target-table under `routes:`. A table or"
-        " database without a route keeps its name: give it a route (for a database, one"
-        " without table-pattern). Then `replicator reload`",
-        where=f"{who}, target {name}",
-    )
+    if other is not None:
+        name = str(target) if target.table else target.schema
+        raise fault("target.same-table", target=name, other=other, who=who)

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import config.rules
-from actors.faults import FatalError, of_target
+from actors.faults import FatalError, fault, of_target
 from config.endpoints import Endpoint, Security, TargetDatabase
 from config.models import Instance, Meta, Source, Task
 from replicator.binlog.connection.dump_connection import BinlogSource
@@ -291,15 +291,12 @@ def columns_of(setups: Mapping[str, SourceSetup]) -> ColumnsOf:
             return setup.columns.of(name.schema, name.table)
         except RouteError as error:
             target = setup.router.route(name.schema, name.table)
-            raise FatalError(
+            raise fault(
                 "rows.no-plan",
-                str(error),
-                "correct the rule in the task file so that it fits this name, too, then"
-                " `replicator reload`",
-                "or leave the table out (ignore-tables of the block-allow-list), then"
-                " `replicator reload`",
-                where=str(member),
+                "rule",
                 scope=None if target is None else of_target(TableName(*target)),
+                error=error,
+                member=member,
             ) from error
 
     return of

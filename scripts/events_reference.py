@@ -8,7 +8,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from string import Formatter
 
 from replicator.events.all_events import (
     COMMON_FIELDS,
@@ -17,6 +20,14 @@ from replicator.events.all_events import (
     FAULTS,
     SUBJECTS,
     LogEvent,
+)
+from replicator.events.fault_catalogue import (
+    WAYS,
+    FaultCase,
+    FaultSection,
+    Remedy,
+    placeholders,
+    shared_texts,
 )
 from scripts.check_warnings import CHECK_WARNINGS
 
@@ -86,7 +97,8 @@ This page is made from the program (`python -m scripts.events_reference faults`)
 
 A fault stops a target, a source or the whole task, because going on would lose, double or falsify
 rows. `replicator status` and the log show its event, what happened, where, and the commands that
-end it. Find the event below, remove the cause, and resume:
+end it. Find the event below, remove the cause, and resume. One of the remedies below a message is
+enough; `{…}` stands for a value that the task fills in.
 
 ```
 replicator resume TASK                        the whole task
@@ -147,9 +159,60 @@ def faults_page() -> str:
             section = event.fault
             assert section is not None, event.name
             lines += ["", f"### {event.name}", "", f"{event.meaning}."]
-            lines += ["", section.cause, "", f"Blocks: {section.blocks}.", "", "What to do:", ""]
-            lines += [f"* {remedy}" for remedy in section.remedies]
+            lines += [
+                "",
+                section.cause,
+                "",
+                f"Blocks: {section.blocks}.",
+                *messages_and_remedies(section),
+            ]
+            lines += [line for text in section.advice for line in ("", text)]
     return "\n".join(lines) + "\n"
+
+
+def messages_and_remedies(section: FaultSection) -> Iterator[str]:
+    """The messages of a fault, each with its remedies below it."""
+    kinds = [
+        ([*map(_remedy, case.remedies), *_answers(case)], case.message)
+        for case in section.cases.values()
+    ]
+    for remedies, alike in groupby(kinds, key=itemgetter(0)):
+        for _, message in alike:
+            yield ""
+            yield from (f"> {line}" for line in on_page(message).splitlines())
+        yield ""
+        yield from (f"* {remedy}" for remedy in remedies)
+
+
+def _remedy(remedy: Remedy) -> str:
+    text = "What the message says" if remedy.template == WAYS else on_page(remedy.template)
+    return (text[0].upper() + text[1:]).rstrip(".") + "."
+
+
+def _answers(case: FaultCase) -> Iterator[str]:
+    if case.answers:
+        commands = [f"`replicator binlog {answer}`" for answer in case.answers]
+        last = f" or {commands[-1]}" if len(commands) > 1 else ""
+        yield f"Or answer the statement: {', '.join(commands[: -1 if last else None])}{last}."
+
+
+class _OnPage(Formatter):
+    """Shows fields by their names, and shared texts in the words of the page."""
+
+    def get_field(
+        self, field_name: str, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> tuple[str, str]:
+        (name,) = placeholders(f"{{{field_name}}}")
+        text = shared_texts().get(name)
+        return (f"{{{name.replace('_', ' ')}}}" if text is None else on_page(text.page)), name
+
+    def format_field(self, value: str, format_spec: str) -> str:
+        return value
+
+
+def on_page(template: str) -> str:
+    """Return a template of the catalogue with the names of its fields."""
+    return _OnPage().format(template)
 
 
 def _row(event: LogEvent) -> str:

@@ -1,4 +1,4 @@
-"""The page of all messages of faults, made from the program's source.
+"""The page of the texts that the messages of faults pass on, made from the program's source.
 
 ``python -m scripts.messages_reference > docs/reference/messages.md`` writes it again.
 """
@@ -17,15 +17,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 _HEAD = """\
-# Messages of faults
+# Texts in the messages of faults
 
-This page is made from the program (`python -m scripts.messages_reference`); don't edit it. It has
-the messages with which a part of a task stops. `{…}` stands for a value that the task fills in, for
-example the name of a table, or for the text of an error (below its message). The
-[runbook](../runbook/faults.md) has the cause and the remedies of each event.
+This page is made from the program (`python -m scripts.messages_reference`); don't edit it. The
+[runbook](../runbook/faults.md) has the messages of all faults. Some of them pass on the text of an
+error, which is one of these. `{…}` stands for a value that the task fills in.
 """
-
-_FAULTS = ("FatalError", "self._source_fault", "row_fault")
 
 _ROOMS = ("actors", "replicator", "config")
 
@@ -59,77 +56,52 @@ _Scope = Mapping[str, ast.expr]
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """A fault where it is raised: its event, its text, and the remedies that stand beside it."""
+class PassedText:
+    """The text of an error that a fault passes on, with the event of the fault."""
 
     event: str
     text: str
-    remedies: tuple[str, ...] = ()
-    cause: bool = False
-    """Whether it is the text of an error that the message passes on."""
 
 
 @cache
-def messages() -> tuple[Message, ...]:
-    """All messages, by their events."""
+def passed_texts() -> tuple[PassedText, ...]:
+    """All texts, by their events."""
     texts = [
         path.read_text(encoding="utf-8")
         for room in _ROOMS
         for path in sorted((ROOT / room).rglob("*.py"))
     ]
-    raising = re.compile("|".join(map(re.escape, (*_FAULTS, *_EVENT_OF))))
-    naming = re.compile(r"^[A-Z_]+ = [(f\"']", re.MULTILINE)
-    trees = {text: ast.parse(text) for text in texts if raising.search(text) or naming.search(text)}
-    shared: dict[str, ast.expr] = {}
-    for tree in trees.values():
-        shared |= {name: text for name, text in _texts(tree.body).items() if name.isupper()}
-    found = {
-        message
-        for text, tree in trees.items()
-        if raising.search(text)
-        for message in _in(tree, shared)
-    }
-    return tuple(sorted(found, key=lambda m: (m.event, m.cause, m.text, m.remedies)))
+    raising = re.compile("|".join(map(re.escape, _EVENT_OF)))
+    found = {passed for text in texts if raising.search(text) for passed in _in(ast.parse(text))}
+    return tuple(sorted(found, key=lambda passed: (passed.event, passed.text)))
 
 
 def page() -> str:
     """The text of docs/reference/messages.md."""
-    lines, event, causes = [_HEAD], "", False
-    for message in messages():
-        if message.event != event:
-            lines += [""] * causes
-            event, causes = message.event, False
-            lines += [f"## {event}", ""]
-        if message.cause:
-            lines += [] if causes else ["Texts that the message passes on:", ""]
-            lines.append("* " + " ".join(message.text.split()))
-            causes = True
-            continue
-        lines += [f"> {line}" if line else ">" for line in message.text.splitlines()]
-        lines += (
-            [">", *(f"> * {remedy}" for remedy in message.remedies)] if message.remedies else []
-        )
-        lines.append("")
-    return "\n".join(lines).rstrip() + "\n"
+    lines, event = [_HEAD], ""
+    for passed in passed_texts():
+        if passed.event != event:
+            lines += [""] * bool(event) + [f"## {passed.event}", ""]
+            event = passed.event
+        lines.append("* " + " ".join(passed.text.split()))
+    return "\n".join(lines) + "\n"
 
 
-def _in(tree: ast.Module, shared: _Scope) -> Iterator[Message]:
+def _in(tree: ast.Module) -> Iterator[PassedText]:
     functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
     module = {**_returned(functions), **_texts(tree.body)}
     for function in functions:
         inside = [*ast.walk(function)]
         calls = [(node, _called(node)) for node in inside if isinstance(node, ast.Call)]
-        if not any(name in _FAULTS or name in _EVENT_OF for _, name in calls):
+        if not any(name in _EVENT_OF for _, name in calls):
             continue
         statements = [n for n in inside if isinstance(n, ast.stmt) and n is not function]
-        scope = ChainMap(_texts(statements), module, {**shared})
+        scope = ChainMap(_texts(statements), module)
         for node, name in calls:
-            if name in _FAULTS:
-                yield from _made_by(node, scope)
-            elif name in _EVENT_OF and node.args:
+            if name in _EVENT_OF and node.args:
                 text = _text(node.args[0], scope)
                 if not re.fullmatch(r"\{[^}]*\}\.?", text):
-                    yield Message(_EVENT_OF[name], text, cause=True)
+                    yield PassedText(_EVENT_OF[name], text)
 
 
 def _called(call: ast.Call) -> str:
@@ -140,17 +112,6 @@ def _called(call: ast.Call) -> str:
         case ast.Attribute(value=ast.Name(id="self"), attr=name):
             return f"self.{name}"
     return ""
-
-
-def _made_by(call: ast.Call, scope: _Scope) -> Iterator[Message]:
-    text, *others = call.args[1:]
-    remedies: ast.expr = ast.Tuple(others)
-    if len(others) == 1 and isinstance(others[0], ast.Starred):
-        made = others[0].value
-        remedies = scope.get(ast.unparse(made.func if isinstance(made, ast.Call) else made), made)
-    parts = tuple(_parts(remedies, scope)) if isinstance(remedies, ast.Tuple) else ()
-    for event in _events(call.args[0]):
-        yield Message(event, _text(text, scope), parts)
 
 
 def _texts(statements: Iterable[ast.AST]) -> dict[str, ast.expr]:
@@ -190,27 +151,6 @@ def _is(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (
         isinstance(node, ast.Constant) and isinstance(node.value, str)
     )
-
-
-def _parts(node: ast.Tuple, scope: _Scope) -> Iterator[str]:
-    for part in node.elts:
-        inner = part.value if isinstance(part, ast.Starred) else part
-        options = [inner.body, inner.orelse] if isinstance(inner, ast.IfExp) else [inner]
-        for option in options:
-            name = option.func if isinstance(option, ast.Call) else option
-            text = scope.get(name.id, option) if isinstance(name, ast.Name) else option
-            if isinstance(text, ast.Tuple):
-                yield from _parts(text, scope)
-            else:
-                yield _text(text, scope)
-
-
-def _events(node: ast.expr) -> Iterator[str]:
-    if isinstance(node, ast.Constant):
-        yield str(node.value)
-    elif isinstance(node, ast.IfExp):
-        yield from _events(node.body)
-        yield from _events(node.orelse)
 
 
 def _text(node: ast.expr, scope: _Scope) -> str:

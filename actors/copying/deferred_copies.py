@@ -22,7 +22,7 @@ from pymysql.err import MySQLError
 
 from actors.copying.start import CopyMember, CopyStart, resumed
 from actors.copying.statements import CopyStatements
-from actors.faults import COPY_AGAIN, FatalError, Parts, of_target
+from actors.faults import FatalError, Parts, fault
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
@@ -239,43 +239,11 @@ async def _have_emptied(store: CopyStore, records: Sequence[MemberRecord]) -> No
     ours = await store.began_empty()
     for record in records:
         if record.target not in ours:
-            raise shard_changed(
-                str(record.member),
-                record.target,
-                "it is to be copied once more, and its target has lost the key by which rows of it"
-                " that are there would be known",
-                first=f"TRUNCATE TABLE {record.target.quoted} on the target's server, then"
-                " `replicator resume`: the task copies all shards of this target again",
+            raise fault(
+                "copy.shard-changed", "key-lost", member=record.member, target=record.target
             )
     await store.note_key_lost({record.target for record in records})
 
 
 def _gone(record: MemberRecord) -> FatalError:
-    return shard_changed(
-        str(record.member),
-        record.target,
-        "it was to be copied again, but it does not exist any more, and the binlog has no"
-        " statement that drops it",
-    )
-
-
-_UNDO = (
-    "if nothing was written to the shard since: give it its former structure back, and its rows the"
-    " values that they had, then `replicator resume`"
-)
-
-
-def shard_changed(member: str, target: TableName, why: str, *, first: str = _UNDO) -> FatalError:
-    """Return the fault for a shard whose rows can't be read any more as its copy began.
-
-    ``first``: the remedy before a copy of everything; empty if there is no other.
-    """
-    return FatalError(
-        "copy.shard-changed",
-        f"the shard {member} was changed or dropped after its copy began, so its copied rows do"
-        f" not fit the events that follow in the binlog: {why}",
-        *((first,) if first else ()),
-        f"finish the change on all shards, then {COPY_AGAIN}",
-        where=f"{member}, target {target}",
-        scope=of_target(target),
-    )
+    return fault("copy.shard-changed", "gone", member=record.member, target=record.target)

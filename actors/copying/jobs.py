@@ -14,12 +14,12 @@ from pyspark import SparkContext
 
 from actors.copying.progress import CopyProgress
 from actors.copying.targets import CopyTarget
-from actors.faults import COPY_AGAIN, FatalError, TransientError, of_source, of_target
+from actors.faults import FatalError, TransientError, fault
 from actors.spark_jobs import SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode
 from replicator.mysql.names import TableName
-from replicator.mysql.size_limits import size_limit
+from replicator.mysql.size_limits import SizeLimit, size_limit
 from replicator.pipeline.copy.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings, copy_chunks
 from replicator.pipeline.copy.copy_plan import CopyChunk, TableCopy
 from replicator.pipeline.copy.key_conflicts import KeyHolders, QueriedShard, find_holders
@@ -149,39 +149,31 @@ class CopyJobs:
         where = f"{copy}, chunk {failed.chunk.number}{_key(copy)}, target {target}"
         if failed.outcome is CopyOutcome.DUPLICATE:
             holders = await self._holders(failed, target)
-            return FatalError(
+            return fault(
                 "copy.duplicate",
-                f"{copy} has a row whose key already exists in {target}: {failed.message};"
-                f" {holders.shown(_NOWHERE)}{self._row(failed)}",
-                f"change or delete the row in {copy}, then `replicator resume`",
-                "to keep that row: change or delete the other one, both in its shard and on"
-                f" the target {target} (the task does not copy a row twice), then `replicator"
-                " resume`",
-                f"if {target} had rows before the copy that you do not need: TRUNCATE TABLE"
-                f" {target.quoted}; on the target, then `replicator resume`: the task copies"
-                " all shards of this target again",
+                copy=copy,
+                target=target,
+                error=failed.message,
+                holders=holders.shown(_NOWHERE),
+                row=self._row(failed),
                 where=where,
-                scope=of_target(target),
             )
         if failed.outcome is CopyOutcome.NO_ROOM:
-            return FatalError(
-                "copy.no-room",
-                f"{copy} has a row whose key can't be mapped: {failed.message}",
-                f"give the row another key in {copy}, or delete it, then `replicator resume`",
-                "tell the shards apart by an extracted column in the target's key instead of"
-                " a column mapping (extract-table, extract-schema or extract-source of the"
-                f" route): create {target} again with this column, and {COPY_AGAIN}",
-                where=where,
-                scope=of_target(target),
+            return fault(
+                "copy.no-room", copy=copy, target=target, error=failed.message, where=where
             )
-        return FatalError(
+        limit = size_limit(failed.code, failed.message)
+        return fault(
             "copy.refused",
-            f"a chunk of {copy} can't be copied to {target}: {failed.message}"
-            + (f" ({failed.code})" if failed.code else "")
-            + self._row(failed),
-            *_remedies_of_refusal(failed),
+            copy=copy,
+            target=target,
+            error=failed.message,
+            code=f" ({failed.code})" if failed.code else "",
+            row=self._row(failed),
             where=where,
-            scope=of_target(target),
+            kind=_kind_of_refusal(failed.code, limit),
+            limit=limit.remedy if limit else "",
+            chunk_too_large=limit is not None and not limit.of_row,
         )
 
     def _row(self, failed: ChunkOutcome) -> str:
@@ -206,46 +198,16 @@ class CopyJobs:
 
 def other_server_in_copy(source: str, message: str) -> FatalError:
     """Return the fault that another server answers while a source is copied."""
-    return FatalError(
-        "source.failover-in-copy",
-        f"source {source}: {message}",
-        f"point source {source} at the former server again, then `replicator resume`: the copy"
-        " goes on where it was",
-        f"to go on with another server: {COPY_AGAIN}",
-        where=f"source {source}",
-        scope=of_source(source),
-    )
+    return fault("source.failover-in-copy", "copying", source=source, error=message)
 
 
-def _remedies_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
-    if failed.code in LOGIN_REFUSED:
-        return (
-            "`replicator check` shows which server refuses the account, and the remedy; then"
-            " `replicator resume`",
-            "if it logs in everywhere from this host: let the accounts log in from the hosts of"
-            " Spark's executors, too, and check their clocks; then `replicator resume`",
-        )
-    if failed.code == ErrorCode.ER_DATA_OUT_OF_RANGE:
-        return (
-            "an expression filter has no value for a row of the shard: write it in the task file so"
-            " that it has a value for each row (IF, IFNULL, or a condition before it); then"
-            " `replicator reload TASK.yaml --on-changed-rules keep`, or `recopy` instead of `keep`"
-            " if the new expression gives another result for rows that are copied",
-        )
-    limit = size_limit(failed.code, failed.message)
-    if limit is None:
-        return (
-            "fix what the server names (the target's columns must take every value of the"
-            " shards'), then `replicator resume`",
-        )
-    remedies = [f"{limit.remedy}; then `replicator resume`"]
-    if not limit.of_row:
-        remedies.append(
-            "or copy again in smaller chunks, which a table without a key can't be cut into: set"
-            " chunk-filesize or rows of its `mydumpers` to less, `replicator stop`, empty all"
-            " targets, `replicator remove TASK.yaml`, `replicator run TASK.yaml`"
-        )
-    return tuple(remedies)
+def _kind_of_refusal(code: int, limit: SizeLimit | None) -> str:
+    """Return what a refusal is about: ``login``, ``filter``, ``size`` or ``other``."""
+    if code in LOGIN_REFUSED:
+        return "login"
+    if code == ErrorCode.ER_DATA_OUT_OF_RANGE:
+        return "filter"
+    return "size" if limit else "other"
 
 
 def _key(copy: TableCopy) -> str:

@@ -9,12 +9,11 @@ import anyio
 import structlog
 from pymysql.err import MySQLError
 
-from actors.copying.deferred_copies import shard_changed
 from actors.copying.retrying_stream import RetryingStream
 from actors.copying.start import CopyMember
 from actors.copying.statements import CopyStatements
 from actors.copying.targets import CopyTarget
-from actors.faults import FatalError, of_target
+from actors.faults import fault, of_target
 from actors.refusals import unfit_filter
 from actors.task_setup import SourceSetup, columns_of
 from replicator.downstream.meta.chunks import ReadSpan
@@ -127,18 +126,23 @@ class ShardPlans:
                 where = f"{self._setup.source}: {member.name}"
                 raise unfit_filter(error, where, member.target) from error
             except PlanError as error:
-                raise FatalError(
+                raise fault(
                     "rows.no-plan",
-                    str(error),
-                    "make the target's structure fit the shard's (the message says what"
-                    " differs), then `replicator resume`",
-                    where=f"{self._setup.source}: {member.name}, target {member.target}",
+                    "copied",
                     scope=of_target(member.target),
+                    error=error,
+                    member=Member(self._setup.source, member.name),
+                    target=member.target,
                 ) from error
             except ChangedTooMuchError as error:
                 if self._statements is None or not error.by_statements:
-                    own = str(Member(self._setup.source, member.name))
-                    raise shard_changed(own, member.target, str(error)) from error
+                    raise fault(
+                        "copy.shard-changed",
+                        "other-structure",
+                        member=Member(self._setup.source, member.name),
+                        target=member.target,
+                        reason=error,
+                    ) from error
                 self._defer(member, str(error), key_dropped=error.key_dropped)
                 raise DeferredError from error
         self._made[member.name] = copy
@@ -225,13 +229,11 @@ class ShardPlans:
                 for places in (trace.moves, trace.renames)
             )
             if columns or (table and span.exact):
-                raise shard_changed(
-                    str(Member(self._setup.source, span.member)),
-                    by_name[span.member].target,
-                    "it or its columns were renamed just before a part of it was read, and others"
-                    " of the same structure took those",
-                    # The target has rows of the other tables, however the shard is changed now.
-                    first="",
+                raise fault(
+                    "copy.shard-changed",
+                    "renamed",
+                    member=Member(self._setup.source, span.member),
+                    target=by_name[span.member].target,
                 )
             if table:
                 found.append(span)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import anyio.to_thread
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError
+from actors.faults import fault
 from actors.reading.binlog_lookups import anchor_before, gtids_told
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
@@ -174,15 +174,7 @@ async def _fresh(
         if found == {record.member.name for record in members}:
             break
     if end is None and follow:
-        raise FatalError(
-            "source.no-binlog",
-            f"source {setup.source} writes no binlog, so the task can't follow what changes"
-            " during the copy and after it",
-            "turn the binlog on (log_bin, binlog_format=ROW), then `replicator resume`",
-            "or set `task-mode: full`, which copies once, while nothing writes to the shards;"
-            " `replicator stop`, then `replicator run`",
-            where=f"source {setup.source}",
-        )
+        raise fault("source.no-binlog", source=setup.source)
     end = end or BinlogEnd("", 0)
     at = BinlogPosition(end.file, end.offset)
     return Checkpoint(

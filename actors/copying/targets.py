@@ -12,7 +12,7 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.copying.start import CopyMember
-from actors.faults import COPY_AGAIN, FatalError, of_target, refuse_clash
+from actors.faults import FatalError, fault, refuse_clash
 from actors.refusals import refusal, refuse_engine
 from actors.sharding.modes import SHARD_MODES
 from actors.task_setup import SourceSetup, address_of, columns_of
@@ -253,30 +253,18 @@ def pattern_shard(
             for member, table in having
             if (column := table.column(error.column)) is not None
         ]
-        raise FatalError(
+        raise fault(
             "target.not-created",
-            f"the target {name} does not exist, and no table takes the rows of all its shards:"
-            f" {error}",
-            "make the column alike in the shards, then `replicator resume`",
-            f"create {name} by hand, with columns that the values of the shards can be"
-            " converted to, then `replicator resume`",
-            where=f"target {name}: {'; '.join(dict.fromkeys(listed))}",
-            scope=of_target(name),
+            "unlike-shards",
+            target=name,
+            error=error,
+            columns="; ".join(dict.fromkeys(listed)),
         ) from error
     return setup, replace(first, structure=joined)
 
 
 def _lost(name: TableName) -> FatalError:
-    return FatalError(
-        "target.missing",
-        f"the target table {name} does not exist any more. The rows that were copied to it are"
-        " gone",
-        "restore it with its rows (rename it back, or take it from a backup), then"
-        " `replicator resume`",
-        COPY_AGAIN,
-        where=f"target {name}",
-        scope=of_target(name),
-    )
+    return fault("target.missing", "copied", target=name)
 
 
 def _check_rows(name: TableName, table: Table, *, followed: bool) -> None:
@@ -284,27 +272,8 @@ def _check_rows(name: TableName, table: Table, *, followed: bool) -> None:
         log.warning("target.has-rows", target=str(name))
         return
     if followed:
-        raise FatalError(
-            "copy.target-has-rows",
-            f"the target {name} has rows of other sources, which the task follows without having"
-            " copied them, and it has no key. So the task does not know whether rows of the source"
-            " to copy are among them. Don't empty or move this table by itself: the rows of the"
-            " other sources would be lost",
-            COPY_AGAIN,
-            where=f"target {name}",
-            scope=of_target(name),
-        )
-    raise FatalError(
-        "copy.target-has-rows",
-        f"the target {name} has rows before its copy begins, and it has no key. Rows of an"
-        " earlier copy would be duplicated",
-        f"if an earlier copy wrote these rows: TRUNCATE TABLE {name.quoted}, then `replicator"
-        " resume`",
-        "if the target is to keep these rows beside those of the shards: move them to another"
-        " table until the copy has finished, and `replicator resume`",
-        where=f"target {name}",
-        scope=of_target(name),
-    )
+        raise fault("copy.target-has-rows", "of-followed-sources", target=name)
+    raise fault("copy.target-has-rows", "before-copy", target=name)
 
 
 def _refuse_extracted(name: TableName, setup: SourceSetup, like: TableName) -> None:
@@ -313,16 +282,13 @@ def _refuse_extracted(name: TableName, setup: SourceSetup, like: TableName) -> N
     member = Member(setup.source, like)
     columns = sorted(columns_of({setup.source: setup})(member).extracted_names)
     if columns:
-        raise FatalError(
+        raise fault(
             "target.not-created",
-            f"the target {name} does not exist, and the task can't create it. The routes fill"
-            f" columns that no shard has from the names of the shards: {', '.join(columns)}."
-            " Whether they belong to the target's key does not follow from the shards",
-            f"create {name} by hand, with the columns of the shards and these columns in a"
-            f" text type, for example {EXTRACTED_TYPE} (`replicator check` shows the"
-            " statement); then `replicator resume`",
-            where=f"target {name}, like {member}",
-            scope=of_target(name),
+            "extracted-columns",
+            target=name,
+            columns=", ".join(columns),
+            member=member,
+            type=EXTRACTED_TYPE,
         )
 
 
@@ -368,12 +334,13 @@ async def _pattern(
 def _not_created(
     name: TableName, setup: SourceSetup, member: CopyMember, error: TargetNotCreatedError
 ) -> FatalError:
-    return FatalError(
+    return fault(
         "target.not-created",
-        error.message,
-        *error.remedies,
-        where=f"target {name}, like {setup.source}: {member.name}",
-        scope=of_target(name),
+        "refused",
+        target=name,
+        error=error.message,
+        ways=error.remedies,
+        member=Member(setup.source, member.name),
     )
 
 

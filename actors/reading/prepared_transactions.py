@@ -16,7 +16,7 @@ import anyio.to_thread
 import pymysql
 import structlog
 
-from actors.faults import FatalError, of_source
+from actors.faults import FatalError, fault
 from actors.reading.source_faults import source_fault
 from replicator.binlog.connection.xa_recover import PreparedAtSource
 from replicator.binlog.errors import BinlogError, StreamLostError
@@ -94,19 +94,8 @@ def missing_transactions(
 def lost_transactions(source: str, gone: dict[BinlogPosition, Xid], segment: Segment) -> FatalError:
     """Return the fault for a source that lost transactions prepared by its binlog."""
     names = ", ".join(f"{xid} (prepared at {at})" for at, xid in _in_order(gone.items()))
-    return FatalError(
-        "source.unreadable",
-        "the binlog prepares XA transactions whose outcome it does not have, and which the source"
-        f" does not have any more: {names}. They ended in a session that did not log"
-        " (sql_log_bin=0) or in a crash of the source, or their outcome was lost in a failover",
-        "write an end for each name to the binlog: at the source, prepare a transaction of the same"
-        " name and roll it back (XA START name; any change of a table; XA END name; XA PREPARE"
-        " name; XA ROLLBACK name), and `replicator resume`. If the source has committed one of"
-        " these transactions, its rows are missing on the target: when the lag is 0, `replicator"
-        " compare TASK.yaml --repair-now` adds them. Do not copy them by hand: later changes may"
-        " have brought some of them",
-        where=f"source {source}, after {segment.end}",
-        scope=of_source(source),
+    return fault(
+        "source.unreadable", "lost-xa", source=source, place=segment.end, transactions=names
     )
 
 

@@ -12,9 +12,8 @@ import anyio
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import COPY_AGAIN, FatalError, begin_again, of_source
+from actors.faults import FatalError, fault
 from actors.reading.idle_streams import IdleStream, IdleStreams
-from actors.reading.source_faults import restore_files
 from actors.reading.source_relay import SourceRelay
 from actors.reading.unread_shards import UnreadShards
 from replicator.binlog.positions.position import BinlogFile, BinlogPosition, Distance, distance
@@ -204,14 +203,14 @@ class PurgeWatch:
 def _purged(source: str, need: BinlogNeed, files: list[BinlogFile]) -> FatalError:
     named = {"locks": need.locks, "targets": need.held}
     held = "".join(f" ({what}: {', '.join(names)})" for what, names in named.items() if names)
-    return FatalError(
+    return fault(
         "source.purged",
-        f"source {source} has purged the binlog file {need.position.file}; its oldest file is"
-        f" {files[0].name}. The task still needs it: {need.waits_for}, and the events since then"
-        f" can't be read again{held}",
-        restore_files(f"the binlog files from {need.position.file} on"),
-        begin_again(source),
-        COPY_AGAIN,
-        where=f"source {source}, after {need.position}",
-        scope=of_source(source),
+        "needed",
+        source=source,
+        place=need.position,
+        file=need.position.file,
+        oldest=files[0].name,
+        reason=need.waits_for,
+        held=held,
+        files=f"the binlog files from {need.position.file} on",
     )

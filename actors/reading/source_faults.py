@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from actors.faults import COPY_AGAIN, FatalError, Recovery, begin_again, of_source, start_after
+from actors.faults import (
+    FatalError,
+    Recovery,
+    fault,
+)
 from actors.reading.uncopied_members import UncopiedMemberError, uncopied_rows
 from replicator.binlog.errors import (
     AccessRefusedError,
@@ -24,21 +28,6 @@ from replicator.binlog.positions.position import SourcePosition
 from replicator.mysql.names import TableName
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.watermark import Place
-
-_PLACE = (
-    "`meta:` of source {source} (binlog-name, binlog-pos) to the end of its transaction (SHOW"
-    " BINLOG EVENTS shows the position)"
-)
-
-FORMER_SERVER = "point the source at the former server again, then `replicator resume`"
-
-
-def restore_files(files: str) -> str:
-    """Return the remedy for binlog files that are gone."""
-    return (
-        f"restore {files} at the source; or, if the task follows it with `enable-gtid: true`, point"
-        " the source at a replica that has them. Then `replicator resume`"
-    )
 
 
 def source_fault(
@@ -61,155 +50,68 @@ def source_fault(
     if isinstance(error, OtherNamesError):
         return other_names(source, str(error), where)
     if isinstance(error, OtherBinlogError):
-        moved = isinstance(error, AnchorGoneError) and error.read and not by_gtid
-        return FatalError(
+        return fault(
             "source.reset",
-            str(error),
-            *((_OTHER_NODE.format(source=source),) if moved else ()),
-            "if another server answers at the source's address: point the address at the"
-            " former server, then `replicator resume`",
-            f"if the binlog was reset, the events in between are lost: {begin_again(source)}",
-            COPY_AGAIN,
-            where=where,
-            scope=of_source(source),
             # A start checks if it is another node with the same server_id.
             recovery=Recovery.FAILOVER
             if by_gtid and isinstance(error, AnchorGoneError)
             else Recovery.BY_OPERATOR,
+            source=source,
+            error=error,
+            place=place,
+            other_node=isinstance(error, AnchorGoneError) and error.read and not by_gtid,
         )
     if isinstance(error, PurgedError):
-        return FatalError(
+        return fault(
             "source.purged",
-            str(error),
-            restore_files("the purged binlog files"),
-            begin_again(source),
-            COPY_AGAIN,
-            where=where,
-            scope=of_source(source),
+            "read",
+            source=source,
+            error=error,
+            place=place,
+            files="the purged binlog files",
         )
     if isinstance(error, GtidModeError):
         return gtid_mode(source, error, where)
     if isinstance(error, WithoutGtidError):
         return without_gtids(source, error, where)
     if isinstance(error, AccessRefusedError):
-        return FatalError(
-            "source.unreadable",
-            str(error),
-            "at the source, set the account's password to that of the task file, or grant"
-            " what the message names, then `replicator resume`: the task goes on where it was",
-            "to use a new password, user or certificate: change the task file, then"
-            " `replicator reload`; `replicator resume` does not read the task file again",
-            where=where,
-            scope=of_source(source),
-        )
-    return _unreadable(source, error, where, in_transaction=in_transaction)
-
-
-_OTHER_NODE = (
-    "if another node of a Galera cluster answers, with the same server_id and wsrep_gtid_mode=ON:"
-    " set `enable-gtid: true` for source {source}, then `replicator reload`. The task"
-    " finds by GTIDs where to go on"
-)
-
-
-def _unreadable(source: str, error: BinlogError, where: str, *, in_transaction: bool) -> FatalError:
-    """Return the fault for an event that can't be read."""
-    if in_transaction:
-        return FatalError(
-            "source.unreadable",
-            f"{error}\n"
-            "  Rows of the same transaction, which come before this, are on the targets already. So"
-            " the transaction can't be made by hand, and a start after it is not possible.",
-            "remove the cause at the source, then `replicator resume`",
-            COPY_AGAIN,
-            where=where,
-            scope=of_source(source),
-        )
-    return FatalError(
-        "source.unreadable",
-        str(error),
-        "remove the cause at the source, then `replicator resume`",
-        "if the cause is in the binlog itself: make all changes of the event's transaction by hand"
-        " on the target (`mysqlbinlog` shows them, or the shard), and start after the event:"
-        f" {start_after(_PLACE.format(source=source))}",
-        COPY_AGAIN,
-        where=where,
-        scope=of_source(source),
-    )
+        return fault("source.unreadable", "access", source=source, error=error, place=place)
+    case = "in-transaction" if in_transaction else "event"
+    return fault("source.unreadable", case, source=source, error=error, place=place)
 
 
 def gtid_mode(source: str, error: GtidModeError, where: str) -> FatalError:
     """Return the fault for transactions that the source refuses under its present gtid_mode."""
     wanted = error.wanted
     final = "ON" if wanted == "ON_PERMISSIVE" else "OFF"
-    how = f"execute `SET GLOBAL gtid_mode = {wanted}`"
+    change = f"execute `SET GLOBAL gtid_mode = {wanted}`"
     if wanted == "ON":
-        how = "restart the server with `gtid_mode = ON` (MySQL 5.6 can't change it otherwise)"
-    return FatalError(
-        "source.gtid-mode",
-        str(error),
-        f"at source {source}, {how}, then `replicator resume`: the task reads them by file and"
-        f" position. Set gtid_mode back to {final} when `replicator status` shows a lag of 0",
-        where=where,
-        scope=of_source(source),
+        change = "restart the server with `gtid_mode = ON` (MySQL 5.6 can't change it otherwise)"
+    return fault(
+        "source.gtid-mode", source=source, error=error, where=where, change=change, final=final
     )
 
 
 def without_gtids(source: str, error: WithoutGtidError, where: str) -> FatalError:
     """Return the fault for transactions without a GTID, which may or may not have been read."""
-    return FatalError(
-        "source.without-gtids",
-        f"{error}. The task can find its place in this binlog only by GTIDs, and they do not show"
-        " whether the rows of these transactions are on the target",
-        "if this is the first start of the task: `replicator stop`, give the instance the exact"
-        " start as binlog-name and binlog-pos instead of binlog-gtid, then `replicator run`",
-        f"if another server has taken over the source: {FORMER_SERVER}",
-        COPY_AGAIN,
-        where=where,
-        scope=of_source(source),
-    )
+    return fault("source.without-gtids", source=source, error=error, where=where)
 
 
 def other_server(source: str, message: str, where: str, *, by_gtid: bool) -> FatalError:
     """Return the fault for another server at a source's address."""
-    go_on = (
-        "if one of the two servers is a replica of the other, with GTIDs: set `enable-gtid: true`"
-        f" for source {source}, then `replicator reload`. The task finds by GTIDs"
-        " where to go on. On MySQL, the task must have started with this setting at the former"
-        " server before",
-    )
-    return FatalError(
+    return fault(
         "source.changed",
-        message,
-        f"point source {source} at the former server again, then `replicator resume`",
-        *(() if by_gtid else go_on),
-        f"to go on with an unrelated server: {begin_again(source)}",
-        COPY_AGAIN,
-        where=where,
-        scope=of_source(source),
         recovery=Recovery.FAILOVER if by_gtid else Recovery.BY_OPERATOR,
+        source=source,
+        error=message,
+        where=where,
+        by_gtid=by_gtid,
     )
 
 
 def other_names(source: str, message: str, where: str) -> FatalError:
     """Return the fault for a server that compares table names by other rules than before."""
-    return FatalError(
-        "source.name-case",
-        f"{message}. Statements in its binlog spell table names in the former way before the"
-        " change and in the new way after it, so the task could take one table for another",
-        f"set lower_case_table_names of source {source} back to the former value, then"
-        " `replicator resume`",
-        "to keep the new value: set the former value once more. While nothing writes to the"
-        " shards of any source, let the task read to the end of the binlogs (`replicator"
-        " status`: lag 0), and `replicator stop`. No schema change may be open (`replicator"
-        " show-ddl-locks`), no part blocked, no copy unfinished, and no key in two shards"
-        " (`moved.shared` in the log). Then change the value, set `task-mode: incremental` and"
-        " meta: of all instances to the present ends of their binlogs (SHOW MASTER STATUS, or"
-        " SHOW BINARY LOG STATUS on MySQL 8.4 and newer), and `replicator run --remove-meta`."
-        " Only then let the applications write again",
-        where=where,
-        scope=of_source(source),
-    )
+    return fault("source.name-case", source=source, finding=message, where=where)
 
 
 def refuse_other_server(

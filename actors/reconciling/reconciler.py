@@ -26,7 +26,7 @@ from actors.comparing.source_load import LoadLimit
 from actors.comparing.target_run import ComparisonView
 from actors.comparing.task_progress import TaskProgress
 from actors.counts import ReconciliationCounts
-from actors.faults import COPY_AGAIN, FatalError, of_target
+from actors.faults import FatalError, fault
 from actors.reconciling.kept_pass import KeptPass
 from actors.spark_jobs import SPARK_FAILED
 from actors.task_setup import address_of
@@ -274,27 +274,13 @@ def waiting_reason(held: HeldShards) -> str:
 
 def _shared(entry: Reconciliation, verdict: Verdict) -> FatalError:
     """Return the fault of a target in safe mode that has one of several rows with the same key."""
-    return FatalError(
-        "rows.duplicate",
-        f"several rows of shards have the same key: {verdict.reason}",
-        "give the rows other keys in one of the shards, or delete them there; then `replicator"
-        " resume`: the task reads the rows from the shards again",
-        where=f"target {entry.target}",
-        scope=of_target(entry.target),
-    )
+    return fault("rows.duplicate", "reconciled", target=entry.target, reason=verdict.reason)
 
 
 def _unowned(entry: Reconciliation, verdict: Verdict) -> FatalError:
     """Return the fault of a target with rows that may be wrong, and that may not be changed."""
-    return FatalError(
-        "rows.cascade-in-safe-mode",
-        f"rows of {entry.target} had other keys or parents than in their shards. After their"
-        f" reconciliation, {verdict.reason}. Some of these rows may be wrong",
-        "delete the rows of the target that none of its shards has (`replicator compare TASK.yaml`"
-        " counts them as extra), then `replicator resume`",
-        COPY_AGAIN,
-        where=f"target {entry.target}",
-        scope=of_target(entry.target),
+    return fault(
+        "rows.cascade-in-safe-mode", "reconciled", target=entry.target, reason=verdict.reason
     )
 
 

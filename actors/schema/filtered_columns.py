@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from actors.faults import DdlEvent, FatalError, of_target
+from actors.faults import DdlEvent, FatalError, fault
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.alter_actions import alter_actions
 from replicator.ddl.parser.statement import StatementKind
@@ -21,7 +21,6 @@ from replicator.routing.expression.types import ExpressionError, FilterColumn
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import value_clause, value_columns
 from replicator.schema.effects.ddl_effects import Effect
-from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.touched_parts import Touched, column_part, touched_parts
 from replicator.schema.structure.conversions import Fit, conversion
 from replicator.schema.structure.structure import Column, Table
@@ -70,34 +69,19 @@ class FilteredColumns:
     ) -> FatalError:
         before, after = columns
         texts = "; ".join(filters.texts_of(member.name.schema, member.name.table))
-        answer = OverrideAction.SKIP if effect.filtered else OverrideAction.REPLACE
-        then = (
-            "`replicator binlog skip`; the target does not get the statement, which an event filter"
-            " of the task file leaves out"
-            if effect.filtered
-            else "give the target the same statement: `replicator binlog replace`"
-        )
-        remedies = [
-            "correct the target by hand: add the rows of this shard that pass the filter now, and"
-            f" delete those that no longer pass; then {then}",
-        ]
-        if self._copies:
-            remedies.append(
-                "copy the target again: put the expression into brackets in the task file, so"
-                " that its text differs, then `replicator reload TASK.yaml --on-changed-rules"
-                " recopy`"
-            )
-        return FatalError(
+        return fault(
             "ddl.filtered-column",
-            f"a statement changes the column {before.name} ({before.type}, now {after.type}),"
-            f" which an expression filter of the task file uses ({texts}). With the new values,"
-            " the filter may pass rows that it left out, and leave out rows that are on the"
-            " target. The binlog does not show which rows these are\n"
-            f"  statement: {effect.sql[:2000]}",
-            *tuple(remedies),
-            where=f"{member}, target {effect.target}, at {statement.position}",
-            scope=of_target(effect.target),
-            about=DdlEvent(member.source, statement.position, (answer,)),
+            "left-out" if effect.filtered else "executed",
+            about=DdlEvent(member.source, statement.position),
+            column=before.name,
+            former=before.type,
+            present=after.type,
+            filters=texts,
+            statement=effect.sql[:2000],
+            member=member,
+            target=effect.target,
+            position=statement.position,
+            copies=self._copies,
         )
 
 

@@ -7,7 +7,12 @@ from dataclasses import replace
 
 import structlog
 
-from actors.faults import COPY_AGAIN, SKIP_OR_REPLACE, DdlEvent, FatalError, Parts, start_after
+from actors.faults import (
+    DdlEvent,
+    FatalError,
+    Parts,
+    fault,
+)
 from replicator.binlog.segments.segment import Segment, Statement
 from replicator.ddl.parser.statement import ParsedStatement, TableRole
 from replicator.mysql.names import TableName
@@ -128,13 +133,14 @@ def forbidden(
     source: str, statement: Statement, error: ForbiddenStatementError, scope: Parts
 ) -> FatalError:
     """The fault of a statement that a filter of the task file forbids."""
-    return FatalError(
+    return fault(
         "ddl.forbidden",
-        f"{error}: {statement.sql[:500]}",
-        "to let it pass: change the filter in the task file, then `replicator reload`",
-        where=f"source {source}, at {statement.position}",
         scope=scope,
-        about=DdlEvent(source, statement.position, SKIP_OR_REPLACE),
+        about=DdlEvent(source, statement.position),
+        error=error,
+        statement=statement.sql[:500],
+        source=source,
+        position=statement.position,
     )
 
 
@@ -142,21 +148,14 @@ def unsupported(
     source: str, segment: Segment, statement: Statement, error: DdlError, scope: Parts
 ) -> FatalError:
     """The fault of a statement that ends a segment and can't be replicated."""
-    file, offset = segment.end.binlog.file, segment.end.binlog.offset
-    if segment.complete:
-        where = f"at {statement.position}, before {segment.end}"
-        start = f"`meta: {{binlog-name: {file}, binlog-pos: {offset}}}` of source {source}"
-        by_hand = f"start after the statement: {start_after(start)}"
-    else:
-        # A start after the transaction would leave out its rows that come after the statement.
-        where = f"at {statement.position}, in the transaction that begins at {segment.end}"
-        by_hand = "let the task skip the statement: it applies all other rows of the transaction"
-    return FatalError(
+    return fault(
         "ddl.not-supported",
-        f"{error}: {statement.sql[:500]}",
-        f"make the statement's change by hand on the target, and {by_hand}",
-        COPY_AGAIN,
-        where=f"source {source}, {where}",
+        "alone" if segment.complete else "in-transaction",
         scope=scope,
-        about=DdlEvent(source, statement.position, SKIP_OR_REPLACE),
+        about=DdlEvent(source, statement.position),
+        error=error,
+        statement=statement.sql[:500],
+        source=source,
+        position=statement.position,
+        end=segment.end,
     )

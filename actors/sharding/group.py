@@ -10,13 +10,9 @@ import structlog
 
 from actors.actor import Actor, Mailbox
 from actors.faults import (
-    COPY_AGAIN,
-    MOVED_ROWS,
-    REPLACE,
-    SKIP,
     DdlEvent,
     FatalError,
-    of_target,
+    fault,
 )
 from actors.messages import (
     DdlItem,
@@ -150,40 +146,40 @@ class GroupActor(Actor[GroupMessage]):
     def several_changes(self, statement: Statement) -> FatalError:
         """Return the fault that a statement changes the target in several ways at once."""
         target = self.registry.target_name(self.target)
-        return FatalError(
+        return fault(
             "ddl.several-tables",
-            f"one statement changes the target {target} more than once: {statement.sql[:500]}",
-            COPY_AGAIN,
-            where=f"source {self.source}, target {target}",
-            scope=of_target(target),
-            about=DdlEvent(self.source, statement.position, REPLACE),
+            "changes",
+            about=DdlEvent(self.source, statement.position),
+            source=self.source,
+            target=target,
+            statement=statement.sql[:500],
         )
 
     def several_renames(self, statement: Statement) -> FatalError:
         """Return the fault that a statement renames several members at once."""
         target = self.registry.target_name(self.target)
-        return FatalError(
+        return fault(
             "ddl.several-tables",
-            "one RENAME statement renames several tables of a sharding group. Their order"
-            " matters, and other shards can't make the same change at the same moment",
-            COPY_AGAIN,
-            where=f"source {self.source}, target {target}, statement: {statement.sql[:2000]}",
-            scope=of_target(target),
-            about=DdlEvent(self.source, statement.position, REPLACE),
+            "renames",
+            about=DdlEvent(self.source, statement.position),
+            source=self.source,
+            target=target,
+            statement=statement.sql[:2000],
         )
 
     def moved_in(self, effect: Effect, statement: Statement) -> FatalError:
         """Return the fault that a RENAME moves a shard to a target with rows of other shards."""
         target = self.registry.target_name(self.target)
-        return FatalError(
+        return fault(
             "ddl.move-in",
-            f"a RENAME of {effect.renamed_to} to {effect.table} moves the shard to the target"
-            f" {effect.target}, and the rows that it holds are on its former target",
-            MOVED_ROWS,
-            COPY_AGAIN,
-            where=f"source {self.source}, target {target}, statement: {statement.sql[:2000]}",
-            scope=of_target(target),
-            about=DdlEvent(self.source, statement.position, SKIP),
+            "rows-of-others",
+            about=DdlEvent(self.source, statement.position),
+            source=self.source,
+            target=target,
+            statement=statement.sql[:2000],
+            renamed=effect.renamed_to,
+            table=effect.table,
+            there=effect.target,
         )
 
     def log_not_executed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from actors.faults import ExecutorError, FatalError, SparkFailedError
+from actors.faults import ExecutorError, FatalError, SparkFailedError, fault
 from actors.task.generation import Generation
 
 SPARK_LOSSES = 5
@@ -50,32 +50,11 @@ class Recurrence:
 
 
 def _unexpected(text: str, where: str) -> FatalError:
-    return FatalError(
-        "task.unexpected",
-        f"the task met the same unexpected error again, with no progress in between: {text}. It"
-        " has written none of the rows concerned",
-        "report it, with the traceback of `batch.spark-failed` or `copy.spark-failed` in the"
-        " log, the structures of the tables and the first events after the saved positions",
-        "if you have fixed the cause (for example the installation): `replicator resume`",
-        "to go on without the table: leave it out (ignore-tables of the block-allow-list), then"
-        " `replicator reload TASK.yaml --on-changed-rules keep`. Its rows on"
-        " the target stay as they are",
-        where=where,
-    )
+    return fault("task.unexpected", error=text, where=where)
 
 
 def _spark_failing(error: SparkFailedError, where: str) -> FatalError:
-    return FatalError(
-        "spark.failing",
-        f"Spark failed {SPARK_LOSSES} runs of the task in a row, with no progress in any of them;"
-        f" the last time: {error}",
-        "check the machine's memory (the kernel's log names processes that it killed because"
-        " memory ran out): add memory, then `replicator resume`; or make batches smaller with"
-        " `writer: {batch-bytes: …}`, then `replicator reload`",
-        "otherwise report it, with the lines of the log before and after `batch.spark-failed`"
-        " or `copy.spark-failed`",
-        where=where,
-    )
+    return fault("spark.failing", times=SPARK_LOSSES, error=error, where=where)
 
 
 def saved_positions(generation: Generation | None) -> Mapping[str, str]:

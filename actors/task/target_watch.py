@@ -14,7 +14,7 @@ import anyio
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, of_target
+from actors.faults import FatalError, fault, of_target
 from replicator.checks.check_items import ALL, TARGET_TRIGGERS
 from replicator.checks.connecting import explain
 from replicator.checks.result import CheckedPart, CheckResult
@@ -107,13 +107,10 @@ class TargetWatch:
 def _fault(effects: list[TargetEffect]) -> FatalError:
     targets = sorted({name for effect in effects for name in effect.targets})
     named = ", ".join(map(str, targets))
-    return FatalError(
+    return fault(
         "target.changed-by-others",
-        f"something other than the task changes rows of {named}: "
-        + "; ".join(effect.result.finding for effect in effects),
-        *dict.fromkeys(way for effect in effects for way in effect.result.remedies),
-        "when that is done, `replicator resume`; `replicator compare` shows the rows that were"
-        " changed",
-        where=f"target {named}",
         scope=of_target(*targets),
+        targets=named,
+        findings="; ".join(effect.result.finding for effect in effects),
+        ways=tuple(dict.fromkeys(way for effect in effects for way in effect.result.remedies)),
     )

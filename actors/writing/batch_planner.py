@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from attrs import define, field
 
-from actors.faults import COPY_AGAIN, FatalError, UnreadRows, copy_target_again, of_target
+from actors.faults import FatalError, UnreadRows, fault, of_target
 from actors.messages import TargetSegment
 from actors.refusals import refuse_engine
 from actors.task_setup import ColumnsOf
@@ -212,13 +212,14 @@ class BatchPlanner:
         except PlanError as error:
             target = self._registry.target_name(part.target)
             misfit = isinstance(error, MisfitError)
-            raise FatalError(
+            raise fault(
                 "rows.no-plan",
-                str(error),
-                COPY_AGAIN if misfit else _fitted(error, target),
-                where=f"{name}, target {target}",
+                _misfit_case(error),
                 scope=of_target(target),
                 about=UnreadRows(name, at, kind.table_map) if misfit else None,
+                error=error,
+                member=name,
+                target=target,
             ) from error
 
     def _place(self, part: TargetSegment, rows: RowEvents, index: int, member: int) -> str:
@@ -271,29 +272,26 @@ class BatchPlanner:
         if failure is None:
             raise self._unknown(part, unread, held)
         misfit = isinstance(failure, MisfitError)
-        raise FatalError(
+        target_name = self._registry.target_name(part.target)
+        raise fault(
             "rows.no-plan",
-            str(failure),
-            COPY_AGAIN if misfit else _fitted(failure, self._registry.target_name(part.target)),
-            where=f"{unread.member}, target {target.schema}.{target.name}",
-            scope=of_target(self._registry.target_name(part.target)),
+            _misfit_case(failure),
+            scope=of_target(target_name),
             about=unread if misfit else None,
+            error=failure,
+            member=unread.member,
+            target=target_name,
         ) from failure
 
     def _unknown(self, part: TargetSegment, unread: UnreadRows, held: KnownStructure) -> FatalError:
         name = unread.member
         doubt = held.doubt or "it was dropped or renamed before these rows"
-        return FatalError(
+        return fault(
             "rows.structure-unknown",
-            f"the task does not know for certain which structure {name} had when its next rows"
-            f" were written: {doubt}. The row events don't have the names, signs (UNSIGNED),"
-            " labels (ENUM, SET) and charsets of columns, since binlog_row_metadata is not FULL."
-            " If the task guessed, values could change or end up in other columns",
-            f"{COPY_AGAIN}. Set binlog_row_metadata=FULL at the source before: row events then"
-            " have their structure with them",
-            where=f"{name}, target {self._registry.target_name(part.target)}",
-            scope=of_target(self._registry.target_name(part.target)),
             about=unread,
+            member=name,
+            reason=doubt,
+            target=self._registry.target_name(part.target),
         )
 
     def _missing(self, part: TargetSegment, name: TableName) -> FatalError:
@@ -301,15 +299,12 @@ class BatchPlanner:
         at = part.rows.first.transaction
         members = self._registry.members_of(part.target)
         known = [s for m in members if (s := self._registry.held(m, at).structure)]
-        return FatalError(
+        return fault(
             "target.missing",
-            f"the target table {name} does not exist",
-            "if it never existed (a task that follows without a copy, or a view has its name): drop"
-            f" such a view, create the table, then `replicator resume`: {_create(name, known)}",
-            "if somebody dropped or renamed it: restore it with its rows, then `replicator resume`;"
-            f" or create it, and {copy_target_again(name)}",
-            where=f"source {part.source}, target {name}",
-            scope=of_target(name),
+            "followed",
+            source=part.source,
+            target=name,
+            statement=_create(name, known),
         )
 
 
@@ -320,31 +315,14 @@ def _refuse_added_key(name: TableName, table: Table) -> None:
     """
     if not table.keys or only_row_key_collides(table, [column.name for column in table.columns]):
         return
-    raise FatalError(
-        "rows.no-plan",
-        f"a unique key was added to {name} while the task was writing to it. A part of the rows"
-        " that were written last is on the target, and with this key the task can't tell which",
-        "drop the key that was added, then `replicator resume`. To have the key, add it after"
-        " `replicator stop`",
-        where=f"target {name}",
-        scope=of_target(name),
-    )
+    raise fault("rows.no-plan", "added-key", scope=of_target(name), target=name)
 
 
-def _fitted(failure: PlanError, target: TableName) -> str:
-    """Return the remedy for a target that does not fit its shard."""
-    if isinstance(failure, MissingColumnError):
-        return (
-            "give the target the column, with the shard's type and NULL allowed. If you only"
-            " resumed then, the rows that the target already has would lack the shards' values in"
-            f" it. So {copy_target_again(target)}"
-        )
-    return (
-        "give the column on the target a type that takes the values of both (the message says what"
-        " differs), then `replicator resume`. If somebody had changed the column while the target"
-        " had rows, these may have lost values: `replicator compare TASK.yaml --repair-now` puts"
-        " them right"
-    )
+def _misfit_case(failure: PlanError) -> str:
+    """Return the case of `rows.no-plan` for a plan that can't be made."""
+    if isinstance(failure, MisfitError):
+        return "other-columns"
+    return "missing-column" if isinstance(failure, MissingColumnError) else "other-type"
 
 
 def _create(name: TableName, known: Sequence[Table]) -> str:

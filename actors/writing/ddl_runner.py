@@ -14,17 +14,16 @@ from attrs import define, field
 
 from actors.backoff import until_done
 from actors.faults import (
-    SKIP,
     DdlEvent,
     FatalError,
-    of_target,
+    fault,
 )
 from actors.messages import DdlItem
 from actors.refusals import Others, locked_fault
 from actors.saved.lock_state import ShardStatement
 from actors.schema.schema_tracker import SchemaTracker
 from actors.task_setup import ColumnsOf
-from actors.writing.refused_statements import ways
+from actors.writing.refused_statements import refused_statement
 from actors.writing.refused_values import MOST_ATTEMPTS, RefusedValues, exact_sources
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import converts_times, shard_only_columns
@@ -37,7 +36,6 @@ from replicator.downstream.ddl.ddl_execution import (
     DdlExecution,
     DdlExecutor,
     DdlRefusedError,
-    HalfExecutedError,
     TargetLockedError,
 )
 from replicator.downstream.ddl.record_progress import DONE
@@ -54,7 +52,6 @@ from replicator.schema.effects.column_values import (
     queued_values,
 )
 from replicator.schema.effects.ddl_effects import EffectKind
-from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.registry.registry import Provenance, SchemaRegistry
 from replicator.schema.scratch.scratch_table import is_like
 from replicator.schema.structure.structure import Table
@@ -300,7 +297,6 @@ class DdlRunner:
             known = replace(known, shard_only=(*known.shard_only, *numbered))
         stops = self._queued is None
         columns = known.shard_only if stops else ()
-        why = "the task file has `on-unproven-change: stop`"
         safe: frozenset[str] = frozenset()
         if not stops and present is not None:
             there, others = ddl.before if begun else present, set[str]()
@@ -316,13 +312,8 @@ class DdlRunner:
                 # A pass that has begun has compared the rows by their former key.
                 again = (name for name in sorted(others) if name not in known.shard_only)
                 known = replace(known, shard_only=(*known.shard_only, *again))
-            why = (
-                f"the task finds rows by their values in {', '.join(columns)}, and may"
-                " not delete rows of the target that have other values there: they may be those"
-                " of others, as the target had rows before, or has rows of dropped shards"
-            )
         if columns and not begun and (numbered or not answered):
-            raise _unproven(ddl, columns, statement, why, stops=stops)
+            raise _unproven(ddl, columns, statement, stops=stops)
         return replace(known, safe_sources=known.safe_sources | safe)
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
@@ -331,17 +322,12 @@ class DdlRunner:
         converts = zone is None and any(map(converts_times, ddl.statements))
         if not ddl.statements or not (zone == SYSTEM or converts):
             return
-        raise FatalError(
+        raise fault(
             "ddl.time-zone",
-            "the effect of a statement depends on the time zone of the source's host, which has"
-            " daylight saving time, and the server does not report which zone it is\n"
-            f"  statement: {statement.sql[:2000]}",
-            "name the zone in the task file, for example `timezone: Europe/Berlin` (the"
-            " target's time zone tables must have it); then `replicator reload`."
-            " `replicator resume` does not read the task file again",
-            where=f"{ddl.member}, target {ddl.target}",
-            scope=of_target(ddl.target),
-            about=DdlEvent(ddl.member.source, statement.position, tuple(OverrideAction)),
+            about=DdlEvent(ddl.member.source, statement.position),
+            statement=statement.sql[:2000],
+            member=ddl.member,
+            target=ddl.target,
         )
 
     def _lock_seconds(self, ddl: DdlExecution) -> int | None:
@@ -413,47 +399,14 @@ class DdlRunner:
         except TargetLockedError as error:
             where = f"{ddl.member}, target {ddl.target}, statement: {text[:2000]}"
             raise locked_fault([ddl.target], str(error), where) from error
-        except HalfExecutedError as error:
-            raise FatalError(
-                "ddl.refused",
-                f"the target refused a part of a statement: {self._shown(error)}. It can't"
-                " execute the statement as a whole, so the task executes its changes one after"
-                " the other\n"
-                f"  statement: {text[:2000]}\n"
-                f"  executed: {'; '.join(error.executed)[:2000]}\n"
-                f"  not executed: {'; '.join(error.left)[:2000]}",
-                *ways(error, ddl.target, error.left, "the task executes the rest"),
-                "`replicator binlog replace` and `replicator binlog skip` are about the rest of the"
-                " statement: the changes that were executed stay",
-                where=f"{ddl.member}, target {ddl.target}",
-                scope=of_target(ddl.target),
-                about=_event(ddl, statement),
-            ) from error
         except DdlRefusedError as error:
-            raise FatalError(
-                "ddl.refused",
-                f"the target refused a statement: {self._shown(error)}\n  statement: {text[:2000]}",
-                *ways(
-                    error,
-                    ddl.target,
-                    ddl.statements,
-                    "the task executes the statement again (all of them, if there are several)",
-                ),
-                where=f"{ddl.member}, target {ddl.target}",
-                scope=of_target(ddl.target),
-                about=_event(ddl, statement),
-            ) from error
+            raise refused_statement(ddl, statement, error, self._shown(error)) from error
         if text:
             log.info("ddl.executed" if ran else "ddl.was-executed")
 
     def _shown(self, error: DdlRefusedError) -> str:
         text = error.message if self._show_values else without_values(error.message, error.code)
         return f"{text} ({error.code})"
-
-
-def _event(ddl: DdlExecution, statement: Statement) -> DdlEvent:
-    actions = tuple(OverrideAction)
-    return DdlEvent(ddl.member.source, statement.position, actions)
 
 
 def refuse_computed(
@@ -489,42 +442,29 @@ def _stores(known: list[Table], name: str) -> bool:
 def _computed_fault(
     ddl: DdlExecution, statement: Statement, column: str, storing: Member
 ) -> FatalError:
-    return FatalError(
+    return fault(
         "ddl.computed",
-        f"a statement turns {column} into a generated column, but {storing} stores values of its"
-        " own in it. The target would replace them with computed values\n"
-        f"  statement: {ddl.sql[:2000]}",
-        "`replicator binlog skip`: the target's column stays a plain column, and takes both"
-        " the values that this shard computes and those that other shards store, until the"
-        " last shard has made the change",
-        where=f"{ddl.member}, target {ddl.target}",
-        scope=of_target(ddl.target),
-        about=DdlEvent(ddl.member.source, statement.position, SKIP),
+        about=DdlEvent(ddl.member.source, statement.position),
+        column=column,
+        storing=storing,
+        statement=ddl.sql[:2000],
+        member=ddl.member,
+        target=ddl.target,
     )
 
 
 def _unproven(
-    ddl: DdlExecution, columns: Iterable[str], statement: Statement, why: str, *, stops: bool
+    ddl: DdlExecution, columns: Iterable[str], statement: Statement, *, stops: bool
 ) -> FatalError:
     """Return the fault that only a shard knows the values of its rows after a statement."""
-    by_hand = (
-        "make the change by hand on the target if it lacks it, set these columns in the rows of"
-        " the target to the values that they have in their shards, then `replicator binlog skip`"
-    )
-    option = (
-        "set `on-unproven-change: reconcile` in the task file, then `replicator reload`:"
-        " the task executes the statement, and reads the values from the shards"
-    )
-    return FatalError(
+    return fault(
         "ddl.other-values",
-        "after a statement, only its shard knows the values of the existing rows in the columns"
-        f" {', '.join(columns)}, and {why}\n"
-        f"  statement: {ddl.sql[:2000]}",
-        *((option,) if stops else ()),
-        by_hand,
-        where=f"{ddl.member}, target {ddl.target}",
-        scope=of_target(ddl.target),
-        about=_event(ddl, statement),
+        "stops" if stops else "finds-rows",
+        about=DdlEvent(ddl.member.source, statement.position),
+        columns=", ".join(columns),
+        statement=ddl.sql[:2000],
+        member=ddl.member,
+        target=ddl.target,
     )
 
 

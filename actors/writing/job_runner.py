@@ -13,12 +13,9 @@ from pymysql.constants import ER
 from pyspark import SparkContext
 
 from actors.faults import (
-    COPY_AGAIN,
-    TAKE_THE_ROW,
     FatalError,
     TransientError,
-    copy_target_again,
-    of_target,
+    fault,
 )
 from actors.refusals import Others, locked_fault, refused_in_executor
 from actors.spark_jobs import SPARK_FAILED, JobAttempts, submit
@@ -212,67 +209,42 @@ class JobRunner:
             return refused_in_executor(self._settings.address, failed.code, failed.message)
         target = self._registry.target_name(failed.target)
 
-        def row_fault(row_event: str, message: str, *remedies: str) -> FatalError:
-            where = self._where(failed, target)
-            return FatalError(row_event, message, *remedies, where=where, scope=of_target(target))
-
-        message, lock = failed.message, self.held_by(target)
+        where, error = self._where(failed, target), failed.message
         match failed.outcome:
             case WriteOutcome.DUPLICATE:
                 holders = await self.holders(failed)
-                if holders is not None:
-                    message = f"{message}; {holders.shown(_NOWHERE)}"
-                ways = _duplicate_behind(lock) if lock else _duplicate(target)
-                return row_fault("rows.duplicate", message, *ways)
+                return fault(
+                    "rows.duplicate",
+                    "written",
+                    target=target,
+                    error=error,
+                    holders="" if holders is None else f"; {holders.shown(_NOWHERE)}",
+                    where=where,
+                    lock=self.held_by(target),
+                )
             case WriteOutcome.UNDECODABLE:
-                return row_fault(
-                    "rows.undecodable",
-                    message,
-                    f"fix the cause at the source, so that later rows can be read; then"
-                    f" {COPY_AGAIN}. The event itself can't be mended, and rows before it may not"
-                    " be on the target yet",
-                )
+                return fault("rows.undecodable", target=target, error=error, where=where)
             case WriteOutcome.NO_ROOM:
-                return row_fault(
-                    "rows.no-room",
-                    message,
-                    "tell the shards apart by an extracted column in the target's key instead of a"
-                    " column mapping (extract-table, extract-schema or extract-source of the"
-                    f" route): create the target again with this column, and {COPY_AGAIN}",
-                    "if the row should not have this value: delete or renumber it in the shard,"
-                    f" leave the mapping as it is, and {COPY_AGAIN}",
-                )
+                return fault("rows.no-room", target=target, error=error, where=where)
             case WriteOutcome.CASCADE_IN_SAFE_MODE:
-                return row_fault(
-                    "rows.cascade-in-safe-mode",
-                    message,
-                    "remove safe-mode: true from the syncer if it is set, let nothing delete rows"
-                    " of parent tables or change their keys while the task copies or reconciles a"
-                    f" target (`replicator status`), and {COPY_AGAIN}. SET SESSION"
-                    " foreign_key_checks=0 lets you TRUNCATE a parent table",
+                return fault(
+                    "rows.cascade-in-safe-mode", "written", target=target, error=error, where=where
                 )
             case WriteOutcome.UNFILTERED:
-                return row_fault(
-                    "rows.unfiltered",
-                    message,
-                    "write the expression in the task file so that it has a value for this row, too"
-                    " (IF, IFNULL, or a condition before it); then"
-                    " `replicator reload TASK.yaml --on-changed-rules keep`, or `recopy` instead of"
-                    " `keep` if the new expression gives another result for earlier rows",
-                )
-            case WriteOutcome.REFUSED if failed.code in MISSING_PRIVILEGE:
-                return row_fault(
-                    "rows.refused",
-                    message,
-                    f"grant {self._settings.address.user} what the error names (`replicator check`"
-                    " shows all that it needs); then `replicator resume`",
-                )
-            case WriteOutcome.REFUSED if limit := size_limit(failed.code, message):
-                return row_fault(
-                    "rows.refused", message, f"{limit.remedy}; then `replicator resume`"
-                )
+                return fault("rows.unfiltered", target=target, error=error, where=where)
             case WriteOutcome.REFUSED:
-                return row_fault("rows.refused", message, TAKE_THE_ROW)
+                limit = size_limit(failed.code, error)
+                unprivileged = failed.code in MISSING_PRIVILEGE
+                return fault(
+                    "rows.refused",
+                    "written",
+                    target=target,
+                    error=error,
+                    where=where,
+                    kind="privilege" if unprivileged else "size" if limit else "other",
+                    account=self._settings.address.user,
+                    limit=limit.remedy if limit else "",
+                )
         raise AssertionError(f"{failed.outcome} is no fault of a row")
 
 
@@ -295,27 +267,3 @@ def shown_place(place: RowPosition, read_to: SourcePosition | None) -> str:
 
 def _is_changed(failed: TargetOutcome) -> bool:
     return failed.outcome is WriteOutcome.CHANGED or failed.code == ER.TABLE_DEF_CHANGED
-
-
-_UNLIKE = (
-    "if both shards have a row with this key: give the row another key in one of the shards, or"
-    " delete it there; or drop the target's unique key, if the shards do not have it"
-)
-
-
-def _duplicate(target: TableName) -> tuple[str, ...]:
-    return (
-        f"{_UNLIKE}. If only one shard has the row, it has moved from the other one: change"
-        f" nothing. Then {copy_target_again(target)}",
-        "do not delete the row on the target: a deletion that the task has still to apply would"
-        " then remove the new row",
-    )
-
-
-def _duplicate_behind(lock: str) -> tuple[str, ...]:
-    return (
-        f"rows of this target wait for the lock {lock}. If only one shard has the row, it has"
-        " moved, and its deletion is among them. Make the schema change on all shards that the"
-        f" lock waits for. {_UNLIKE[0].upper()}{_UNLIKE[1:]}. Then {COPY_AGAIN}",
-        "do not delete the row on the target: the deletion that waits would remove the new row",
-    )

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
-import yaml
+from replicator.events.fault_catalogue import FaultSection, fault_sections, read_table
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -28,22 +27,6 @@ COMMON_FIELDS: Mapping[str, str] = {
     "remedies": "what to do",
 }
 """The fields that mean the same unless an event says otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class FaultSection:
-    """The operator's information on a fault.
-
-    Attributes:
-        blocks: what stops until the operator has acted (``target``, ``source``, ``task``, or two of
-            them with "or" between).
-        cause: the causes of the fault.
-        remedies: ways to end it, of which one is enough.
-    """
-
-    blocks: str
-    cause: str
-    remedies: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +58,22 @@ _LEVELS: tuple[Level, ...] = ("debug", "info", "warning", "error")
 
 
 def _table(name: str) -> Mapping[str, tuple[LogEvent, ...]]:
-    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
     return {
         heading: tuple(_event(event, entry) for event, entry in events.items())
-        for heading, events in yaml.safe_load(text).items()
+        for heading, events in read_table(name).items()
     }
 
 
 def _event(name: str, entry: dict[str, Any]) -> LogEvent:
     """The event of an entry. Raises TypeError for a key that it does not know."""
     (level,) = (level for level in _LEVELS if level in entry)
-    meaning, common, own = entry.pop(level), entry.pop("common", ""), entry.pop("fields", {})
-    fault = None
-    if "blocks" in entry:
-        fault = FaultSection(entry.pop("blocks"), entry.pop("cause"), tuple(entry.pop("remedies")))
-        common = "error where remedies"
+    meaning, fault = entry.pop(level), fault_sections().get(name)
+    if fault is not None:
+        fields = {key: COMMON_FIELDS[key] for key in ("error", "where", "remedies")}
+        return LogEvent(name, level, meaning, fields, entry.get("no_row_lost", ""), fault=fault)
+    common, own = entry.pop("common", ""), entry.pop("fields", {})
     fields = {key: COMMON_FIELDS[key] for key in common.split()} | own
-    return LogEvent(name, level, meaning, fields, fault=fault, **entry)
+    return LogEvent(name, level, meaning, fields, **entry)
 
 
 SUBJECTS = _table("log_events.yaml")

@@ -16,7 +16,6 @@ ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "cli.py", *(p for top in ("actors", "replicator", "config")
                             for p in sorted((ROOT / top).rglob("*.py")))]  # fmt: skip
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "warn", "log"}
-FAULT_MAKERS = {"FatalError", "self._source_fault", "row_fault"}
 EXPANDED = {
     "self._logged()": {field.name for field in fields(CopyStatus)} - {"state"} | {"seconds"}
 }
@@ -140,17 +139,3 @@ def _printed(file: Path) -> Iterator[Logged]:
                 event, level = (ast.literal_eval(record[key]) for key in ("event", "level"))
                 given = record.keys() - {"event", "level", "timestamp"}
                 yield Logged(event, level, frozenset(given), file.name)
-
-
-@cache
-def faults() -> frozenset[str]:
-    """The events of all faults. Raises PutTogetherError."""
-    return frozenset(
-        event
-        for file in FILES
-        for node in nodes(file)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in FAULT_MAKERS
-        # What such a maker is given by its callers.
-        if ast.unparse(node.args[0]) not in ("failover_event", "row_event")
-        for event in texts(node.args[0], tree(file), f"{file.relative_to(ROOT)}:{node.lineno}")
-    )

@@ -13,7 +13,7 @@ from dataclasses import replace
 import anyio
 import structlog
 
-from actors.faults import SKIP_OR_REPLACE, DdlEvent, FatalError
+from actors.faults import DdlEvent, FatalError, fault
 from actors.messages import DdlItem
 from actors.sharding.coordination import WriterTools
 from actors.sharding.moved_shards import MovedShards
@@ -242,20 +242,15 @@ class OptimisticAnswers:
         state = self.histories.of(self._registry.target_name(item.target)).state
         names = listed(against(state, entry.member, opened))
         others = f"\n  other shards: {names}" if names else ""
-        return FatalError(
+        return fault(
             "ddl.strict",
-            "a schema change of a shard conflicts with the structures of the other shards, and"
-            f" the task file has `strict-optimistic-shard-mode`: {opened.reason}\n"
-            f"  statement: {opened.sql[:2000]}{others}",
-            "remove `strict-optimistic-shard-mode` from the task file, then `replicator"
-            " stop`, `replicator run`: the statement then waits for your answer, and only its"
-            " shard is held",
-            "if you skip or replace the statement, older rows stay as they are on the target: when"
-            " the task runs again, `replicator compare TASK.yaml --repair-now` gives them the"
-            " values of their shards",
-            where=f"{entry.member}, target {item.effect.target}, position"
-            f" {item.statement.position}",
-            about=DdlEvent(item.source, item.statement.position, SKIP_OR_REPLACE),
+            about=DdlEvent(item.source, item.statement.position),
+            reason=opened.reason,
+            statement=opened.sql[:2000],
+            others=others,
+            member=entry.member,
+            target=item.effect.target,
+            position=item.statement.position,
         )
 
     # Decisions.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from actors.actor import Mailbox
 from actors.counts import TaskCounts
-from actors.faults import COPY_AGAIN, DdlEvent, FatalError, of_target
+from actors.faults import DdlEvent, fault
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.saved.lock_state import ShardStatement
 from actors.schema.schema_tracker import SchemaTracker
@@ -46,7 +46,6 @@ from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.effects.column_values import is_alike, other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
 from replicator.schema.effects.idle_changes import may_change_nothing
-from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.recreated_tables import altering
 from replicator.schema.effects.session_settings import settings_of, text_and_rows
 from replicator.schema.effects.touched_parts import column_part, name_of_column, touched_parts
@@ -281,14 +280,13 @@ class PessimisticGroup(GroupActor):
         except HistoryError as error:
             if not effect.skipped:
                 target = self.registry.target_name(self.target)
-                place = f"source {self.source}, target {target}"
-                raise FatalError(
+                raise fault(
                     "ddl.history",
-                    str(error),
-                    COPY_AGAIN,
-                    where=f"{place}, statement: {statement.sql[:2000]}",
-                    scope=of_target(target),
-                    about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP,)),
+                    about=DdlEvent(self.source, statement.position),
+                    error=error,
+                    source=self.source,
+                    target=target,
+                    statement=statement.sql[:2000],
                 ) from error
             # The operator skipped it: it counts as the statement that other shards ran instead.
             return self.group.ddl(replace(item, text=error.resolved.text))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from attrs import define
 
-from actors.faults import COPY_AGAIN, SKIP_OR_REPLACE, DdlEvent, FatalError, of_target
+from actors.faults import DdlEvent, FatalError, fault
 from actors.saved.lock_state import ShardStatement
 from actors.sharding.moved_shards import MovedShards
 from actors.sharding.pessimistic.lock_messages import TableAhead
@@ -223,20 +223,12 @@ def create_differs(
     source: str, effect: Effect, statement: Statement, found: Iterable[str]
 ) -> FatalError:
     """Return the fault that a created shard differs from the others; ``found``: in what."""
-    return FatalError(
+    return fault(
         "ddl.create-differs",
-        f"the new shard {effect.table} has another structure than the other shards of"
-        f" {effect.target}: {'; '.join(found)}",
-        "if the other shards change to this structure by statements that the task has"
-        " still to read: `replicator resume`",
-        "to give it the structure of the others: at the source, delete its rows (rows of a"
-        " dropped shard stay on the target), DROP it and CREATE it like them; skip this"
-        " statement with `replicator binlog skip` (it stays in the binlog), then `replicator"
-        " resume`. The rows that the first table got must fit"
-        f" {effect.target} by column name: add the columns that only they have to the"
-        " target, and drop these columns when the rows have been applied",
-        COPY_AGAIN,
-        where=f"source {source}, target {effect.target}, statement: {statement.sql[:2000]}",
-        scope=of_target(effect.target),
-        about=DdlEvent(source, statement.position, SKIP_OR_REPLACE),
+        about=DdlEvent(source, statement.position),
+        member=effect.table,
+        target=effect.target,
+        differences="; ".join(found),
+        source=source,
+        statement=statement.sql[:2000],
     )

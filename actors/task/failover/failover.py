@@ -15,9 +15,9 @@ from itertools import groupby
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import COPY_AGAIN, FatalError, begin_again, of_source
+from actors.faults import FatalError, fault
 from actors.reading.binlog_lookups import look_up
-from actors.reading.source_faults import FORMER_SERVER, other_names, source_fault
+from actors.reading.source_faults import other_names, source_fault
 from actors.refusals import refusal
 from actors.saved.lock_state import dump_decision, dump_group, load_decision, load_group
 from actors.sharding.coordination import ShardMode
@@ -78,103 +78,46 @@ class Failover:
 
     def lacks(self, gtids: str) -> FatalError:
         """Return the fault that it lacks transactions that the task has read before."""
-        return self._source_fault(
-            "source.lacks-transactions",
-            f"{self._now}it lacks transactions that the task has read from the former server, and"
-            f" of which some may be on the target: {gtids}. They were lost in the failover, or it"
-            " is no replica of the former server",
-            f"if the former server still has them: {FORMER_SERVER}",
-            "if you can replay them with their GTIDs on the new server (from the former server's"
-            " binlog files, with mysqlbinlog): do that before it gets other writes, then"
-            " `replicator resume`",
-            f"if they are lost: {begin_again(self.source)}",
-            COPY_AGAIN,
-        )
+        return self._fault("source.lacks-transactions", "lost", gtids=gtids)
 
     def unlogged(self, gtids: str) -> FatalError:
         """Return the fault that it has applied these transactions without logging them."""
-        return self._source_fault(
-            "source.lacks-transactions",
-            f"{self._now}it has applied these transactions without writing them to its binlog:"
-            f" {gtids}. So the task can't go on there from where it stopped reading the former"
-            " server",
-            FORMER_SERVER,
-            f"{COPY_AGAIN}. Next time: replicas that may take over need log_replica_updates"
-            " (log_slave_updates)",
-        )
+        return self._fault("source.lacks-transactions", "unlogged", gtids=gtids)
 
     def purged(self, gtids: str) -> FatalError:
         """Return the fault that its binlog no longer has the next transactions."""
-        return self._source_fault(
-            "source.purged",
-            f"{self._now}its binlog no longer has the transactions that come next: {gtids}"
-            " (purged, or applied without being logged: log_replica_updates)",
-            "restore the purged binlog files on it, or point the source at a server that has"
-            " them, then `replicator resume`",
-            begin_again(self.source),
-            COPY_AGAIN,
-        )
+        return self._fault("source.purged", "failover", gtids=gtids)
 
     def other_order(self, reason: str) -> FatalError:
         """Return the fault that its binlog has the transactions in another order."""
-        return self._source_fault(
-            "source.other-order",
-            f"{self._now}its binlog has transactions in another order, so the task can't find"
-            f" where to go on: {reason}",
-            FORMER_SERVER,
-            begin_again(self.source),
-            COPY_AGAIN,
-            "to prevent this: replicas that may take over must keep the commit order"
-            " (replica_preserve_commit_order; MariaDB: gtid_strict_mode, one domain), filter"
-            " nothing, and get no writes of their own",
-        )
+        return self._fault("source.other-order", reason=reason)
 
     def no_gtids(self) -> FatalError:
         """Return the fault that the source was followed by file and position."""
-        return self._source_fault(
-            "source.failover-position-unknown",
-            f"{self._now}the task followed the source by file and position, so it does not know"
-            " the GTIDs at the saved position, and can't find that position on the new server",
-            f"{FORMER_SERVER}. With `enable-gtid: true`, the task learns the GTIDs there when it"
-            " starts, and can go on with any replica from then on",
-            begin_again(self.source),
-            COPY_AGAIN,
-        )
+        return self._fault("source.failover-position-unknown", "no-gtids")
 
     def unknown(self, reason: str) -> FatalError:
         """Return the fault that a saved position can't be found by GTIDs."""
-        return self._source_fault(
-            "source.failover-position-unknown",
-            f"{self._now}the task can't find on it for certain all positions that it saved on the"
-            f" former server: {reason}",
-            FORMER_SERVER,
-            begin_again(self.source),
-            COPY_AGAIN,
-        )
+        return self._fault("source.failover-position-unknown", "not-found", reason=reason)
 
     def in_copy(self) -> FatalError:
         """Return the fault that the tables are being copied."""
-        return self._source_fault(
-            "source.failover-in-copy",
-            f"{self._now}the copy of its tables has not finished, or the task has not read its"
-            " binlog to the end of the copy yet. Chunks were read at positions of the former"
-            " server's binlog, which are unknown on the new one",
-            FORMER_SERVER,
-            COPY_AGAIN,
-        )
+        return self._fault("source.failover-in-copy", "behind")
 
-    @property
-    def _now(self) -> str:
-        return f"{self.address} is another server now ({self.server}; before: {self.former}), and "
-
-    def _source_fault(self, failover_event: str, message: str, *remedies: str) -> FatalError:
+    def _fault(
+        self, failover_event: str, case: str = "", *, gtids: str = "", reason: str = ""
+    ) -> FatalError:
         executed = f" ({self.executed})" if self.executed else ""
-        return FatalError(
+        return fault(
             failover_event,
-            message,
-            *remedies,
-            where=f"source {self.source}, after {self.position}{executed}",
-            scope=of_source(self.source),
+            case,
+            source=self.source,
+            place=f"{self.position}{executed}",
+            address=self.address,
+            server=self.server,
+            former=self.former,
+            gtids=gtids,
+            reason=reason,
         )
 
 

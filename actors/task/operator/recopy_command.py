@@ -19,7 +19,7 @@ from actors.comparing.comparing import planned_comparison
 from actors.comparing.owners import TargetShards, shards_of_targets
 from actors.comparing.task_progress import TaskProgress
 from actors.control.protocol import Reply
-from actors.faults import COPY_AGAIN, Parts
+from actors.faults import Parts
 from actors.task.operator.blocked_parts import recopy_wanted, shown
 from actors.task.startup.check_scope import task_to_check
 from actors.task_setup import address_of
@@ -29,6 +29,7 @@ from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.lease import Lease
 from replicator.downstream.meta.reconciliations import ReconciliationStore
+from replicator.events.fault_catalogue import shared_text
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import error_text
@@ -80,7 +81,8 @@ class RecopyCommand:
                 return Recopied(Reply(ok=False, error=str(error)))
             copies = await CopyStore(meta).copies()
             if left := sorted(s for s in begun if s not in copies or not copies[s].done):
-                why = f"the full copy of {', '.join(left)} has not finished: {COPY_AGAIN}"
+                again = shared_text("copy_again")
+                why = f"the full copy of {', '.join(left)} has not finished: {again}"
                 return Recopied(Reply(ok=False, error=why))
             if why := await self._refused(targets, begun):
                 return Recopied(Reply(ok=False, error=why))

@@ -14,7 +14,7 @@ from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
-from actors.faults import FatalError
+from actors.faults import fault
 from actors.refusals import refusal
 from actors.task.resources.lease_keeper import LeaseKeeper, lease_lost
 from actors.task.resources.needed_state import refuse_needed
@@ -117,15 +117,8 @@ async def _drop(target: Connection, task: Task) -> None:
     except MySQLError as error:
         if error_code(error) != ER.LOCK_WAIT_TIMEOUT:
             raise refusal(target.address, error, source=None) from error
-        raise FatalError(
-            "server.refused",
-            "the removal is incomplete: another transaction has held a lock on a meta table for"
-            f" more than {LOCK_SECONDS} seconds. It belongs to an earlier run whose end the"
-            " target has not noticed, or to a backup. The task is only partly removed, and can't"
-            " run until you remove the rest",
-            "wait, or KILL its connection (information_schema.INNODB_TRX has its"
-            " trx_mysql_thread_id), then remove the task again",
-            where=f"the meta-schema {meta_schema} of the target",
+        raise fault(
+            "server.refused", "removal", seconds=LOCK_SECONDS, meta_schema=meta_schema
         ) from error
 
 

@@ -10,7 +10,7 @@ import anyio
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, Recovery
+from actors.faults import FatalError, Recovery, fault
 from actors.refusals import refusal
 from actors.task.resources.leftovers import refuse_incomplete
 from replicator.checks.target.cluster_settings import unwritable_cluster
@@ -101,11 +101,14 @@ class LeaseKeeper:
         found = await unwritable_cluster(self._connection)
         if not found:
             return
-        raise FatalError(
+        raise fault(
             "server.refused",
-            "the task writes nothing to the target: " + "; ".join(f.finding for f in found),
-            *(f"{way}; then `replicator run`" for result in found for way in result.remedies),
-            where=f"target {self._connection.address}",
+            "read-only",
+            findings="; ".join(f.finding for f in found),
+            server=self._connection.address,
+            ways=tuple(
+                f"{way}; then `replicator run`" for result in found for way in result.remedies
+            ),
         )
 
     async def _begin(self, *, forgetting: bool) -> None:
@@ -173,11 +176,4 @@ class LeaseKeeper:
 
 def lease_lost(error: LeaseLostError) -> FatalError:
     """Return the fault that another process has the lease, which ends this one."""
-    return FatalError(
-        "task.lease-lost",
-        f"{error}. This process has written nothing since then, and runs the task no longer",
-        "if the other process should run the task, do nothing",
-        "to run it here: `replicator stop` on the other host, then `replicator run` here",
-        where=f"the lease of the task, in the target's meta-schema: {error.state.holder}",
-        recovery=Recovery.NONE,
-    )
+    return fault("task.lease-lost", recovery=Recovery.NONE, error=error, holder=error.state.holder)

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, closing
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import START_OVER, FatalError, Recovery
+from actors.faults import FatalError, Recovery, fault
 from actors.refusals import refusal
 from actors.task.resources.needed_state import refuse_needed, refuse_repeats
 from actors.task_setup import address_of
@@ -30,12 +30,6 @@ from replicator.mysql.connection.asyncio_connection import Connection, DatabaseU
 _SHOWN = 11
 """The number of names in a message."""
 
-_RESTORE = (
-    "to go on where the task was: restore all of its meta tables and all of its targets from one"
-    " backup of one moment"
-)
-_REMEDIES = (f"to start over: {START_OVER}", f"{_RESTORE}, then `replicator resume`")
-
 
 async def refuse_incomplete(connection: Connection, meta_schema: str, task: str) -> None:
     """Raise FatalError if meta tables are missing while others have rows, or have other columns.
@@ -44,19 +38,7 @@ async def refuse_incomplete(connection: Connection, meta_schema: str, task: str)
     """
     others = await other_tables(connection, meta_schema, task)
     if others:
-        raise FatalError(
-            "task.other-tables",
-            f"{_listed(others)} in {meta_schema} has the name of a meta table of task {task}, and"
-            " other columns: another program created it (TiDB Data Migration has tables with"
-            " these names, too), or another version of this program",
-            "if another program created it: give the task another `name:`, or another"
-            " `meta-schema:`, in the task file; `replicator stop`, `replicator run`",
-            "if another version of replicator made it: go on with that version. Or start over:"
-            " `replicator stop`, empty all targets of the task, set `task-mode: all` or `full`"
-            " (`incremental` would leave the older rows out), drop the task's meta tables, then"
-            " `replicator run TASK.yaml`",
-            where=f"the meta-schema {meta_schema} of the target",
-        )
+        raise fault("task.other-tables", tables=_listed(others), meta_schema=meta_schema, task=task)
     found = await leftovers(connection, meta_schema, task)
     if not found.whole:
         raise _incomplete(meta_schema, task, found)
@@ -96,15 +78,8 @@ async def refuse_removed(task: Task) -> None:
         found = await leftovers(target, task.meta_schema, task.name)
     if not found.gone:
         return
-    raise FatalError(
-        "task.removed",
-        f"the meta tables of task {task.name} were removed while it ran. This process ends, and"
-        " does not start over by itself",
-        "to start over: empty all targets of the task, then `replicator run` with `task-mode: all`"
-        " or `full` (`incremental` would leave the older rows out)",
-        f"{_RESTORE}, then `replicator run`",
-        where=f"the meta-schema {task.meta_schema} of the target",
-        recovery=Recovery.NONE,
+    raise fault(
+        "task.removed", recovery=Recovery.NONE, task=task.name, meta_schema=task.meta_schema
     )
 
 
@@ -134,40 +109,34 @@ def source_leftovers(
     meta_schema: str, task: str, sources: Collection[str], saved: SavedSources
 ) -> FatalError | None:
     """Return the fault that forbids starting ``sources`` from the saved state, or None."""
-    where = f"the meta-schema {meta_schema} of the target"
     lost = saved.copied - saved.followed
     if lost:
-        return FatalError(
+        return fault(
             "task.leftovers",
-            f"the meta tables of task {task} have no checkpoint of {_listed(lost)}, although its"
-            " rows were copied. From any other position rows would be missing",
-            *_REMEDIES,
-            where=where,
+            "checkpoint",
+            task=task,
+            missing=_listed(lost),
+            meta_schema=meta_schema,
         )
     if saved.all and not saved.all & {*sources}:
-        return FatalError(
+        return fault(
             "task.other-sources",
-            f"the meta tables of task {task} belong to the sources {_listed(saved.all)}, but the"
-            f" task file has {_listed(sources)}: another task has the same name, or the sources"
-            " were renamed",
-            "if it is another task: `replicator stop`, give it another `name:` in the task file,"
-            " then `replicator run`",
-            "if the sources are the same: `replicator stop`, give them their former source-id"
-            " again, then `replicator run`",
-            f"to forget the former task: {START_OVER}",
-            where=where,
+            task=task,
+            saved=_listed(saved.all),
+            present=_listed(sources),
+            meta_schema=meta_schema,
         )
     return None
 
 
 def _incomplete(meta_schema: str, task: str, found: Leftovers) -> FatalError:
-    return FatalError(
+    return fault(
         "task.leftovers",
-        f"the meta tables of task {task} are incomplete: {_listed(found.missing)} missing, while"
-        f" {_listed(found.filled)} have what an earlier run saved. A start from these would lose"
-        " or duplicate rows",
-        *_REMEDIES,
-        where=f"the meta-schema {meta_schema} of the target",
+        "tables",
+        task=task,
+        missing=_listed(found.missing),
+        filled=_listed(found.filled),
+        meta_schema=meta_schema,
     )
 
 

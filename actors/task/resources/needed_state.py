@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError
+from actors.faults import FatalError, fault
 from config.models import Meta, Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.checkpoint import SavedWatermarks, saved_watermarks
@@ -148,22 +148,12 @@ async def _has_rows(connection: Connection, target: TableName) -> bool:
 
 def _needed(task: Task, found: list[str], targets: list[TableName]) -> FatalError:
     statements = "; ".join(f"TRUNCATE TABLE {target.quoted}" for target in targets[:_SHOWN])
-    return FatalError(
+    return fault(
         "task.state-needed",
-        f"what is saved of task {task.name} is needed, and was not removed: {'; '.join(found)}."
-        " A task that starts without it would lose, delete or repeat rows",
-        "finish first what waits: `replicator run TASK.yaml` without --remove-meta (nor"
-        " `remove-meta: true`), until `replicator show-ddl-locks` shows nothing open and"
-        " `replicator status` nothing blocked, and until no two shards have a row with the same key"
-        " (delete or renumber one of the two in its shard). Then `replicator stop`, and remove"
-        " again",
-        "if rows would be written again: run the task as above until `replicator status` shows that"
-        " every source that is not blocked has caught up, `replicator stop`, and set their `meta:`"
-        " to the saved positions that `replicator status --json` shows then. For a blocked source,"
-        " set it to the end of the transaction (`binlog-name` and `binlog-pos`)",
-        "or copy everything again: `replicator stop`, set `task-mode: all` in the task file, empty"
-        f" all targets of the task{f' ({statements})' if statements else ''}, and remove again",
-        where=f"the meta-schema {task.meta_schema} of the target",
+        task=task.name,
+        reasons="; ".join(found),
+        statements=f" ({statements})" if statements else "",
+        meta_schema=task.meta_schema,
     )
 
 

@@ -19,7 +19,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from actors.faults import FatalError, SparkFailedError, TransientError
+from actors.faults import SparkFailedError, TransientError, fault
 from actors.spark_jobs import without_stack
 from actors.task.resources.cancellation import done_unless
 from config.models import Task
@@ -163,29 +163,18 @@ class TaskSpark:
         return ready(begun.result() if begun else self._open())
 
     def _opened(self, opening: Opening[SparkContext]) -> SparkContext:
-        where = f"spark.master {self._task.spark.master}"
+        master = self._task.spark.master
         try:
             return opening.result()
         except ClusterError as error:
             if self._had_context and not error.lasting:
                 raise TransientError(str(error)) from error
-            raise FatalError(
-                "spark.executors",
-                str(error),
-                *error.remedies,
-                "then `replicator stop` and `replicator run`",
-                where=where,
+            raise fault(
+                "spark.executors", error=error, ways=error.remedies, master=master
             ) from error
         except _SPARK_FAILED as error:
             if self._had_context:
                 raise SparkFailedError(
                     f"Spark does not start again: {without_stack(error)}"
                 ) from error
-            raise FatalError(
-                "spark.not-started",
-                f"Spark does not start: {without_stack(error)}",
-                "correct spark.master and spark.conf in the task file; `replicator stop`, then"
-                " `replicator run`",
-                "if the machine lacked memory, `replicator resume` tries again",
-                where=where,
-            ) from error
+            raise fault("spark.not-started", error=without_stack(error), master=master) from error

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import structlog
 
 from actors.control.arguments import OnChangedRules
-from actors.faults import START_OVER, FatalError
+from actors.faults import FatalError, fault
 from actors.sharding.modes import SHARD_MODES
 from actors.task.startup.changed_task import Move, moved, moves_of, refuse_unfinished
 from actors.task.startup.recopy import to_recopy
@@ -32,11 +32,6 @@ from replicator.schema.registry.registry import CopyState
 
 _SHOWN = 5
 """How many shards a message names."""
-
-# A task that this fault blocks also reads its file again, without a restart.
-_RESTORE = "restore the former rules in the task file, then `replicator reload TASK.yaml`"
-_KEEP = "`replicator reload TASK.yaml --on-changed-rules keep`"
-_AGAIN = "`replicator reload TASK.yaml --on-changed-rules recopy`"
 
 _NOT_THERE = frozenset({CopyState.LEFT_OUT, CopyState.RECOPY})
 """The states of shards without rows on the target, so without rows by former rules."""
@@ -202,13 +197,14 @@ async def _recopy(
     await _refuse_unfinished(meta, sources)
     targets = {target for changed in found.values() for target in changed.targets}
     if kept := await _with_retired_rows(meta, targets):
-        raise FatalError(
+        raise fault(
             "task.rules-changed",
-            f"{', '.join(kept)} keeps rows of retired shards. To copy it again, the task would"
-            " empty it, and these rows are in no shard that it reads",
-            _RESTORE,
-            *_remedies_in_place(found, meta.task),
-            where=f"target {kept[0]}",
+            "retired-shards",
+            kept=", ".join(kept),
+            target=kept[0],
+            task=meta.task,
+            in_place=_corrects_in_place(found),
+            options=_target_options(found),
         )
     for source in sources:
         checkpoint = await meta.load(source)
@@ -224,16 +220,15 @@ async def _with_retired_rows(meta: MetaStore, targets: Collection[TableName]) ->
     return sorted({str(one.target) for one in retired if one.target in targets})
 
 
-def _remedies_in_place(found: Mapping[str, ChangedRules], task: str) -> list[str]:
-    """Return the commands that correct the rows of targets while readers see them, if any do."""
-    if any(changed.moves for changed in found.values()):
-        return []
+def _corrects_in_place(found: Mapping[str, ChangedRules]) -> bool:
+    """Whether `replicator recopy` can correct the rows of targets while readers see them."""
+    return not any(changed.moves for changed in found.values())
+
+
+def _target_options(found: Mapping[str, ChangedRules]) -> str:
+    """Return the options of `replicator recopy` for the targets of changed rules."""
     targets = sorted({str(target) for changed in found.values() for target in changed.targets})
-    named = " ".join(f"--target {target}" for target in targets)
-    return [
-        f"correct the rows by the new rules while readers see them: {_KEEP}, then"
-        f" `replicator recopy {task} {named}`"
-    ]
+    return " ".join(f"--target {target}" for target in targets)
 
 
 async def _refuse_unfinished(meta: MetaStore, sources: Iterable[str]) -> None:
@@ -242,13 +237,8 @@ async def _refuse_unfinished(meta: MetaStore, sources: Iterable[str]) -> None:
     unfinished = [s for s in sources if s not in copies or not copies[s].done]
     if not unfinished:
         return
-    raise FatalError(
-        "task.rules-changed",
-        "the task can copy a target again only after the full copy of all sources. The copy of"
-        f" these has not finished: {', '.join(unfinished)}",
-        "restore the former rules, let the copy finish, and then change the rules",
-        f"copy everything again by the new rules: {START_OVER}",
-        where=f"source {unfinished[0]}",
+    raise fault(
+        "task.rules-changed", "unfinished", unfinished=", ".join(unfinished), source=unfinished[0]
     )
 
 
@@ -274,24 +264,14 @@ def _fault(
         )
         parts += [f"source {source}: {what}: {_listed(t)}" for what, t in kinds if t]
     targets = sorted({str(target) for changed in found.values() for target in changed.targets})
-    remedies = [f"{_RESTORE}; the task goes on where it was"]
-    if copies:
-        remedies += _remedies_in_place(found, task)
-    if empties:
-        remedies.append(
-            f"copy these targets again by the new rules: {_AGAIN}. It empties"
-            f" {', '.join(targets)} and copies all their shards again; other targets go on"
-            " meanwhile"
-        )
-    remedies.append(
-        f"keep the rows as they are, if you have changed them by hand to what the new rules make"
-        f" of them, or want to keep them as they are: {_KEEP}"
-    )
-    return FatalError(
+    return fault(
         "task.rules-changed",
-        "the rules of the task file have changed, and the target has rows that were written by"
-        f" the former rules: {'; '.join(parts)}. Later changes would not find these rows, or"
-        " would overwrite rows of other shards",
-        *tuple(remedies),
-        where=f"source {next(iter(found))}",
+        "asked",
+        changes="; ".join(parts),
+        source=next(iter(found)),
+        targets=", ".join(targets),
+        empties=empties,
+        task=task,
+        in_place=copies and _corrects_in_place(found),
+        options=_target_options(found),
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from actors.faults import COPY_AGAIN, FatalError, of_source
+from actors.faults import FatalError, fault
 from actors.saved.lock_state import dump_group, histories, load_group
 from actors.sharding.modes import SHARD_MODES
 from actors.task_setup import SourceSetup
@@ -87,16 +87,13 @@ def _refuse_unlike(meta: MetaStore, checkpoints: Sequence[Checkpoint]) -> None:
 
 
 def _other_mode(meta: MetaStore, checkpoint: Checkpoint, reason: str) -> FatalError:
-    return FatalError(
+    return fault(
         "task.mode-changed",
-        f'the task file says shard-mode: "{meta.shard_mode}", but the checkpoint of source'
-        f' {checkpoint.source} was saved with "{checkpoint.shard_mode}", and {reason}. The two'
-        " modes count the schema changes of a target differently, so rows would be lost or"
-        " duplicated",
-        f'set shard-mode: "{checkpoint.shard_mode}" again, and run the task until `replicator'
-        " show-ddl-locks` shows nothing open, `replicator status` nothing blocked, the lag is 0"
-        " and all shards of each target are alike; `replicator stop`, then set the new mode",
-        where=f"source {checkpoint.source}, saved at {checkpoint.file}:{checkpoint.offset}",
+        mode=meta.shard_mode,
+        source=checkpoint.source,
+        former=checkpoint.shard_mode,
+        reason=reason,
+        position=f"{checkpoint.file}:{checkpoint.offset}",
     )
 
 
@@ -118,17 +115,12 @@ def refuse_missed(
         missed = sorted(v for v in decided_items - cutovers if v > base)
         if not missed:
             continue
-        raise FatalError(
+        raise fault(
             "source.missed-ddl",
-            f"the target {name} got its schema change number {missed[0]} while source {source}"
-            " was not in the task file. The source's older rows no longer fit, and would be lost",
-            "remove the source from the task file again; then `replicator reload`",
-            COPY_AGAIN,
-            where=(
-                f"source {source}"
-                + (f", saved at {checkpoint.file}:{checkpoint.offset}" if checkpoint else "")
-            ),
-            scope=of_source(source),
+            target=name,
+            version=missed[0],
+            source=source,
+            saved_at=f", saved at {checkpoint.file}:{checkpoint.offset}" if checkpoint else "",
         )
 
 
@@ -157,15 +149,13 @@ def refuse_unfinished(
     if not reason:
         return
     more = f", and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    raise FatalError(
+    raise fault(
         "task.routes-changed",
-        f"the {what} of source {checkpoint.source} have changed"
-        f" ({'; '.join(texts[:_SHOWN])}{more}) while {reason}. The task must first finish what it"
-        f" has read by the former {what}",
-        "restore the former routes, block-allow-list and filters, and run the task until"
-        " `replicator show-ddl-locks` shows nothing open, `replicator status` nothing"
-        f" blocked, and the lag is 0; `replicator stop`, then change the {what}",
-        where=f"source {checkpoint.source}, saved at {checkpoint.file}:{checkpoint.offset}",
+        rules=what,
+        source=checkpoint.source,
+        changes=f"{'; '.join(texts[:_SHOWN])}{more}",
+        reason=reason,
+        position=f"{checkpoint.file}:{checkpoint.offset}",
     )
 
 

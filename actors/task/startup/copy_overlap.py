@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Set
 
-from actors.faults import FatalError
+from actors.faults import fault
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.chunks import CopyStore
@@ -55,14 +55,7 @@ async def hand_over(
             continue
         deferred = registry.deferred_in(source)
         if not copy.done or (deferred and not copies_on):
-            raise FatalError(
-                "copy.unfinished",
-                f"the full copy of source {source} has not finished, so the task can't follow its"
-                " binlog yet",
-                "set `task-mode: all` in the task file, `replicator stop`, and start the task"
-                " again: the copy goes on where it ended",
-                where=f"source {source}",
-            )
+            raise fault("copy.unfinished", source=source)
         if deferred - blocked:
             until[source] = max(until.get(source, 0), UNTIL_COPIED)
         elif copy.end is not None:

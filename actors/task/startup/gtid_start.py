@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from actors.faults import FatalError
+from actors.faults import fault
 from actors.reading.binlog_lookups import anchor_before, look_up
 from actors.reading.source_faults import source_fault
 from actors.task_setup import SourceSetup
@@ -43,15 +43,7 @@ async def start_by_gtid(
         upstream, executed, there
     )
     if later:
-        raise FatalError(
-            "source.no-start",
-            f"the binlog-gtid of source {setup.source} has transactions ({later}) that its binlog"
-            f" has after others that the set lacks (from {first} on): the task would read them"
-            " again, or leave some out",
-            "name the start by binlog-name and binlog-pos instead of binlog-gtid;"
-            " then `replicator reload`",
-            where=f"source {setup.source}",
-        )
+        raise fault("source.no-start", "gaps", source=setup.source, later=later, first=first)
     return SourcePosition(first, there, await anchor_before(setup, server, first.file))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from actors.faults import COPY_AGAIN, FatalError, TransientError, of_source
+from actors.faults import FatalError, TransientError, fault
 from actors.reading.binlog_lookups import statements_between
 from actors.reading.source_faults import source_fault
 from actors.task_setup import SourceSetup
@@ -66,18 +66,11 @@ def _unreadable(
     setup: SourceSetup, start: SourcePosition | GtidStart, error: BinlogError
 ) -> FatalError:
     """Return the fault of this read, which precedes any applied row, unlike a reader's fault."""
-    fault = source_fault(setup.source, start, error, by_gtid=setup.use_gtid)
-    if fault.event != "source.unreadable":
-        return fault
-    return FatalError(
-        "source.unreadable",
-        f"{fault.message}\n"
-        "  The task found this while it looked for schema changes after the start position. It"
-        " has applied nothing yet.",
-        "remove the cause at the source, then `replicator resume`",
-        f"{COPY_AGAIN}; starting after the event would lose the rows before it",
-        where=fault.where,
-        scope=of_source(setup.source),
+    refusal = source_fault(setup.source, start, error, by_gtid=setup.use_gtid)
+    if refusal.event != "source.unreadable":
+        return refusal
+    return fault(
+        "source.unreadable", "at-start", source=setup.source, error=refusal.message, place=start
     )
 
 

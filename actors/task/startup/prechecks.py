@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import structlog
 
-from actors.faults import FatalError, TransientError, of_source
+from actors.faults import FatalError, TransientError, fault
 from actors.task.resources.unavailable_sources import UnavailableSources, lets_in
 from actors.task.startup.check_scope import task_to_check
 from actors.task_setup import SourceSetup, address_of, source_setups
@@ -103,15 +103,11 @@ def _reader(source: SourceSetup | SourceToCheck) -> tuple[str, int, int]:
 
 
 def _unfit(source: str, failed: Sequence[CheckResult]) -> FatalError:
-    return FatalError(
+    return fault(
         "source.check-failed",
-        f"the task can't follow source {source} any more: "
-        + "; ".join(f"{result.finding} ({result.name})" for result in failed),
-        *dict.fromkeys(way for result in failed for way in result.remedies),
-        "when that is done, `replicator resume`. If you changed the task file: `replicator reload`,"
-        " since `replicator resume` does not read it again",
-        where=f"source {source}",
-        scope=of_source(source),
+        source=source,
+        findings="; ".join(f"{result.finding} ({result.name})" for result in failed),
+        ways=tuple(dict.fromkeys(way for result in failed for way in result.remedies)),
     )
 
 

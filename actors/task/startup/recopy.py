@@ -8,7 +8,7 @@ from dataclasses import replace
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, of_target
+from actors.faults import fault
 from actors.refusals import refusal
 from replicator.downstream.meta.checkpoint import MEMBER_TABLE, Checkpoint, MetaStore
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE, DONE
@@ -115,16 +115,7 @@ async def _refuse_other_rows(meta: MetaStore, target: Connection, name: TableNam
     counted = await target.fetch(f"SELECT COUNT(*) FROM {name.quoted}", patience=EMPTYING_PATIENCE)
     found = int(counted[0][0])
     if found > copied:
-        raise FatalError(
-            "copy.target-has-rows",
-            f"the target {name} has {found} rows, but the task has copied {copied}: another program"
-            " writes to it. A shard dropped its primary key during the copy, so the task has to"
-            " empty the target and to copy all its shards again, and the other rows would be lost",
-            "stop the other program, and copy its rows to another table if you need them. Then"
-            f" TRUNCATE TABLE {name.quoted} on the target's server, and `replicator resume`",
-            where=f"target {name}",
-            scope=of_target(name),
-        )
+        raise fault("copy.target-has-rows", "key-lost", target=name, found=found, copied=copied)
 
 
 async def _forget_rows(meta: MetaStore, transaction: Transaction, name: TableName) -> None:

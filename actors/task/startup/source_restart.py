@@ -15,7 +15,7 @@ import anyio.to_thread
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, TransientError, begin_again, of_source
+from actors.faults import FatalError, TransientError, fault
 from actors.reading.binlog_lookups import anchor_before, gtids_told
 from actors.reading.source_faults import other_names
 from actors.refusals import refusal
@@ -188,13 +188,14 @@ def agreed(
         words = _disagreements(model, record) if model is not None else ()
         if words:
             assert model is not None
-            raise not_begun_again(
-                after.source,
-                f"{record.member.name} does not have the structure of the other shards of"
-                f" {record.target} ({model.member}): {'; '.join(words)}. Its schema changes since"
-                " the saved position can't be read",
-                f"give {record.member.name} the structure of {model.member} again, then"
-                f" {begin_again(after.source)} Make its schema change again afterwards",
+            raise fault(
+                "source.not-begun-again",
+                "other-structure",
+                source=after.source,
+                member=record.member.name,
+                target=record.target,
+                other=model.member,
+                differences="; ".join(words),
             )
         members.append(replace(record, version=version))
     pairs = [(record.member.name, record.target) for record in members]
@@ -281,12 +282,6 @@ def _await_writers(address: DatabaseAddress, tables: Iterable[TableName]) -> Non
                 ) from error
 
 
-def not_begun_again(source: str, reason: str, *ways: str) -> FatalError:
+def not_begun_again(source: str, reason: str) -> FatalError:
     """Return the fault that a source can't be begun at its present position."""
-    return FatalError(
-        "source.not-begun-again",
-        f"source {source} can't be begun again at its present position: {reason}",
-        *(ways or (f"when that has changed, {begin_again(source)}",)),
-        where=f"source {source}",
-        scope=of_source(source),
-    )
+    return fault("source.not-begun-again", "busy", source=source, reason=reason)

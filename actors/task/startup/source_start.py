@@ -10,7 +10,7 @@ from functools import partial
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, refuse_clash
+from actors.faults import FatalError, fault, refuse_clash
 from actors.messages import GroupSaved
 from actors.reading.binlog_lookups import anchor_before, gtids_told, look_up
 from actors.reading.source_faults import refuse_other_server
@@ -184,14 +184,7 @@ def _from_checkpoint(
         setup.source, setup.address, checkpoint.server, server, by_gtid=setup.use_gtid
     )
     if not checkpoint.file:
-        raise FatalError(
-            "source.no-start",
-            f"source {setup.source} was copied while it wrote no binlog, so the task does not"
-            " know from where to follow it",
-            "turn its binlog on, and copy all sources again: `replicator stop`, empty all targets,"
-            " set `task-mode: all`, then `replicator run --remove-meta`",
-            where=f"source {setup.source}",
-        )
+        raise fault("source.no-start", "without-binlog", source=setup.source)
     members = _join_members(registry, checkpoint)
     states = {registry.target(name): load_group(text) for name, text in checkpoint.groups}
     position = saved_position(checkpoint)
@@ -323,18 +316,7 @@ async def _named_start(
     if meta is None:
         found = await binlog_end(upstream)
         end = f"binlog-name: {found.file}, binlog-pos: {found.offset}" if found else "…"
-        raise FatalError(
-            "source.no-start",
-            f"source {setup.source} has no checkpoint, and the task file does not say where to"
-            " start",
-            "if the target does not have the rows of this source yet: set `task-mode: all`, which"
-            " copies them; `replicator stop`, then `replicator run`",
-            "if it has them up to a known position (of the backup that was loaded): `replicator"
-            " stop`, give the instance this position as meta: {binlog-name: …, binlog-pos: …}, then"
-            f" `replicator run`. The binlog ends at {end} now: a start there leaves out all rows"
-            " that were written before",
-            where=f"source {setup.source}",
-        )
+        raise fault("source.no-start", "no-position", source=setup.source, end=end)
     if meta.start_time is not None:
         found_at = await position_at(setup, upstream, server, meta.start_time)
         log.info(
@@ -472,12 +454,13 @@ async def _begun(setup: SourceSetup, server: ServerIdentity, file: str, moment: 
 def _no_start(
     setup: SourceSetup, moment: datetime, why: str, remedies: tuple[str, ...]
 ) -> FatalError:
-    return FatalError(
+    return fault(
         "source.no-start",
-        f"the task can't follow source {setup.source} from {moment:%Y-%m-%d %H:%M:%S} UTC on:"
-        f" {why}",
-        *(remedies or ("name an earlier time",)),
-        where=f"source {setup.source}",
+        "time",
+        source=setup.source,
+        moment=moment,
+        reason=why,
+        ways=remedies or ("name an earlier time",),
     )
 
 

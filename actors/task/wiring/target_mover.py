@@ -14,7 +14,7 @@ from typing import Protocol
 import anyio
 from attrs import define, field
 
-from actors.faults import COPY_AGAIN, MOVED_ROWS, SKIP, DdlEvent, FatalError, of_target
+from actors.faults import DdlEvent, FatalError, fault, of_target
 from actors.saved.lock_state import ShardStatement
 from actors.sharding.coordination import Coordination, LockRemedy, OpenLock, Unit
 from actors.sharding.moved_shards import MovedShards, WaitingShard
@@ -24,6 +24,7 @@ from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.moved_shards import JOINS, AppliedUntil, MovedShard
 from replicator.downstream.meta.row_owners import had_shards
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE, tracked_targets
+from replicator.events.fault_catalogue import shared_text
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.moved_columns import (
     ColumnPairs,
@@ -533,7 +534,7 @@ def _in_circle(lock: OpenLock) -> OpenLock:
         " connect them with other renamed shards of their sources, whose targets wait for this one:"
         " the sources have renamed the tables in different orders, so no statement on a shard ends"
         " this",
-        ways=(*lock.ways[1:], LockRemedy(COPY_AGAIN)),
+        ways=(*lock.ways[1:], LockRemedy(shared_text("copy_again"))),
     )
 
 
@@ -544,13 +545,15 @@ def _new_targets(shards: Iterable[WaitingShard]) -> Set[TableName]:
 def _occupied(shards: Sequence[WaitingShard], reason: str) -> FatalError:
     """Return the fault of shards whose target can't get the new name."""
     move, statement = shards[0].move, shards[0].statement
-    return FatalError(
+    return fault(
         "ddl.move-in",
-        f"a RENAME moves shards of {move.former} to {move.target}, and the target can't follow"
-        f" them: {reason}",
-        MOVED_ROWS,
-        COPY_AGAIN,
-        where=f"source {move.member.source}, {move.member.name}, statement: {statement.sql[:500]}",
+        "occupied",
         scope=of_target(move.former, move.target),
-        about=DdlEvent(move.member.source, statement.position, SKIP),
+        about=DdlEvent(move.member.source, statement.position),
+        source=move.member.source,
+        target=move.former,
+        there=move.target,
+        table=move.member.name,
+        statement=statement.sql[:500],
+        reason=reason,
     )

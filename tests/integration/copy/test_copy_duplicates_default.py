@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from actors.faults import COPY_AGAIN
+from replicator.events.fault_catalogue import shared_text
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import copy_all_anew
@@ -68,5 +68,5 @@ async def test_a_source_to_copy_beside_one_that_was_never_copied(
     merging.changed(mode="all")
     fault = await merging.fault()
     assert fault.event == "copy.target-has-rows"
-    assert fault.remedies == (COPY_AGAIN,)
+    assert fault.remedies == (shared_text("copy_again"),)
     await copy_all_anew(merging, "bag")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from actors.faults import COPY_AGAIN
+from replicator.events.fault_catalogue import shared_text
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.copy.test_copy_ddl import LONG, copying, slow
 from tests.support.tasks.merging import Merging
@@ -94,7 +94,7 @@ async def test_a_shard_of_which_others_rows_were_read_is_copied_again(
     with anyio.fail_after(LONG):
         fault = await fault_of(run())
     assert fault.event == "copy.shard-changed"
-    assert fault.remedies == (f"finish the change on all shards, then {COPY_AGAIN}",)
+    assert fault.remedies == (f"finish the change on all shards, then {shared_text('copy_again')}",)
     merging.on(merging.target, "DROP TABLE IF EXISTS y_1")
     await copy_all_anew(merging, "x", dropped=True)
 

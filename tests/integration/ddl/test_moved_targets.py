@@ -192,7 +192,7 @@ WITH_LOCKS = ("one of two", "two targets to one")
 """Those that the usual runs try with locks, too, by which their shards differ longest."""
 
 
-@pytest.mark.remedy("ddl.move-in", "skip")
+@pytest.mark.remedy("ddl.move-in", "skip", "resume")
 @pytest.mark.parametrize(
     ("kind", "mode"),
     [

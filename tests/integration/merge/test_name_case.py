@@ -234,7 +234,7 @@ async def test_a_source_with_another_case_of_names_than_before_is_not_followed(
         await estate.settled()
 
 
-@pytest.mark.remedy("source.name-case", "start behind")
+@pytest.mark.remedy("source.name-case", "run")
 async def test_a_source_keeps_its_new_case_of_names(
     start_server: StartServer, merging_from: Callable[..., Merging]
 ) -> None:

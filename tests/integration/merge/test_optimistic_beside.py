@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import anyio
 
-from actors.faults import REPLACE, DdlEvent, FatalError
+from actors.faults import DdlEvent, FatalError
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
@@ -132,7 +132,7 @@ async def test_statements_given_instead_resolve_an_open_one(
                      for way in lock.ways]  # fmt: skip
     for position, table in zip(positions, ("x_1", "x_2"), strict=True):
         given = f"ALTER TABLE {table} ADD b VARBINARY(2) DEFAULT (UNHEX('00FF'))"
-        event = DdlEvent("a", BinlogPosition.parse(position), REPLACE)
+        event = DdlEvent("a", BinlogPosition.parse(position), (OverrideAction.REPLACE,))
         fault = FatalError("", "", where="", about=event)
         await override(merging, fault, OverrideAction.REPLACE, given)
     async with merging.running() as generation:

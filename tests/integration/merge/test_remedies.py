@@ -9,9 +9,10 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actors.faults import COPY_AGAIN, FatalError, of_target
+from actors.faults import FatalError, of_target
 from actors.task.resources.leftovers import forget_saved
 from replicator.downstream.meta.moved_shards import JOINS
+from replicator.events.fault_catalogue import shared_text
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
@@ -65,7 +66,7 @@ async def empty_as_told(merging: Merging) -> None:
     merging.target.execute(statement.split(";")[0])
 
 
-@pytest.mark.remedy("copy.duplicate", "copy anew", "resume")
+@pytest.mark.remedy("copy.duplicate", "resume")
 async def test_a_target_with_rows_is_emptied_during_its_copy(
     merging_from: MakeMerging, mariadb_source: DatabaseServer
 ) -> None:
@@ -182,7 +183,7 @@ async def test_rows_around_one_that_cannot_be_read_are_copied_anew(merging: Merg
     found = await merging.fault()
     assert found.event == "rows.undecodable"
     assert not [told for told in found.remedies if "--remove-meta" in told]
-    assert COPY_AGAIN in way(found, "copy everything again")
+    assert shared_text("copy_again") in way(found, "copy everything again")
     await copy_all_anew(merging, "x", "y")
 
 
@@ -364,7 +365,7 @@ async def test_all_is_copied_anew_behind_a_change_that_no_binlog_has(merging: Me
     merging.do(*unseen, "INSERT INTO x_1 VALUES (7, 2, 'behind')")
     found = await merging.fault()
     assert found.event == "rows.no-plan"
-    assert COPY_AGAIN in found.remedies
+    assert shared_text("copy_again") in found.remedies
     for server, shard in [(merging.source, "x_2"), (second, "x_1"), (second, "x_2")]:
         merging.on(server, f"ALTER TABLE {shard} ADD w INT FIRST")
     await copy_all_anew(merging, "x", "y", dropped=True)
@@ -379,7 +380,7 @@ async def test_all_is_copied_anew_when_two_shards_had_a_row(merging: Merging) ->
     merging.on(second, "INSERT INTO x_2 VALUES (1, 'second')", "INSERT INTO y_1 VALUES (1)")
     found = await merging.fault()
     assert found.event == "rows.duplicate"
-    assert any(COPY_AGAIN in told for told in found.remedies)
+    assert any(shared_text("copy_again") in told for told in found.remedies)
     merging.do("UPDATE x_1 SET id = 2")
     await copy_all_anew(merging, "x", "y")
 
@@ -403,7 +404,7 @@ async def test_all_is_copied_anew_for_a_source_that_missed_schema_changes(mergin
     merging.on(second, *(f"ALTER TABLE x_{n} ADD w INT" for n in (1, 2)))
     found = await merging.fault()
     assert found.event == "source.missed-ddl"
-    assert COPY_AGAIN in found.remedies
+    assert shared_text("copy_again") in found.remedies
     del merging.sources["b"]
     merging.changed(mode="incremental")
     async with merging.running() as generation:

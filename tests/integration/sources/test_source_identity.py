@@ -9,9 +9,9 @@ import anyio.to_thread
 import pytest
 from pyspark import SparkContext
 
-from actors.faults import COPY_AGAIN
 from actors.reading import purge_watch
 from actors.task.operator.removal import remove_task
+from replicator.events.fault_catalogue import shared_text
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
@@ -72,7 +72,7 @@ async def test_a_binlog_begun_anew_before_anything_of_it_was_read_is_noticed(
     with anyio.fail_after(PATIENCE):
         fault = await fault_of(start())
     assert fault.event == "source.reset"
-    assert fault.remedies[-1].endswith(COPY_AGAIN)
+    assert fault.remedies[-1].endswith(shared_text("copy_again"))
     target_server.execute(f"TRUNCATE TABLE {db}.t")
     values["task-mode"] = "all"
     for instance in values["mysql-instances"]:

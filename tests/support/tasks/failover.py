@@ -115,7 +115,7 @@ class Estate:
             yield cursor
 
     async def copy_anew(self, server: DatabaseServer) -> None:
-        """What `COPY_AGAIN` says, with this server behind the address; then all must be equal."""
+        """The remedy `copy_again`, with this server behind the address; then all must be equal."""
         self.target.execute("TRUNCATE TABLE t", "TRUNCATE TABLE bag", database=self.database)
         self.values["task-mode"] = "all"
         await remove_task(self.task)

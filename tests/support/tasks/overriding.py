@@ -11,7 +11,7 @@ import anyio
 
 import config
 from actors.control.protocol import Reply
-from actors.faults import SKIP, DdlEvent, FatalError, UnreadRows
+from actors.faults import DdlEvent, FatalError, UnreadRows
 from actors.sharding.coordination import LockRemedy, OpenLock
 from actors.task.operator.recopy_command import RecopyCommand
 from actors.task.operator.removal import remove_task
@@ -68,7 +68,9 @@ async def until_shard_waits(merging: Merging) -> FatalError:
         await merging.caught_up(generation)
     [lock] = found
     assert lock.view.owner is not None
-    about = DdlEvent(lock.view.owner, lock.view.item.event.statement.position, SKIP)
+    about = DdlEvent(
+        lock.view.owner, lock.view.item.event.statement.position, (OverrideAction.SKIP,)
+    )
     return FatalError("test", "test", where="test", about=about)
 
 
@@ -129,7 +131,7 @@ async def copy_all_anew(
     columns: Mapping[str, str] | None = None,
     dropped: bool = False,
 ) -> None:
-    """What `COPY_AGAIN` says, after the task has ended; then all must be equal.
+    """What the remedy `copy_again` says, after the task has ended; then all must be equal.
 
     ``targets`` are all that the task has, ``columns`` those to compare. ``dropped``: their columns
     are not those of the shards any more, so they are dropped.

@@ -12,12 +12,12 @@ import re
 from pathlib import Path
 
 WAYS = {
-    "skip": r"`(?:binlog )?skip`",
-    "replace": r"`binlog replace`|`replace` or `inject`",
-    "inject": r"`(?:binlog )?inject`",
-    "schema set": r"`schema set`",
-    "run": r"`run\b",
-    "reload": r"`reload\b",
+    "skip": r"`(?:replicator )?(?:binlog )?skip`",
+    "replace": r"`(?:replicator )?binlog replace`",
+    "inject": r"`(?:replicator )?binlog inject`",
+    "schema set": r"`(?:replicator )?schema set`",
+    "run": r"`(?:replicator )?run\b",
+    "reload": r"`(?:replicator )?reload\b",
     "start behind": r"(?<!a )start (?:after|behind)",
     "copy anew": r"cop(?:y|ied) (?:\w+ )?(?:again|anew)",
     "recopy": r"`replicator recopy\b",

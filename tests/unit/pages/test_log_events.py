@@ -11,7 +11,7 @@ from replicator.events.all_events import EVENTS
 from replicator.logs import _TOLD_ONCE
 from scripts.check_warnings import CHECK_WARNINGS
 from scripts.events_reference import log_page, warnings_page
-from tests.support.logged_events import ROOT, PutTogetherError, faults, logged, logged_in
+from tests.support.logged_events import ROOT, PutTogetherError, logged, logged_in
 
 TABLE = {event.name: event for event in EVENTS}
 PLAIN = {event.name: event for event in EVENTS if not event.fault}
@@ -48,11 +48,6 @@ def test_every_event_of_the_table_is_logged_with_all_its_levels_and_fields() -> 
         )
         for name in PLAIN
     }
-
-
-def test_the_faults_of_the_table_are_those_of_the_program() -> None:
-    assert {"rows.duplicate", "rows.cascade-in-safe-mode", "source.other-order"} <= faults()
-    assert faults() == {event.name for event in EVENTS if event.fault}
 
 
 def test_names_stand_once_and_each_warning_has_its_reason() -> None:

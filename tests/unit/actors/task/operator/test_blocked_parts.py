@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from actors.faults import SKIP, DdlEvent, FatalError, Parts, UnreadRows, of_source, of_target
+from actors.faults import DdlEvent, FatalError, Parts, UnreadRows, of_source, of_target
 from actors.task.operator.blocked_parts import (
     Block,
     BlockedParts,
@@ -19,6 +19,7 @@ from actors.task.operator.fault_answers import unread_rows
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.mysql.names import Member, TableName
+from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.status import now
 
 X, DOTTED, BASE = TableName("m", "x"), TableName("m", "a.b"), TableName("m.a", "b")
@@ -140,7 +141,7 @@ def test_remedies_name_the_command_that_lets_the_part_go_on() -> None:
 def test_each_command_of_a_remedy_can_be_typed_as_it_is_printed(
     written: str, printed: list[str]
 ) -> None:
-    about = DdlEvent("a", BinlogPosition("f.1", 7), SKIP)
+    about = DdlEvent("a", BinlogPosition("f.1", 7), (OverrideAction.SKIP,))
     error = FatalError("ddl.unclear", "unclear", written, where="m", about=about)
     fault = block_of("my orders", "/tasks/my orders.yaml", error).fault
     assert fault is not None

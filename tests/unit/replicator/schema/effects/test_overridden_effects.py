@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from actors.faults import SKIP_OR_REPLACE, DdlEvent
+from actors.faults import DdlEvent
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.task.operator.operator_commands import give_override, remedies_of
 from config.models import Task
@@ -157,7 +157,9 @@ def test_overrides_are_found_by_either_position() -> None:
 
 
 def test_the_commands_that_a_fault_names() -> None:
-    event = DdlEvent("a", BinlogPosition("bin.000003", 142), SKIP_OR_REPLACE)
+    event = DdlEvent(
+        "a", BinlogPosition("bin.000003", 142), (OverrideAction.SKIP, OverrideAction.REPLACE)
+    )
     skip, replace = remedies_of("my orders", event)
     place = "--source a --binlog-pos bin.000003:142"
     assert f"`replicator binlog skip 'my orders' {place}`" in skip

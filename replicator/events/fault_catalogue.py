@@ -1,0 +1,186 @@
+"""The messages and remedies of faults, from the templates of `faults.yaml` and `fault_texts.yaml`.
+
+The templates are format strings (`str.format_map`). A test renders each with all of its fields, and
+compares the fields with those that the program gives.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+import yaml
+
+WAYS = "{ways}"
+"""The remedy that stands for any number of them, which the program gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedText:
+    """A text that several faults use; ``page``: the words for it on the page of the faults."""
+
+    text: str
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A way to end a fault.
+
+    Attributes:
+        template: its text.
+        condition: ``if FIELD``, ``if FIELD=VALUE`` or ``unless FIELD``; empty if it always counts.
+    """
+
+    template: str
+    condition: str = ""
+
+    @property
+    def condition_field(self) -> str:
+        """The field of its condition; empty if it has none."""
+        return self.condition.partition(" ")[2].partition("=")[0]
+
+    def applies(self, fields: Mapping[str, object]) -> bool:
+        """Whether the remedy counts for a fault with these fields."""
+        if not self.condition:
+            return True
+        word, _, test = self.condition.partition(" ")
+        _, _, value = test.partition("=")
+        found = fields[self.condition_field]
+        return (found == value if value else bool(found)) is (word == "if")
+
+    def rendered(self, fields: Mapping[str, object]) -> tuple[str, ...]:
+        """Return its text, or the ways that the program gives; nothing if it does not count."""
+        if not self.applies(fields):
+            return ()
+        if self.template == WAYS:
+            ways = fields["ways"]
+            assert isinstance(ways, tuple)
+            return ways
+        return (filled(self.template, fields),)
+
+
+@dataclass(frozen=True, slots=True)
+class FaultCase:
+    """One kind of a fault.
+
+    Attributes:
+        message: what happened.
+        where: the source, target, shard and position, as far as known.
+        remedies: ways to end it, of which one is enough.
+        answers: the ``replicator binlog`` commands that resolve its statement.
+    """
+
+    message: str
+    where: str
+    remedies: tuple[Remedy, ...]
+    answers: tuple[str, ...]
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The names of all fields that its templates and conditions use."""
+        texts = (self.message, self.where, *(remedy.template for remedy in self.remedies))
+        names = {name for text in texts for name in field_names(text)}
+        return frozenset(names | {remedy.condition_field for remedy in self.remedies} - {""})
+
+
+@dataclass(frozen=True, slots=True)
+class FaultSection:
+    """All that is known of a fault beforehand.
+
+    Attributes:
+        blocks: what stops until the operator has acted (``target``, ``source``, ``task``, or
+            several with "or" between).
+        cause: the causes of the fault, for the page.
+        cases: its kinds by their names; the only one has the name "".
+        advice: what the page says besides the remedies.
+    """
+
+    blocks: str
+    cause: str
+    cases: Mapping[str, FaultCase]
+    advice: tuple[str, ...]
+
+
+def filled(template: str, fields: Mapping[str, object]) -> str:
+    """Return a template with its fields. Raises KeyError for a field that is missing."""
+    return template.format_map(_FieldsAndTexts(fields))
+
+
+def shared_text(name: str, **fields: object) -> str:
+    """Return a text of `fault_texts.yaml` with its fields."""
+    return filled(shared_texts()[name].text, fields)
+
+
+def field_names(template: str) -> Iterator[str]:
+    """Return the names of a template's fields, and of those in the shared texts that it uses."""
+    for name in placeholders(template):
+        text = shared_texts().get(name)
+        if text is None:
+            yield name
+        else:
+            yield from field_names(text.text)
+
+
+def placeholders(template: str) -> Iterator[str]:
+    """Return the names of a template's fields and shared texts, without their attributes."""
+    for _, name, _, _ in Formatter().parse(template):
+        if name:
+            yield re.split(r"[.\[]", name)[0]
+
+
+class _FieldsAndTexts(dict[str, object]):
+    def __missing__(self, name: str) -> str:
+        return filled(shared_texts()[name].text, self)
+
+
+@cache
+def shared_texts() -> Mapping[str, SharedText]:
+    """The texts of `fault_texts.yaml` by their names."""
+    return {
+        name: SharedText(entry["text"], entry.get("page", entry["text"]))
+        for name, entry in read_table("fault_texts.yaml").items()
+    }
+
+
+@cache
+def fault_sections() -> Mapping[str, FaultSection]:
+    """The faults of `faults.yaml` by their events."""
+    return {
+        event: fault_section(dict(entry))
+        for events in read_table("faults.yaml").values()
+        for event, entry in events.items()
+    }
+
+
+def read_table(name: str) -> dict[str, Any]:
+    """Return the contents of a YAML file in this folder."""
+    # The parser of libyaml takes a twelfth of the time, which each start of the program spends.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    table: dict[str, Any] = yaml.load(Path(__file__).with_name(name).read_text("utf-8"), loader)
+    return table
+
+
+def fault_section(entry: dict[str, Any]) -> FaultSection:
+    """Return the section of an entry of `faults.yaml`. Raises KeyError if something is missing."""
+    cases = entry.get("cases") or {"": {}}
+    return FaultSection(
+        entry["blocks"],
+        entry["cause"],
+        {name: _case({**entry, **case}) for name, case in cases.items()},
+        tuple(entry.get("advice", ())),
+    )
+
+
+def _case(entry: dict[str, Any]) -> FaultCase:
+    remedies = tuple(
+        Remedy(way) if isinstance(way, str) else Remedy(*reversed(next(iter(way.items()))))
+        for way in entry["remedies"]
+    )
+    answers = tuple(entry.get("answers", "").split())
+    return FaultCase(entry["message"], entry["where"], remedies, answers)
