@@ -12,7 +12,6 @@ from typing import Annotated, ParamSpec
 
 import typer
 
-from actors.commands import encrypt, files
 from actors.comparing.commands import compare
 from actors.control.commands import (
     pause,
@@ -51,6 +50,7 @@ from actors.reading.commands import inject, list_overrides, replace, skip
 from actors.reconciling.commands import reconcile
 from actors.reporting.commands import report
 from actors.service.commands import service
+from actors.setup.commands import encrypt, files
 from actors.sharding.commands import show_ddl_locks, unlock_ddl_lock
 from actors.switching.commands import changes, switch
 from actors.task.commands import check, list_structures, remove, run, set_structure

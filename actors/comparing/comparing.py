@@ -37,10 +37,10 @@ from actors.comparing.target_run import (
     sources_of,
 )
 from actors.comparing.task_progress import PATIENCE, TaskProgress
+from actors.setup.task_setup import address_of
 from actors.task.resources.finished_task import admit
 from actors.task.resources.spark import TaskSpark
 from actors.task.startup.check_scope import task_to_check
-from actors.task_setup import address_of
 from config.models import Task
 from replicator.checks.checked_task import TaskToCheck
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE

@@ -16,7 +16,7 @@ from pyspark import SparkContext
 from actors.comparing.differing_rows import DifferingRows
 from actors.comparing.kept_comparison import UnfinishedTarget
 from actors.comparing.task_progress import PATIENCE, TaskProgress
-from actors.spark_jobs import submit
+from actors.jobs.spark_jobs import submit
 from replicator.downstream.meta.held_shards import HeldShards
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName

@@ -13,8 +13,8 @@ from pymysql.err import MySQLError
 from actors.control.client import NotRunningError
 from actors.control.protocol import ControlError
 from actors.control.requests import status_of
+from actors.setup.task_setup import address_of
 from actors.sharding.modes import SHARD_MODES
-from actors.task_setup import address_of
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.checkpoint import MetaStore

@@ -68,9 +68,9 @@ _CODES = {
     "actors.control.metrics_server.MetricsAddressError": FAILED,
     "replicator.downstream.meta.lease.LeaseHeldError": FAILED,
     "replicator.status.StatusFormatError": FAILED,
-    "actors.faults.FatalError": FAILED,
-    "actors.faults.ApplicationLostError": INCOMPLETE,
-    "actors.faults.SparkFailedError": INCOMPLETE,
+    "actors.errors.faults.FatalError": FAILED,
+    "actors.errors.faults.ApplicationLostError": INCOMPLETE,
+    "actors.errors.faults.SparkFailedError": INCOMPLETE,
     "replicator.mysql.errors.DatabaseUnavailableError": FAILED,
     "pymysql.err.OperationalError": FAILED,
 }

@@ -8,7 +8,7 @@ from pymysql.err import MySQLError
 
 from actors.control.client import NotRunningError, RunsElsewhereError
 from actors.control.task_records import find_record, was_killed
-from actors.task_setup import address_of
+from actors.setup.task_setup import address_of
 from config.models import Task
 from replicator.downstream.meta.lease import Lease, this_process
 from replicator.downstream.meta.saved_state import SavedCopy, SavedState, read_saved

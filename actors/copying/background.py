@@ -17,7 +17,7 @@ from actors.copying.source_copies import SourceCopies, SourceCopy
 from actors.copying.start import CopyStart
 from actors.copying.targets import CopyTarget
 from actors.copying.workers import ChunkWorkers, RateLimit
-from actors.faults import TransientError
+from actors.errors.faults import TransientError
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.names import TableName
 from replicator.pipeline.workers.worker_pool import free_slots, reserve_slots

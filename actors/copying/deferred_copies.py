@@ -22,11 +22,11 @@ from pymysql.err import MySQLError
 
 from actors.copying.start import CopyMember, CopyStart, resumed
 from actors.copying.statements import CopyStatements
-from actors.faults import FatalError, Parts, fault
+from actors.errors.faults import FatalError, Parts, fault
+from actors.errors.refusals import refusal
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
-from actors.refusals import refusal
-from actors.task_setup import SourceSetup, columns_of
+from actors.setup.task_setup import SourceSetup, columns_of
 from replicator.ddl.online.online_ddl import GhostHistory
 from replicator.ddl.parser.statement import StatementKind
 from replicator.downstream.meta.checkpoint import MetaStore

@@ -16,10 +16,10 @@ from actors.copying.retrying_stream import RetryingStream
 from actors.copying.shard_plans import ShardPlans
 from actors.copying.start import CopyMember, members_of
 from actors.copying.targets import CopyTarget, creation_of, pattern_shard
-from actors.counts import CopyCounts
-from actors.faults import FatalError
-from actors.refusals import refusal, refuse_engine
-from actors.task_setup import SourceSetup, address_of, columns_of, source_setups
+from actors.counting.counts import CopyCounts
+from actors.errors.faults import FatalError
+from actors.errors.refusals import refusal, refuse_engine
+from actors.setup.task_setup import SourceSetup, address_of, columns_of, source_setups
 from config.models import Task
 from replicator.binlog.errors import BinlogError
 from replicator.checks.source.estimates import SOURCES_AT_ONCE

@@ -20,12 +20,12 @@ from actors.copying.source_copies import SourceCopies, SourceCopy, deferred_text
 from actors.copying.start import CopyMember, CopyStart, begin_copy, begun_copy
 from actors.copying.targets import CopyTarget, RowsBefore, make_targets
 from actors.copying.workers import ChunkWorkers, RateLimit
-from actors.counts import CopyCounts
-from actors.faults import FatalError, Parts
+from actors.counting.counts import CopyCounts
+from actors.errors.faults import FatalError, Parts
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
 from actors.reading.source_relay import SourceRelay
+from actors.setup.task_setup import SourceSetup, address_of, beside, columns_of
 from actors.sharding.modes import SHARD_MODES
-from actors.task_setup import SourceSetup, address_of, beside, columns_of
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.checkpoint import MetaStore

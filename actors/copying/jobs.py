@@ -14,8 +14,8 @@ from pyspark import SparkContext
 
 from actors.copying.progress import CopyProgress
 from actors.copying.targets import CopyTarget
-from actors.faults import FatalError, TransientError, fault
-from actors.spark_jobs import SPARK_FAILED, JobAttempts, submit
+from actors.errors.faults import FatalError, TransientError, fault
+from actors.jobs.spark_jobs import SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode
 from replicator.mysql.names import TableName

@@ -12,8 +12,8 @@ from pymysql.err import MySQLError
 from actors.copying.retrying_stream import RetryingStream
 from actors.copying.shard_plans import DeferredError, ShardPlans
 from actors.copying.start import CopyMember
-from actors.refusals import refusal
-from actors.task_setup import SourceSetup
+from actors.errors.refusals import refusal
+from actors.setup.task_setup import SourceSetup
 from replicator.downstream.meta.chunks import ChunkRecord, CopyStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.errors import error_code

@@ -13,9 +13,9 @@ from actors.copying.retrying_stream import RetryingStream
 from actors.copying.start import CopyMember
 from actors.copying.statements import CopyStatements
 from actors.copying.targets import CopyTarget
-from actors.faults import fault, of_target
-from actors.refusals import unfit_filter
-from actors.task_setup import SourceSetup, columns_of
+from actors.errors.faults import fault, of_target
+from actors.errors.refusals import unfit_filter
+from actors.setup.task_setup import SourceSetup, columns_of
 from replicator.downstream.meta.chunks import ReadSpan
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code

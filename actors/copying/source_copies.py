@@ -16,8 +16,8 @@ from actors.copying.start import CopyMember, CopyStart, visible_binlog_end
 from actors.copying.statements import CopyStatements
 from actors.copying.targets import CopyTarget
 from actors.copying.workers import ChunkWorkers
-from actors.faults import FatalError
-from actors.task_setup import SourceSetup
+from actors.errors.faults import FatalError
+from actors.setup.task_setup import SourceSetup
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.ddl.online.online_ddl import GhostHistory

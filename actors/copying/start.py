@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 import anyio.to_thread
 from pymysql.err import MySQLError
 
-from actors.faults import fault
+from actors.errors.faults import fault
+from actors.errors.refusals import refusal
 from actors.reading.binlog_lookups import anchor_before, gtids_told
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
-from actors.refusals import refusal
 from actors.saved.lock_state import dump_group
 from actors.saved.saved_position import saved_position
+from actors.setup.task_setup import SourceSetup
 from actors.sharding.modes import SHARD_MODES
-from actors.task_setup import SourceSetup
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
 from replicator.downstream.meta.chunks import CopyStore

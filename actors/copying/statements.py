@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import anyio
 from attrs import define, field
 
-from actors.faults import TransientError
+from actors.errors.faults import TransientError
 from actors.reading.binlog_lookups import statements_between
 from actors.reading.source_faults import source_fault
-from actors.task_setup import SourceSetup
+from actors.setup.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import Statement

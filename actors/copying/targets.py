@@ -12,10 +12,10 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.copying.start import CopyMember
-from actors.faults import FatalError, fault, refuse_clash
-from actors.refusals import refusal, refuse_engine
+from actors.errors.faults import FatalError, fault, refuse_clash
+from actors.errors.refusals import refusal, refuse_engine
+from actors.setup.task_setup import SourceSetup, address_of, columns_of
 from actors.sharding.modes import SHARD_MODES
-from actors.task_setup import SourceSetup, address_of, columns_of
 from config.models import Task
 from replicator.downstream.ddl.creation import (
     Pattern,

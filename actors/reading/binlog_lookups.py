@@ -9,7 +9,12 @@ from typing import TypeVar
 
 import anyio.to_thread
 
-from actors.task_setup import SEGMENT_MAX_BYTES, SEGMENT_TARGET_BYTES, SourceSetup, binlog_source
+from actors.setup.task_setup import (
+    SEGMENT_MAX_BYTES,
+    SEGMENT_TARGET_BYTES,
+    SourceSetup,
+    binlog_source,
+)
 from replicator.binlog.connection.dump_connection import (
     BinlogConnection,
     BinlogSource,

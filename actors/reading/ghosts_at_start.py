@@ -15,11 +15,11 @@ from functools import partial
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import TransientError
+from actors.errors.faults import TransientError
+from actors.errors.refusals import refusal
 from actors.reading.binlog_lookups import statements_between
 from actors.reading.source_faults import source_fault
-from actors.refusals import refusal
-from actors.task_setup import SourceSetup
+from actors.setup.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import replace
 
-from actors.faults import Parts
+from actors.errors.faults import Parts
 from actors.reading.statement_reader import Step
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement

@@ -16,7 +16,7 @@ import anyio.to_thread
 import pymysql
 import structlog
 
-from actors.faults import FatalError, fault
+from actors.errors.faults import FatalError, fault
 from actors.reading.source_faults import source_fault
 from replicator.binlog.connection.xa_recover import PreparedAtSource
 from replicator.binlog.errors import BinlogError, StreamLostError

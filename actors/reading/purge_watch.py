@@ -12,7 +12,7 @@ import anyio
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, fault
+from actors.errors.faults import FatalError, fault
 from actors.reading.idle_streams import IdleStream, IdleStreams
 from actors.reading.source_relay import SourceRelay
 from actors.reading.unread_shards import UnreadShards

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 from pymysql.err import MySQLError
 
+from actors.errors.refusals import refusal
 from actors.reading.binlog_lookups import statements_between
-from actors.refusals import refusal
-from actors.task_setup import SourceSetup
+from actors.setup.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import Statement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from actors.faults import (
+from actors.errors.faults import (
     FatalError,
     Recovery,
     fault,

@@ -12,11 +12,11 @@ import anyio
 import anyio.to_thread
 import structlog
 
-from actors.actor import Actor, Mailbox
-from actors.backoff import until_done
-from actors.counts import SourceCounts
-from actors.faults import FatalError
-from actors.messages import Drain, SegmentEnd, TargetSegment, WriterMessage
+from actors.counting.counts import SourceCounts
+from actors.errors.faults import FatalError
+from actors.jobs.backoff import until_done
+from actors.mailboxes.actor import Actor, Mailbox
+from actors.mailboxes.messages import Drain, SegmentEnd, TargetSegment, WriterMessage
 from actors.reading.cascade_routes import CascadeRoutes
 from actors.reading.held_targets import HeldTargets, Route
 from actors.reading.idle_streams import IdleStream

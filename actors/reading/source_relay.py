@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 import structlog
 
-from actors.task_setup import SourceSetup, binlog_source
+from actors.setup.task_setup import SourceSetup, binlog_source
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.relay.relay import Relay

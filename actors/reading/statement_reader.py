@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import structlog
 from pymysql.constants import ER
 
-from actors.faults import Parts, of_source, of_target, refuse_clash
+from actors.errors.faults import Parts, of_source, of_target, refuse_clash
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.foreign_keys import refuse_unrepeatable
 from actors.reading.moving_tables import MovingTables, at_moments

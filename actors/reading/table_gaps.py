@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import anyio
 from pymysql.err import MySQLError
 
+from actors.errors.refusals import refusal
 from actors.reading.binlog_lookups import statements_between
-from actors.refusals import refusal
-from actors.task_setup import SourceSetup
+from actors.setup.task_setup import SourceSetup
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.online.online_ddl import Gap, is_filled

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from shlex import quote as quoted
 
-from actors.faults import FatalError, Parts, fault, of_target
+from actors.errors.faults import FatalError, Parts, fault, of_target
 from replicator.binlog.errors import BinlogError
 from replicator.mysql.names import TableName, quote
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.faults import FatalError, fault
+from actors.errors.faults import FatalError, fault
 from replicator.mysql.errors import DUPLICATE_KEY, error_code, error_text
 from replicator.mysql.names import TableName
 from replicator.mysql.row_values import without_values

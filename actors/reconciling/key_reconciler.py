@@ -24,12 +24,12 @@ from actors.comparing.comparing import planned_comparison, servers_of
 from actors.comparing.owners import TargetShards, shards_of_targets
 from actors.comparing.target_run import Settling, sources_of
 from actors.comparing.task_progress import TaskProgress
-from actors.counts import Unreadable, UnreadableShards
-from actors.faults import TransientError
+from actors.counting.counts import Unreadable, UnreadableShards
+from actors.errors.faults import TransientError
 from actors.reconciling.key_faults import refused_row, unknown_keys
+from actors.setup.task_setup import address_of
 from actors.task.startup.check_scope import task_to_check
 from actors.task.startup.copy_overlap import EVERYTHING, UNTIL_COPIED
-from actors.task_setup import address_of
 from actors.writing.batched_writer import BatchedWriter
 from config.models import Task
 from replicator.binlog.errors import OtherServerError

@@ -25,11 +25,11 @@ from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.comparing.source_load import LoadLimit
 from actors.comparing.target_run import ComparisonView
 from actors.comparing.task_progress import TaskProgress
-from actors.counts import ReconciliationCounts
-from actors.faults import FatalError, fault
+from actors.counting.counts import ReconciliationCounts
+from actors.errors.faults import FatalError, fault
+from actors.jobs.spark_jobs import SPARK_FAILED
 from actors.reconciling.kept_pass import KeptPass
-from actors.spark_jobs import SPARK_FAILED
-from actors.task_setup import address_of
+from actors.setup.task_setup import address_of
 from config.models import Task
 from replicator.downstream.meta.held_shards import HeldShards
 from replicator.downstream.meta.reconciliations import Reconciliation, ReconciliationStore

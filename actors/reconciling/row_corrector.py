@@ -24,9 +24,9 @@ from actors.comparing.differing_rows import DifferingRows
 from actors.comparing.owners import TargetShards, shards_of_targets
 from actors.comparing.target_run import Settling
 from actors.comparing.task_progress import TaskProgress
+from actors.counting.validation_backlog import ValidationBacklog
+from actors.setup.task_setup import address_of
 from actors.task.startup.check_scope import task_to_check
-from actors.task_setup import address_of
-from actors.validation_backlog import ValidationBacklog
 from config.models import Task
 from replicator.checks.checked_task import TaskToCheck
 from replicator.downstream.meta.held_shards import HeldShards

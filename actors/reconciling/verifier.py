@@ -22,10 +22,10 @@ from pyspark import SparkContext
 from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.comparing.target_run import ComparisonView
 from actors.comparing.task_progress import TaskProgress
-from actors.counts import TaskCounts
+from actors.counting.counts import TaskCounts
+from actors.jobs.spark_jobs import SPARK_FAILED
 from actors.reconciling.kept_pass import KeptVerification
 from actors.reconciling.reconciler import LOOK_SECONDS, MAX_LOAD, free_context, waiting_reason
-from actors.spark_jobs import SPARK_FAILED
 from config.models import Task
 from replicator.downstream.meta.validation.verifications import Verification, VerificationStore
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError

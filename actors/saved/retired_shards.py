@@ -7,8 +7,8 @@ from contextlib import closing
 
 from pymysql.err import MySQLError
 
-from actors.refusals import refusal
-from actors.task_setup import address_of
+from actors.errors.refusals import refusal
+from actors.setup.task_setup import address_of
 from config.models import Task
 from replicator.downstream.meta.retirements import EVERY_SHARD, Retirement, read_retirements
 from replicator.mysql.connection.asyncio_connection import Connection

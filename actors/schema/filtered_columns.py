@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from actors.faults import DdlEvent, FatalError, fault
+from actors.errors.faults import DdlEvent, FatalError, fault
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.alter_actions import alter_actions
 from replicator.ddl.parser.statement import StatementKind

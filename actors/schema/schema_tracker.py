@@ -11,7 +11,7 @@ import anyio
 from attrs import define, field
 from pymysql.err import MySQLError
 
-from actors.faults import of_target
+from actors.errors.faults import of_target
 from actors.schema.filtered_columns import NO_FILTERED_COLUMNS, FilteredColumns
 from actors.schema.statement_filter import ForbiddenStatementError, StatementFilter, forbidden
 from replicator.binlog.segments.segment import Statement

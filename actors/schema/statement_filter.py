@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import structlog
 
-from actors.faults import (
+from actors.errors.faults import (
     DdlEvent,
     FatalError,
     Parts,

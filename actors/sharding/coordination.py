@@ -9,9 +9,9 @@ from typing import Protocol
 
 from actors.saved.lock_state import ShardStatement
 from actors.schema.schema_tracker import SchemaTracker
+from actors.setup.task_setup import ColumnsOf, SourceSetup, columns_of
 from actors.sharding.group import GroupActor
 from actors.sharding.moved_shards import MovedShards
-from actors.task_setup import ColumnsOf, SourceSetup, columns_of
 from actors.writing.batch_planner import WritableColumns
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.ddl_runner import StatementRules

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from actors.actor import Mailbox
-from actors.messages import DdlItem, TargetSegment, WriterMessage
+from actors.mailboxes.actor import Mailbox
+from actors.mailboxes.messages import DdlItem, TargetSegment, WriterMessage
 from actors.sharding.coordination import Unit
 from actors.sharding.group import GroupActor
 from replicator.binlog.segments.segment import Statement

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import structlog
 
-from actors.actor import Actor, Mailbox
-from actors.faults import (
+from actors.errors.faults import (
     DdlEvent,
     FatalError,
     fault,
 )
-from actors.messages import (
+from actors.mailboxes.actor import Actor, Mailbox
+from actors.mailboxes.messages import (
     DdlItem,
     Drain,
     GroupMessage,

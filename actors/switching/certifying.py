@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pymysql.err import MySQLError
 
 from actors.control.waiting import Waited
+from actors.setup.task_setup import address_of
 from actors.switching.survey import Survey, SurveyedTarget
-from actors.task_setup import address_of
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.decisions import DDL_TABLE

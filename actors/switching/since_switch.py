@@ -16,8 +16,13 @@ from typing import BinaryIO
 import anyio
 import anyio.to_thread
 
+from actors.setup.task_setup import (
+    SEGMENT_MAX_BYTES,
+    SEGMENT_TARGET_BYTES,
+    address_of,
+    source_setups,
+)
 from actors.switching.switching import SwitchError
-from actors.task_setup import SEGMENT_MAX_BYTES, SEGMENT_TARGET_BYTES, address_of, source_setups
 from config.models import Task
 from replicator.binlog.connection.dump_connection import BinlogSource
 from replicator.binlog.errors import BinlogError

@@ -24,6 +24,7 @@ from actors.control.protocol import ControlError
 from actors.control.requests import command, status_of
 from actors.control.waiting import Waited, wait_until
 from actors.saved.retired_shards import retirements_of, without_retired
+from actors.setup.task_setup import address_of
 from actors.switching.certifying import (
     SwitchedRows,
     executed_statements,
@@ -33,7 +34,6 @@ from actors.switching.certifying import (
 )
 from actors.switching.freeze import Freezer
 from actors.switching.survey import Survey, survey
-from actors.task_setup import address_of
 from config.models import Task
 from replicator.checks.connecting import account_of
 from replicator.checks.result import CheckResult

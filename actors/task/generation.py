@@ -19,14 +19,15 @@ from pyspark import SparkContext
 
 from actors.control.arguments import OnChangedRules
 from actors.copying.full_copy import FullCopy, copy_settings
-from actors.counts import TaskCounts
-from actors.faults import Parts
-from actors.messages import Flush
+from actors.counting.counts import TaskCounts
+from actors.errors.faults import Parts
+from actors.mailboxes.messages import Flush
 from actors.reconciling.key_reconciler import FollowedSources, KeyReconciler, is_past
 from actors.reconciling.reconciler import Reconciler
 from actors.reconciling.row_corrector import RowCorrector
 from actors.reconciling.verifier import RollingVerifier, verification_cycle
 from actors.saved.retired_shards import retirements_of, without_retired
+from actors.setup.task_setup import address_of
 from actors.task.failover.failover import follow_moved_sources
 from actors.task.operator.blocked_parts import shown
 from actors.task.resources.leftovers import refuse_leftovers
@@ -48,7 +49,6 @@ from actors.task.wiring.wiring import (
     StoppedSource,
     wire,
 )
-from actors.task_setup import address_of
 from actors.validating.validator import validation_settings
 from actors.writing.batched_writer import BatchedWriter
 from config.models import Task

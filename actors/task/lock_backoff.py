@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import anyio
 from attrs import define, field
 
-from actors.faults import Parts
+from actors.errors.faults import Parts
 from actors.task.operator.blocked_parts import BlockedParts
 from replicator.mysql.names import TableName
 

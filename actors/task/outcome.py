@@ -14,7 +14,7 @@ from pymysql.err import MySQLError
 
 from actors.control.protocol import ControlError
 from actors.control.server import AlreadyRunningError
-from actors.faults import (
+from actors.errors.faults import (
     FatalError,
     LostCommitsError,
     Parts,
@@ -22,7 +22,7 @@ from actors.faults import (
     SourceMovedError,
     TransientError,
 )
-from actors.refusals import refusal
+from actors.errors.refusals import refusal
 from actors.task.resources.finished_task import TaskFinishedError
 from actors.task.resources.lease_keeper import lease_lost
 from actors.task.startup.prechecks import PrecheckError

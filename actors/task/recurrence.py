@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from actors.faults import ExecutorError, FatalError, SparkFailedError, fault
+from actors.errors.faults import ExecutorError, FatalError, SparkFailedError, fault
 from actors.task.generation import Generation
 
 SPARK_LOSSES = 5

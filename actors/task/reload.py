@@ -16,11 +16,11 @@ from attrs import define, field
 
 from actors.control.arguments import OnChangedRules
 from actors.control.protocol import Reply
-from actors.faults import FatalError, Parts, Recovery, TransientError
+from actors.errors.faults import FatalError, Parts, Recovery, TransientError
+from actors.setup.task_setup import address_of
 from actors.task.outcome import Failed, Outcome, Retry
 from actors.task.resources.unavailable_sources import UnavailableSources
 from actors.task.startup.prechecks import PrecheckError, Prechecks
-from actors.task_setup import address_of
 from config import load_task
 from config.models import Task
 from config.problems import TaskFileError

@@ -19,7 +19,7 @@ import structlog
 from attrs import define, field
 from pymysql.err import MySQLError
 
-from actors.backoff import times
+from actors.jobs.backoff import times
 from replicator.mysql.connection.answers import understood
 from replicator.mysql.connection.asyncio_connection import (
     Connection,

@@ -10,8 +10,8 @@ from datetime import datetime
 
 import anyio
 
-from actors.counts import TargetCounts, TaskCounts
-from actors.messages import DdlItem
+from actors.counting.counts import TargetCounts, TaskCounts
+from actors.mailboxes.messages import DdlItem
 from actors.task.generation import Generation
 from actors.task.operator.blocked_parts import BlockedParts, blocked_statuses
 from actors.task.operator.lock_report import differing_targets, lock_statuses

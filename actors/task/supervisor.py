@@ -11,13 +11,14 @@ from typing import Any
 import anyio
 import structlog
 
-from actors.backoff import Backoff
 from actors.control.arguments import DEFAULTS, OnChangedRules, RunOptions, Until
 from actors.control.metrics_server import MetricsServer
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
-from actors.counts import TaskCounts
-from actors.faults import FatalError, LostCommitsError, Parts, Recovery, TransientError
+from actors.counting.counts import TaskCounts
+from actors.errors.faults import FatalError, LostCommitsError, Parts, Recovery, TransientError
+from actors.jobs.backoff import Backoff
+from actors.setup.task_setup import address_of, source_setups
 from actors.task.generation import Generation
 from actors.task.heartbeat import Heartbeat
 from actors.task.lock_backoff import LockBackoff
@@ -57,7 +58,6 @@ from actors.task.status_report import RateMeter, lag_of_all, stalled_status, tas
 from actors.task.target_watch import TargetWatch
 from actors.task.until import EndOfTask
 from actors.task.wiring.wiring import RunningTask
-from actors.task_setup import address_of, source_setups
 from config.models import Task
 from config.processing import host_and_port
 from replicator.downstream.meta.lease import Lease, LeaseLostError, LeaseState, this_process

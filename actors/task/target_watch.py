@@ -14,7 +14,7 @@ import anyio
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, fault, of_target
+from actors.errors.faults import FatalError, fault, of_target
 from replicator.checks.check_items import ALL, TARGET_TRIGGERS
 from replicator.checks.connecting import explain
 from replicator.checks.result import CheckedPart, CheckResult

@@ -13,11 +13,11 @@ from attrs import define
 
 from actors.control.arguments import Until
 from actors.control.until import has_passed
-from actors.counts import TaskCounts
+from actors.counting.counts import TaskCounts
+from actors.setup.task_setup import SourceSetup
 from actors.task.generation import Generation
 from actors.task.source_report import oldest_waiting
 from actors.task.wiring.wiring import RunningTask
-from actors.task_setup import SourceSetup
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.retirements import EVERY_SHARD
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError

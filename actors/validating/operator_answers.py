@@ -9,8 +9,8 @@ from typing import Any
 from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply
-from actors.task_setup import address_of
-from actors.validation_backlog import ValidationBacklog
+from actors.counting.validation_backlog import ValidationBacklog
+from actors.setup.task_setup import address_of
 from config.models import Task
 from replicator.downstream.fence import FencedError
 from replicator.downstream.meta.checkpoint import MetaStore

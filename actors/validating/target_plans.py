@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pymysql.err import MySQLError
 
-from actors.task_setup import SourceSetup, columns_of
+from actors.setup.task_setup import SourceSetup, columns_of
 from replicator.checks.connecting import account_of
 from replicator.checks.source.followed_shards import why_unread
 from replicator.downstream.meta.checkpoint import MetaStore

@@ -17,14 +17,14 @@ import structlog
 from pymysql.err import MySQLError
 from pyspark import SparkContext
 
-from actors.spark_jobs import SPARK_FAILED, submit
+from actors.counting.validation_backlog import SuspectRow, ValidationBacklog, WaitingKeys
+from actors.jobs.spark_jobs import SPARK_FAILED, submit
 from actors.validating.target_plans import (
     PlannedTarget,
     UnreadShardError,
     ValidatedTask,
     plan_target,
 )
-from actors.validation_backlog import SuspectRow, ValidationBacklog, WaitingKeys
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.validation.validation_errors import (

@@ -9,10 +9,10 @@ from typing import Protocol
 import numpy as np
 from attrs import define, field
 
-from actors.faults import FatalError, UnreadRows, fault, of_target
-from actors.messages import TargetSegment
-from actors.refusals import refuse_engine
-from actors.task_setup import ColumnsOf
+from actors.errors.faults import FatalError, UnreadRows, fault, of_target
+from actors.errors.refusals import refuse_engine
+from actors.mailboxes.messages import TargetSegment
+from actors.setup.task_setup import ColumnsOf
 from actors.writing.cascade_plans import CascadePlans
 from actors.writing.checkpoints import BucketWatermarks, buckets_of
 from actors.writing.job_runner import shown_place

@@ -17,10 +17,10 @@ import structlog
 from attrs import define, field
 from pymysql.err import MySQLError
 
-from actors.actor import Actor
-from actors.counts import TaskCounts
-from actors.faults import FatalError
-from actors.messages import (
+from actors.counting.counts import TaskCounts
+from actors.errors.faults import FatalError
+from actors.mailboxes.actor import Actor
+from actors.mailboxes.messages import (
     BatchCut,
     BatchDone,
     DdlDone,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from attrs import define, field
 
-from actors.task_setup import ColumnsOf
+from actors.setup.task_setup import ColumnsOf
 from replicator.binlog.events.table_map import TableMap
 from replicator.binlog.segments.row_events import RowKind
 from replicator.ddl.model.table import ForeignKeyDefinition

@@ -10,7 +10,7 @@ from itertools import count, takewhile
 
 from attrs import define, field
 
-from actors.messages import GroupSaved
+from actors.mailboxes.messages import GroupSaved
 from actors.saved.lock_state import dump_group
 from actors.writing.segment_tracker import SegmentTracker
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition

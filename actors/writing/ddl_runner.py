@@ -12,17 +12,17 @@ import anyio
 import structlog
 from attrs import define, field
 
-from actors.backoff import until_done
-from actors.faults import (
+from actors.errors.faults import (
     DdlEvent,
     FatalError,
     fault,
 )
-from actors.messages import DdlItem
-from actors.refusals import Others, locked_fault
+from actors.errors.refusals import Others, locked_fault
+from actors.jobs.backoff import until_done
+from actors.mailboxes.messages import DdlItem
 from actors.saved.lock_state import ShardStatement
 from actors.schema.schema_tracker import SchemaTracker
-from actors.task_setup import ColumnsOf
+from actors.setup.task_setup import ColumnsOf
 from actors.writing.refused_statements import refused_statement
 from actors.writing.refused_values import MOST_ATTEMPTS, RefusedValues, exact_sources
 from replicator.binlog.segments.segment import Statement

@@ -7,7 +7,7 @@ from functools import partial
 
 import anyio
 
-from actors.task_setup import SourceSetup, columns_of
+from actors.setup.task_setup import SourceSetup, columns_of
 from actors.writing.batch_planner import BatchPlanner
 from replicator.pipeline.apply.batch import TargetOutcome
 from replicator.pipeline.copy.key_conflicts import KeyHolders, QueriedShard, find_holders

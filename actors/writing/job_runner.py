@@ -12,13 +12,13 @@ from attrs import define, field
 from pymysql.constants import ER
 from pyspark import SparkContext
 
-from actors.faults import (
+from actors.errors.faults import (
     FatalError,
     TransientError,
     fault,
 )
-from actors.refusals import Others, locked_fault, refused_in_executor
-from actors.spark_jobs import SPARK_FAILED, JobAttempts, submit
+from actors.errors.refusals import Others, locked_fault, refused_in_executor
+from actors.jobs.spark_jobs import SPARK_FAILED, JobAttempts, submit
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.reconciliations import ReconciliationStore

@@ -7,7 +7,7 @@ from shlex import quote as quoted
 
 from pymysql.constants import ER
 
-from actors.faults import DdlEvent, FatalError, fault
+from actors.errors.faults import DdlEvent, FatalError, fault
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.model.actions import AddConstraint, AddKey
 from replicator.ddl.parser.actions_text import typed_actions

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from attrs import define
 
-from actors.refusals import unfit_filter
-from actors.task_setup import SourceSetup
+from actors.errors.refusals import unfit_filter
+from actors.setup.task_setup import SourceSetup
 from replicator.binlog.events.table_map import TableMap
 from replicator.ddl.rewrite.default_collations import charset_of, nearest_collation
 from replicator.mysql.connection.asyncio_connection import Connection

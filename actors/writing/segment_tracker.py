@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Generic, TypeVar
 
-from actors.messages import DdlItem, GroupSaved, SegmentEnd, TargetSegment
+from actors.mailboxes.messages import DdlItem, GroupSaved, SegmentEnd, TargetSegment
 from replicator.binlog.positions.position import SourcePosition
 from replicator.watermark import NOTHING_APPLIED, Place, Reached, Watermark, boundary
 

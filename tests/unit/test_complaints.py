@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 import cli
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from replicator.terminal import consoles
 from tests.unit.test_cli import invoke, private_runtime
 

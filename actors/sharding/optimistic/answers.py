@@ -13,8 +13,8 @@ from dataclasses import replace
 import anyio
 import structlog
 
-from actors.faults import DdlEvent, FatalError, fault
-from actors.messages import DdlItem
+from actors.errors.faults import DdlEvent, FatalError, fault
+from actors.mailboxes.messages import DdlItem
 from actors.sharding.coordination import WriterTools
 from actors.sharding.moved_shards import MovedShards
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry, load_entry

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from actors.actor import Mailbox
-from actors.messages import DdlItem, TargetSegment, WriterMessage
+from actors.mailboxes.actor import Mailbox
+from actors.mailboxes.messages import DdlItem, TargetSegment, WriterMessage
 from actors.schema.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers

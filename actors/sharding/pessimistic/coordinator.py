@@ -8,8 +8,8 @@ import anyio
 import anyio.abc
 import structlog
 
-from actors.actor import Actor
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
+from actors.mailboxes.actor import Actor
 from actors.saved.lock_state import LockHistory, ShardStatement, record_of
 from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit
 from actors.sharding.database_group import DatabaseGroup

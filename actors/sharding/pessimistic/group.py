@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from actors.actor import Mailbox
-from actors.counts import TaskCounts
-from actors.faults import DdlEvent, fault
-from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
+from actors.counting.counts import TaskCounts
+from actors.errors.faults import DdlEvent, fault
+from actors.mailboxes.actor import Mailbox
+from actors.mailboxes.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.saved.lock_state import ShardStatement
 from actors.schema.schema_tracker import SchemaTracker
+from actors.setup.task_setup import ColumnsOf
 from actors.sharding.group import GroupActor
 from actors.sharding.moved_shards import VersionBounds
 from actors.sharding.pessimistic.earlier_versions import earlier_items
@@ -32,7 +33,6 @@ from actors.sharding.pessimistic.target_versions import (
 )
 from actors.sharding.pessimistic.truncations import awaited_truncation, counts_truncation
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
-from actors.task_setup import ColumnsOf
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import shard_only_columns

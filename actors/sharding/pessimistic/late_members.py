@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from attrs import define
 
-from actors.faults import DdlEvent, FatalError, fault
+from actors.errors.faults import DdlEvent, FatalError, fault
 from actors.saved.lock_state import ShardStatement
+from actors.setup.task_setup import ColumnsOf
 from actors.sharding.moved_shards import MovedShards
 from actors.sharding.pessimistic.lock_messages import TableAhead
-from actors.task_setup import ColumnsOf
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.statement import ParsedStatement

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from actors.saved.lock_state import ShardStatement
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.structure import Table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from actors.messages import DdlItem
+from actors.mailboxes.messages import DdlItem
 from actors.saved.lock_state import LockHistory, first_groups, histories
 from actors.sharding.coordination import (
     Coordination,

@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import TaskGroup
 from attrs import define, field
 
-from actors.actor import Mailbox
+from actors.mailboxes.actor import Mailbox
 from actors.saved.lock_state import ShardStatement
 from actors.sharding.pessimistic.earlier_versions import OTHERS_SECONDS
 from actors.sharding.pessimistic.group import PessimisticGroup

@@ -14,7 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 from attrs import define, field
 
-from actors.actor import Mailbox
+from actors.mailboxes.actor import Mailbox
 from actors.saved.lock_state import ShardStatement
 from actors.sharding.coordination import Unit
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage

@@ -15,16 +15,16 @@ from itertools import groupby
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, fault
+from actors.errors.faults import FatalError, fault
+from actors.errors.refusals import refusal
 from actors.reading.binlog_lookups import look_up
 from actors.reading.source_faults import other_names, source_fault
-from actors.refusals import refusal
 from actors.saved.lock_state import dump_decision, dump_group, load_decision, load_group
+from actors.setup.task_setup import SourceSetup
 from actors.sharding.coordination import ShardMode
 from actors.sharding.modes import SHARD_MODES
 from actors.task.resources.resources import Resources
 from actors.task.resources.unavailable_sources import Behind
-from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, OtherBinlogError, OtherOrderError
 from replicator.binlog.positions.executed_gtids import Shortfall, shortfall
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition

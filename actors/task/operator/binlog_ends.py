@@ -10,7 +10,7 @@ from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply
 from actors.saved.retired_shards import without_retired
-from actors.task_setup import SourceSetup, source_setups
+from actors.setup.task_setup import SourceSetup, source_setups
 from config.models import Task
 from replicator.downstream.meta.retirements import Retirement
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError

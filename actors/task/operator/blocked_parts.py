@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from actors.faults import DdlEvent, FatalError, Parts, Recovery, UnreadRows
+from actors.errors.faults import DdlEvent, FatalError, Parts, Recovery, UnreadRows
 from actors.task.operator import operator_commands, structure_commands
 from actors.task.operator.lock_report import binlog_distance
 from actors.task.operator.typed_commands import as_typed

@@ -10,8 +10,8 @@ from attrs import define
 from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply, Request
-from actors.counts import TaskCounts
-from actors.faults import DdlEvent, Parts, UnreadRows
+from actors.counting.counts import TaskCounts
+from actors.errors.faults import DdlEvent, Parts, UnreadRows
 from actors.task.operator import operator_commands, structure_commands
 from actors.task.operator.binlog_ends import ends_reply
 from actors.task.operator.blocked_parts import Block

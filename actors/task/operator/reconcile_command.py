@@ -9,10 +9,10 @@ from typing import Any
 from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply
-from actors.counts import ReconciliationCounts
+from actors.counting.counts import ReconciliationCounts
+from actors.setup.task_setup import address_of
 from actors.task.operator.blocked_parts import named_parts, shown
 from actors.task.wiring.wiring import RunningTask
-from actors.task_setup import address_of
 from config.models import Task
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease

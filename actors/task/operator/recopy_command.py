@@ -19,10 +19,10 @@ from actors.comparing.comparing import planned_comparison
 from actors.comparing.owners import TargetShards, shards_of_targets
 from actors.comparing.task_progress import TaskProgress
 from actors.control.protocol import Reply
-from actors.faults import Parts
+from actors.errors.faults import Parts
+from actors.setup.task_setup import address_of
 from actors.task.operator.blocked_parts import recopy_wanted, shown
 from actors.task.startup.check_scope import task_to_check
-from actors.task_setup import address_of
 from config.models import Task
 from replicator.checks.checked_task import TaskToCheck
 from replicator.downstream.meta.checkpoint import MetaStore

@@ -14,11 +14,11 @@ from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
-from actors.faults import fault
-from actors.refusals import refusal
+from actors.errors.faults import fault
+from actors.errors.refusals import refusal
+from actors.setup.task_setup import address_of
 from actors.task.resources.lease_keeper import LeaseKeeper, lease_lost
 from actors.task.resources.needed_state import refuse_needed
-from actors.task_setup import address_of
 from config.models import Task
 from replicator.downstream.meta.all_tables import drop_lease, drop_tables, present_tables
 from replicator.downstream.meta.checkpoint import CHECKPOINT_TABLE, MEMBER_TABLE

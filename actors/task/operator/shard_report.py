@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from actors.control.protocol import Reply
-from actors.counts import ShardCounts, TaskCounts
+from actors.counting.counts import ShardCounts, TaskCounts
 from actors.task.wiring.wiring import RunningTask
 from replicator.mysql.names import Member
 from replicator.status import ShardStatus

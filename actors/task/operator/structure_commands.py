@@ -12,10 +12,10 @@ import anyio.to_thread
 import structlog
 
 from actors.control.protocol import Reply
-from actors.faults import UnreadRows
+from actors.errors.faults import UnreadRows
 from actors.reading.binlog_lookups import statements_between
 from actors.saved.saved_position import saved_position
-from actors.task_setup import SourceSetup, address_of, beside, source_setups
+from actors.setup.task_setup import SourceSetup, address_of, beside, source_setups
 from config.models import Task
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.positions.position import BinlogPosition

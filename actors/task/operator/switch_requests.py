@@ -20,7 +20,7 @@ from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply
 from actors.control.until import has_passed
-from actors.task_setup import address_of
+from actors.setup.task_setup import address_of
 from config.models import Task
 from config.processing import Validator
 from replicator.binlog.positions.position import BinlogPosition

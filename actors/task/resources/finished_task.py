@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import structlog
 from pymysql.err import MySQLError
 
-from actors.refusals import refusal
-from actors.task_setup import address_of
+from actors.errors.refusals import refusal
+from actors.setup.task_setup import address_of
 from config.models import Task
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease

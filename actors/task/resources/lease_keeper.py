@@ -10,8 +10,8 @@ import anyio
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, Recovery, fault
-from actors.refusals import refusal
+from actors.errors.faults import FatalError, Recovery, fault
+from actors.errors.refusals import refusal
 from actors.task.resources.leftovers import refuse_incomplete
 from replicator.checks.target.cluster_settings import unwritable_cluster
 from replicator.downstream.meta.all_tables import create_tables

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager, closing
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, Recovery, fault
-from actors.refusals import refusal
+from actors.errors.faults import FatalError, Recovery, fault
+from actors.errors.refusals import refusal
+from actors.setup.task_setup import address_of
 from actors.task.resources.needed_state import refuse_needed, refuse_repeats
-from actors.task_setup import address_of
 from config.models import Task
 from replicator.downstream.meta.all_tables import (
     Leftovers,

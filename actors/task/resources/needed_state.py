@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, fault
+from actors.errors.faults import FatalError, fault
 from config.models import Meta, Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.checkpoint import SavedWatermarks, saved_watermarks

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import anyio.to_thread
 
-from actors.counts import TaskCounts
-from actors.faults import Parts
+from actors.counting.counts import TaskCounts
+from actors.errors.faults import Parts
 from actors.schema.filtered_columns import FilteredColumns
 from actors.schema.schema_tracker import SchemaTracker
 from actors.schema.statement_filter import StatementFilter
-from actors.task_setup import SourceSetup, address_of, source_setups
+from actors.setup.task_setup import SourceSetup, address_of, source_setups
 from config.models import Task
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease

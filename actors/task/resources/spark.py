@@ -19,8 +19,8 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from actors.faults import SparkFailedError, TransientError, fault
-from actors.spark_jobs import without_stack
+from actors.errors.faults import SparkFailedError, TransientError, fault
+from actors.jobs.spark_jobs import without_stack
 from actors.task.resources.cancellation import done_unless
 from config.models import Task
 from replicator.pipeline.session import begin_tasks, close_spark, ready, spark_context

@@ -13,9 +13,9 @@ from dataclasses import replace
 import structlog
 
 from actors.saved.lock_state import dump_group, load_group
+from actors.setup.task_setup import SourceSetup
 from actors.sharding.modes import SHARD_MODES
 from actors.task.startup.past_statements import changes_between
-from actors.task_setup import SourceSetup
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
 from replicator.downstream.meta.chunks import CopyStore

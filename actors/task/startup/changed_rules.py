@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import structlog
 
 from actors.control.arguments import OnChangedRules
-from actors.faults import FatalError, fault
+from actors.errors.faults import FatalError, fault
+from actors.setup.task_setup import SourceSetup
 from actors.sharding.modes import SHARD_MODES
 from actors.task.startup.changed_task import Move, moved, moves_of, refuse_unfinished
 from actors.task.startup.recopy import to_recopy
-from actors.task_setup import SourceSetup
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.decisions import DecisionStore

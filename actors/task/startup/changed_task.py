@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from actors.faults import FatalError, fault
+from actors.errors.faults import FatalError, fault
 from actors.saved.lock_state import dump_group, histories, load_group
+from actors.setup.task_setup import SourceSetup
 from actors.sharding.modes import SHARD_MODES
-from actors.task_setup import SourceSetup
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.checks.schema.agreement import member_disagreements
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pymysql.err
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from actors.saved.retired_shards import retirements_of, without_retired
+from actors.setup.task_setup import SourceSetup, address_of, source_setups
 from actors.sharding.modes import SHARD_MODES
-from actors.task_setup import SourceSetup, address_of, source_setups
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.checks.checked_task import SourceToCheck, TargetToCheck, TaskToCheck

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Set
 
-from actors.faults import fault
+from actors.errors.faults import fault
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.chunks import CopyStore

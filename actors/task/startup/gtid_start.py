@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from actors.faults import fault
+from actors.errors.faults import fault
 from actors.reading.binlog_lookups import anchor_before, look_up
 from actors.reading.source_faults import source_fault
-from actors.task_setup import SourceSetup
+from actors.setup.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, GtidModeError, WithoutGtidError
 from replicator.binlog.positions.gtid import GtidStart, MariaDBGtids
 from replicator.binlog.positions.position import SourcePosition

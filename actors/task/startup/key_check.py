@@ -14,11 +14,11 @@ import anyio
 import anyio.to_thread
 import pymysql.err
 
-from actors.faults import FatalError
-from actors.spark_jobs import SPARK_FAILED, submit
+from actors.errors.faults import FatalError
+from actors.jobs.spark_jobs import SPARK_FAILED, submit
+from actors.setup.task_setup import address_of
 from actors.task.resources.spark import TaskSpark
 from actors.task.startup.check_scope import task_to_check
-from actors.task_setup import address_of
 from config.models import Task
 from replicator.checks.check_items import ALL, KEY_COLLISIONS
 from replicator.checks.checked_task import TaskToCheck

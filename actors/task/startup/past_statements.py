@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from actors.faults import FatalError, TransientError, fault
+from actors.errors.faults import FatalError, TransientError, fault
 from actors.reading.binlog_lookups import statements_between
 from actors.reading.source_faults import source_fault
-from actors.task_setup import SourceSetup
+from actors.setup.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import structlog
 
-from actors.faults import FatalError, TransientError, fault
+from actors.errors.faults import FatalError, TransientError, fault
+from actors.setup.task_setup import SourceSetup, address_of, source_setups
 from actors.task.resources.unavailable_sources import UnavailableSources, lets_in
 from actors.task.startup.check_scope import task_to_check
-from actors.task_setup import SourceSetup, address_of, source_setups
 from config.models import Task
 from replicator.checks.check_items import CONNECTION, READ_ONLY, SPARK_MASTER
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck

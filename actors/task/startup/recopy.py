@@ -8,8 +8,8 @@ from dataclasses import replace
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import fault
-from actors.refusals import refusal
+from actors.errors.faults import fault
+from actors.errors.refusals import refusal
 from replicator.downstream.meta.checkpoint import MEMBER_TABLE, Checkpoint, MetaStore
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE, DONE
 from replicator.downstream.meta.chunks import COPY_TABLE, COPY_TARGET_TABLE, EMPTIED_NEXT, HAS_KEY

@@ -15,16 +15,16 @@ import anyio.to_thread
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, TransientError, fault
+from actors.errors.faults import FatalError, TransientError, fault
+from actors.errors.refusals import refusal
 from actors.reading.binlog_lookups import anchor_before, gtids_told
 from actors.reading.source_faults import other_names
-from actors.refusals import refusal
 from actors.saved.lock_state import dump_group, histories, load_group
+from actors.setup.task_setup import SourceSetup
 from actors.sharding.modes import SHARD_MODES
 from actors.task.failover.failover import begin_at
 from actors.task.resources.resources import Resources
 from actors.task.startup.structures_at_start import tables_at_end
-from actors.task_setup import SourceSetup
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.checks.schema.agreement import member_disagreements
 from replicator.downstream.meta.checkpoint import CHECKPOINT_TABLE, Checkpoint, MetaStore

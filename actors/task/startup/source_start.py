@@ -10,15 +10,16 @@ from functools import partial
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, fault, refuse_clash
-from actors.messages import GroupSaved
+from actors.errors.faults import FatalError, fault, refuse_clash
+from actors.errors.refusals import refusal
+from actors.mailboxes.messages import GroupSaved
 from actors.reading.binlog_lookups import anchor_before, gtids_told, look_up
 from actors.reading.source_faults import refuse_other_server
 from actors.reading.source_relay import begin_relay
 from actors.reading.uncopied_members import uncopied_members
-from actors.refusals import refusal
 from actors.saved.lock_state import load_group
 from actors.saved.saved_position import saved_position
+from actors.setup.task_setup import SourceSetup
 from actors.sharding.coordination import ShardMode
 from actors.sharding.modes import SHARD_MODES
 from actors.task.startup.added_tables import add_tables
@@ -31,7 +32,6 @@ from actors.task.startup.structures_at_start import (
     tables_at_end,
     targets_of_changed,
 )
-from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition

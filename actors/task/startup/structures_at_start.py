@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
+from actors.setup.task_setup import SourceSetup
 from actors.task.startup.past_statements import changes_between
-from actors.task_setup import SourceSetup
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.ddl.model.actions import Action

@@ -8,8 +8,8 @@ import anyio
 import anyio.abc
 import structlog
 
-from actors.faults import FatalError
-from actors.messages import Drain
+from actors.errors.faults import FatalError
+from actors.mailboxes.messages import Drain
 from actors.reading.source_reader import SourceReader
 from actors.sharding.coordination import Coordination
 from actors.sharding.group import GroupActor

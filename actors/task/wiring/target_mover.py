@@ -14,7 +14,7 @@ from typing import Protocol
 import anyio
 from attrs import define, field
 
-from actors.faults import DdlEvent, FatalError, fault, of_target
+from actors.errors.faults import DdlEvent, FatalError, fault, of_target
 from actors.saved.lock_state import ShardStatement
 from actors.sharding.coordination import Coordination, LockRemedy, OpenLock, Unit
 from actors.sharding.moved_shards import MovedShards, WaitingShard

@@ -20,6 +20,17 @@ from actors.reading.source_relay import SourceRelay, begin_relay
 from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
 from actors.reading.unread_shards import UnreadShards
+from actors.setup.task_setup import (
+    SEGMENT_MAX_BYTES,
+    SEGMENT_TARGET_BYTES,
+    SEGMENT_WIDEST,
+    SEGMENTS_OF_A_BATCH,
+    SourceSetup,
+    address_of,
+    binlog_source,
+    columns_of,
+    marks_of,
+)
 from actors.sharding.coordination import (
     Coordination,
     CoordinationTools,
@@ -35,17 +46,6 @@ from actors.task.startup.source_start import SourceStart
 from actors.task.wiring.binlog_ends import binlog_ends
 from actors.task.wiring.source_unit import SourceUnit
 from actors.task.wiring.target_mover import TargetMover
-from actors.task_setup import (
-    SEGMENT_MAX_BYTES,
-    SEGMENT_TARGET_BYTES,
-    SEGMENT_WIDEST,
-    SEGMENTS_OF_A_BATCH,
-    SourceSetup,
-    address_of,
-    binlog_source,
-    columns_of,
-    marks_of,
-)
 from actors.validating.target_plans import ValidatedTask
 from actors.validating.validator import (
     RowValidator,

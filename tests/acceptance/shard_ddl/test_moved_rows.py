@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 import anyio
 import pytest
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from actors.task.generation import Generation
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 from tests.support.tasks.shard_ddl import ShardedEstate

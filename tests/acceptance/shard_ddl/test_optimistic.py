@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.open_statements import flows, opened, unlock
 from tests.support.tasks.overriding import override

@@ -6,7 +6,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from tests.support.tasks.running import PATIENCE, fault_of
 from tests.support.tasks.shard_ddl import ShardedEstate
 

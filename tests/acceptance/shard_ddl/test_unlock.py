@@ -11,8 +11,8 @@ from pyspark import SparkContext
 from structlog.testing import capture_logs
 
 from actors.control.protocol import Reply
-from actors.counts import TaskCounts
-from actors.faults import FatalError
+from actors.counting.counts import TaskCounts
+from actors.errors.faults import FatalError
 from actors.reading import purge_watch
 from actors.task.operator import operator_commands
 from actors.task.operator.blocked_parts import BlockedParts

@@ -6,7 +6,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.overriding import override
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from tests.support.tasks.merging import Merging
 
 pytestmark = pytest.mark.parametrize("source", ["mariadb_source", "mysql56_source"], indirect=True)

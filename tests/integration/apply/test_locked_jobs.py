@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from actors.faults import FatalError, Recovery, of_target
+from actors.errors.faults import FatalError, Recovery, of_target
 from actors.writing.job_runner import JobRunner
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease, this_process

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from actors.writing import job_runner
 from actors.writing.job_runner import JobRunner
 from replicator.downstream.meta.checkpoint import MetaStore

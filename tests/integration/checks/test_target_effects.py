@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from structlog.testing import capture_logs
 
-from actors.faults import FatalError, of_target
+from actors.errors.faults import FatalError, of_target
 from actors.task.target_watch import TargetWatch
 from replicator.checks.checked_task import TargetToCheck, TaskToCheck
 from replicator.checks.run.all_checks import run_checks

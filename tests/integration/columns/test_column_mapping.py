@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from replicator.routing.columns.column_mapping import VALUE_LIMIT
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging

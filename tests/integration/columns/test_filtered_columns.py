@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from actors.control.arguments import OnChangedRules
-from actors.faults import of_target
+from actors.errors.faults import of_target
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction

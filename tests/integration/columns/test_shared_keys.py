@@ -9,7 +9,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actors.faults import TransientError
+from actors.errors.faults import TransientError
 from actors.reconciling import key_reconciler
 from actors.task.generation import Generation
 from replicator.pipeline.compare import key_survey

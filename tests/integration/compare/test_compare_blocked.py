@@ -10,7 +10,7 @@ from pyspark import SparkContext
 
 import config
 from actors.comparing.comparing import CompareOptions, TargetComparer
-from actors.faults import of_target
+from actors.errors.faults import of_target
 from replicator.mysql.names import TableName
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.sandbox.server import DatabaseServer

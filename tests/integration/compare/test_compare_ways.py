@@ -24,7 +24,7 @@ from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.comparing.source_load import LoadGate, LoadLimit, load_limits
 from actors.comparing.target_run import ComparisonView
 from actors.comparing.task_progress import TaskProgress
-from actors.task_setup import address_of
+from actors.setup.task_setup import address_of
 from replicator.downstream.meta.held_shards import NOTHING_HELD, HeldShards
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.compare import compare_digests

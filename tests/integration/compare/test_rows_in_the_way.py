@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from actors.task_setup import address_of
+from actors.setup.task_setup import address_of
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.compare import repair_now as repairs
 from replicator.pipeline.compare.compare_plan import ComparisonPlan, plan_comparison

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from actors.copying import background
-from actors.faults import FatalError, of_source
+from actors.errors.faults import FatalError, of_source
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.merge.test_blocked_parts import COLUMNS, target

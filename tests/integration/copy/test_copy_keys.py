@@ -7,7 +7,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from actors.faults import Parts, of_target
+from actors.errors.faults import Parts, of_target
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.copy.test_copy_ddl import NUMBERS, copying, numbers, on, slow

@@ -5,9 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
+from actors.setup.task_setup import address_of
 from actors.task.outcome import weightiest
-from actors.task_setup import address_of
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import BinlogServer
 from tests.support.servers.mysql import MySQLServer

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from actors.copying.workers import RateLimit
-from actors.faults import of_target
+from actors.errors.faults import of_target
 from actors.task.generation import Generation
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.control.arguments import OnChangedRules
-from actors.faults import of_target
+from actors.errors.faults import of_target
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging

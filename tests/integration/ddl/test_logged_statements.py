@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from actors.faults import DdlEvent
+from actors.errors.faults import DdlEvent
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from replicator.downstream.ddl import ddl_execution, target_renames
 from replicator.failpoints import Failpoint
 from replicator.schema.effects.overridden_effects import OverrideAction

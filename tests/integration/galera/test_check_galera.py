@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 import anyio
 import pytest
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from actors.task.resources.lease_keeper import LeaseKeeper
 from replicator.checks.checked_task import TargetToCheck
 from replicator.checks.result import CheckedPart

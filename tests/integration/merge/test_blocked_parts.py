@@ -9,8 +9,8 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actors.counts import SourceCounts
-from actors.faults import Parts, of_source, of_target
+from actors.counting.counts import SourceCounts
+from actors.errors.faults import Parts, of_source, of_target
 from actors.reading import purge_watch
 from actors.task.source_report import lag_of
 from replicator.mysql.names import TableName

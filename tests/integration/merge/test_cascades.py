@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from actors.faults import Parts
+from actors.errors.faults import Parts
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from actors.control.arguments import OnChangedRules
-from actors.faults import Parts
+from actors.errors.faults import Parts
 from replicator.failpoints import Failpoint
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.faults import DdlEvent
+from actors.errors.faults import DdlEvent
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import override

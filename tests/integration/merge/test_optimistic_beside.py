@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import anyio
 
-from actors.faults import DdlEvent, FatalError
+from actors.errors.faults import DdlEvent, FatalError
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer

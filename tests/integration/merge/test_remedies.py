@@ -9,7 +9,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actors.faults import FatalError, of_target
+from actors.errors.faults import FatalError, of_target
 from actors.task.resources.leftovers import forget_saved
 from replicator.downstream.meta.moved_shards import JOINS
 from replicator.events.fault_catalogue import shared_text

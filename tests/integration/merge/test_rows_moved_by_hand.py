@@ -10,7 +10,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from replicator.downstream.ddl.target_renames import TargetRenames
 from replicator.downstream.meta.moved_shards import MovedShardStore
 from replicator.sandbox.server import DatabaseServer

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from actors.faults import Parts
+from actors.errors.faults import Parts
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import PATIENCE

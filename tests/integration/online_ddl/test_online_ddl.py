@@ -6,7 +6,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actors.faults import DdlEvent
+from actors.errors.faults import DdlEvent
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.online_tools import gh_ost_steps, pt_osc_steps, until
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of, settles

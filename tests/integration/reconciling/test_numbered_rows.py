@@ -7,7 +7,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from actors.faults import of_target
+from actors.errors.faults import of_target
 from actors.reconciling.reconciler import Reconciler
 from replicator.downstream.ddl import ddl_execution
 from replicator.failpoints import Failpoint

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import copy_all_anew

@@ -7,7 +7,7 @@ from typing import cast
 
 import anyio
 
-from actors.actor import Mailbox
+from actors.mailboxes.actor import Mailbox
 from actors.saved.lock_state import ShardStatement
 from actors.schema.schema_tracker import SchemaTracker
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
-from actors.faults import DdlEvent
+from actors.errors.faults import DdlEvent
+from actors.setup.task_setup import address_of
 from actors.sharding.coordination import OpenLock
 from actors.task.generation import Generation
 from actors.task.operator.operator_commands import give_override
-from actors.task_setup import address_of
 from replicator.downstream.meta.lease import Lease, this_process
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.sandbox.mariadb import MariaDBServer

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import config
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from actors.task.operator.removal import remove_task
 from actors.task.resources.leftovers import forget_saved
 from actors.task.resources.needed_state import repeated_targets

@@ -13,7 +13,7 @@ from pymysql.cursors import Cursor
 from pyspark import SparkContext
 
 import config
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from actors.task.operator.removal import remove_task
 from replicator.sandbox.server import BinlogServer, DatabaseServer
 from tests.support.servers.faulty_proxy import FaultyLine

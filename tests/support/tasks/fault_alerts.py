@@ -20,7 +20,7 @@ import anyio.lowlevel
 import yaml
 from prometheus_client import CollectorRegistry
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from actors.task.outcome import Failed, Outcome, Stop
 from actors.task.resources.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor

@@ -11,7 +11,7 @@ from pyspark import SparkContext
 
 import config
 from actors.control.arguments import OnChangedRules
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.running import (

@@ -11,7 +11,7 @@ import anyio
 
 import config
 from actors.control.protocol import Reply
-from actors.faults import DdlEvent, FatalError, UnreadRows
+from actors.errors.faults import DdlEvent, FatalError, UnreadRows
 from actors.sharding.coordination import LockRemedy, OpenLock
 from actors.task.operator.recopy_command import RecopyCommand
 from actors.task.operator.removal import remove_task

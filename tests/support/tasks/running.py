@@ -11,11 +11,11 @@ from pyspark import SparkContext
 
 import config
 from actors.control.arguments import OnChangedRules
-from actors.counts import TaskCounts
-from actors.faults import FatalError, Parts
+from actors.counting.counts import TaskCounts
+from actors.errors.faults import FatalError, Parts
+from actors.setup.task_setup import source_setups
 from actors.task.generation import Generation
 from actors.task.resources.unavailable_sources import UnavailableSources
-from actors.task_setup import source_setups
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.lease import Lease, this_process
 from replicator.sandbox.server import DatabaseServer

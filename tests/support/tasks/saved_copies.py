@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 
 import config
+from actors.setup.task_setup import address_of
 from actors.task.startup.check_scope import task_to_check
-from actors.task_setup import address_of
 from replicator.checks.schema.shard_roster import read_rosters
 from replicator.downstream.meta.checkpoint import CHECKPOINT_TABLE, MEMBER_TABLE
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from actors.messages import GroupMessage, WriterMessage
+from actors.mailboxes.messages import GroupMessage, WriterMessage
 from actors.sharding.pessimistic.lock_messages import LockMessage
 
 ROOT = Path(__file__).parents[3]

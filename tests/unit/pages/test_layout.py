@@ -31,6 +31,8 @@ EVERYONE_MAY_IMPORT = {
 OUTERMOST = ("replicator.api", "replicator.demo")
 """Rooms of `replicator` that use the rooms of actors."""
 ROW_ABOVE = "the row above"
+SHARED_ROOMS = "the shared rooms"
+SHARED = {f"actors.{room}" for room in ("counting", "errors", "jobs", "mailboxes", "setup")}
 CONSOLES = "replicator.terminal.consoles"
 
 # In parts, so that this file does not name them.
@@ -84,6 +86,7 @@ def table() -> dict[str, set[str]]:
         above = {dotted(path) for path in re.findall("`([^`]+)`", allowed)} | (
             above if ROW_ABOVE in allowed else set()
         )
+        above |= SHARED if SHARED_ROOMS in allowed else set()
         found[dotted(name.strip("`"))] = above
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.faults import of_source, of_target
+from actors.errors.faults import of_source, of_target
 from actors.reading.held_targets import HeldTargets
 from actors.reading.statement_reader import Step
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from actors.reading.source_faults import StreamErrors
 from replicator.binlog.errors import BinlogError, ChecksumError, DamagedStreamError, StreamLostError
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition

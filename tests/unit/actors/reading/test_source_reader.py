@@ -9,10 +9,10 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from actors.actor import Mailbox
-from actors.counts import SourceCounts
-from actors.faults import FatalError
-from actors.messages import GroupMessage, SegmentEnd, TargetSegment, WriterMessage
+from actors.counting.counts import SourceCounts
+from actors.errors.faults import FatalError
+from actors.mailboxes.actor import Mailbox
+from actors.mailboxes.messages import GroupMessage, SegmentEnd, TargetSegment, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.held_targets import HeldTargets
 from actors.reading.online_ddl import OnlineDdl

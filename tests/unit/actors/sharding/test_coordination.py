@@ -11,8 +11,8 @@ import anyio
 import pytest
 from rich.console import Console
 
-from actors.actor import Mailbox
-from actors.counts import TaskCounts
+from actors.counting.counts import TaskCounts
+from actors.mailboxes.actor import Mailbox
 from actors.saved.lock_state import LockHistory, ShardStatement
 from actors.sharding.coordination import CoordinationTools
 from actors.sharding.modes import SHARD_MODES

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from actors.actor import Mailbox
-from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
+from actors.mailboxes.actor import Mailbox
+from actors.mailboxes.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.sharding.coordination import Unit
 from actors.sharding.database_group import DatabaseGroup
 from actors.writing.segment_tracker import SourceState

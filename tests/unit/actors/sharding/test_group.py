@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from actors.actor import Mailbox
-from actors.messages import TargetSegment, WriterMessage
+from actors.mailboxes.actor import Mailbox
+from actors.mailboxes.messages import TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.segments.row_events import RowEvents

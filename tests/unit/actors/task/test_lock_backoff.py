@@ -5,8 +5,8 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from actors.faults import FatalError, Parts, Recovery, of_target
-from actors.refusals import locked_fault
+from actors.errors.faults import FatalError, Parts, Recovery, of_target
+from actors.errors.refusals import locked_fault
 from actors.task.lock_backoff import ATTEMPT_SECONDS, PAUSES, LockBackoff
 from actors.task.operator.blocked_parts import Block, BlockedParts, block_of
 from actors.writing.ddl_runner import DDL_LOCK_SECONDS

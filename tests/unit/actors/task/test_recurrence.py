@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PySparkException, PythonException
 
-from actors.faults import ExecutorError, SparkFailedError, TransientError
-from actors.spark_jobs import SPARK_ATTEMPTS, JobAttempts
+from actors.errors.faults import ExecutorError, SparkFailedError, TransientError
+from actors.jobs.spark_jobs import SPARK_ATTEMPTS, JobAttempts
 from actors.task.recurrence import SPARK_LOSSES, Recurrence
 
 ERROR = ExecutorError("Spark failed 3 times", "ValueError: no")

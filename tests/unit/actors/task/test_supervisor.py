@@ -11,10 +11,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.backoff import Backoff
 from actors.control.arguments import RunOptions
-from actors.faults import FatalError, Parts, TransientError, of_source, of_target
-from actors.refusals import locked_fault
+from actors.errors.faults import FatalError, Parts, TransientError, of_source, of_target
+from actors.errors.refusals import locked_fault
+from actors.jobs.backoff import Backoff
 from actors.task import lock_backoff as lock_backoff
 from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop, restart_fault
 from actors.task.resources.spark import TaskSpark

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from actors.messages import DdlItem, GroupSaved, SegmentEnd, TargetSegment
+from actors.mailboxes.messages import DdlItem, GroupSaved, SegmentEnd, TargetSegment
 from actors.writing.segment_tracker import SegmentTracker, SourceState
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition

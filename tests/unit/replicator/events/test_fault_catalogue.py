@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from actors.faults import DdlEvent, FatalError, fault, of_source, of_target
+from actors.errors.faults import DdlEvent, FatalError, fault, of_source, of_target
 from actors.task.failover.failover import Failover
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.events.fault_catalogue import (

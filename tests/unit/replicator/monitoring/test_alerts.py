@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from replicator.events.all_events import FAULT_EVENTS
 from replicator.monitoring.metrics import STATUS_METRICS
 from scripts.build_promtool import built_promtool

@@ -7,15 +7,15 @@ from typing import cast
 
 import anyio
 
-from actors.actor import Mailbox
-from actors.messages import TargetSegment, WriterMessage
+from actors.mailboxes.actor import Mailbox
+from actors.mailboxes.messages import TargetSegment, WriterMessage
 from actors.saved.lock_state import ShardStatement
 from actors.schema.schema_tracker import SchemaTracker
+from actors.setup.task_setup import columns_of
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.lock_messages import LockMessage
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
-from actors.task_setup import columns_of
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.statement_kinds import classify

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from actors.actor import Mailbox
-from actors.messages import GroupSaved, TargetSegment, WriterMessage
+from actors.mailboxes.actor import Mailbox
+from actors.mailboxes.messages import GroupSaved, TargetSegment, WriterMessage
 from actors.saved.lock_state import ShardStatement, dump_group, load_group
 from actors.sharding.pessimistic.group import PessimisticGroup
 from actors.sharding.pessimistic.members_without_rows import creates_without_rows

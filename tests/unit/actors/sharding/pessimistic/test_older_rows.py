@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import anyio
 
-from actors.actor import Mailbox
-from actors.counts import TaskCounts
+from actors.counting.counts import TaskCounts
+from actors.mailboxes.actor import Mailbox
 from actors.saved.lock_state import LockHistory, ShardStatement
 from actors.schema.schema_tracker import SchemaTracker
 from actors.sharding.coordination import CoordinationTools

@@ -9,8 +9,8 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from actors.actor import Mailbox
-from actors.counts import TaskCounts
+from actors.counting.counts import TaskCounts
+from actors.mailboxes.actor import Mailbox
 from actors.saved.lock_state import LockHistory, ShardStatement
 from actors.sharding.coordination import CoordinationTools
 from actors.sharding.pessimistic import coordinator

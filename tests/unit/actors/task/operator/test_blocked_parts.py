@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from actors.faults import DdlEvent, FatalError, Parts, UnreadRows, of_source, of_target
+from actors.errors.faults import DdlEvent, FatalError, Parts, UnreadRows, of_source, of_target
 from actors.task.operator.blocked_parts import (
     Block,
     BlockedParts,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from actors.faults import FatalError
+from actors.errors.faults import FatalError
 from actors.saved.lock_state import ShardStatement, dump_group, first_groups, load_group, record_of
 from actors.task.startup.changed_task import Move, moved, refuse_missed, refuse_unfinished
 from replicator.binlog.segments.segment import Statement

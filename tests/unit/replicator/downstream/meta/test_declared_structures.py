@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.faults import UnreadRows
+from actors.errors.faults import UnreadRows
 from actors.task.operator.structure_commands import remedies_of
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.positions.position import BinlogPosition

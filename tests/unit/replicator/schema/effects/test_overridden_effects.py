@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from actors.faults import DdlEvent
+from actors.errors.faults import DdlEvent
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.task.operator.operator_commands import give_override, remedies_of
 from config.models import Task

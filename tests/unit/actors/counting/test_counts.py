@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from actors.copying.progress import CopyProgress
-from actors.counts import CopyCounts, TaskCounts
-from actors.spark_jobs import JobAttempts
+from actors.counting.counts import CopyCounts, TaskCounts
+from actors.jobs.spark_jobs import JobAttempts
 from actors.task.operator.blocked_parts import BlockedParts
 from actors.task.status_report import RateMeter, task_status
 from replicator.downstream.meta.chunks import ChunkRecord, CopiedTables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import structlog.testing
 
-from actors.backoff import until_done
+from actors.jobs.backoff import until_done
 
 
 class AwayError(Exception):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 import pymysql.err
 from pymysql.constants import CR
 
-from actors.faults import FatalError, Recovery, fault, of_source, of_target
+from actors.errors.faults import FatalError, Recovery, fault, of_source, of_target
 from replicator.checks.connecting import explain
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.mysql.errors import (

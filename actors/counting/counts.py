@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 import anyio
 import numpy as np
 
-from actors.validation_backlog import ValidationBacklog
+from actors.counting.validation_backlog import ValidationBacklog
 from replicator.downstream.meta.retirements import EVERY_SHARD, Retirement
 from replicator.kernels.compiled import Integers
 from replicator.monitoring.meters import TaskMeters

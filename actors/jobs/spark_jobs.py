@@ -17,8 +17,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException, PythonException
 
-from actors.backoff import Backoff, times
-from actors.faults import ApplicationLostError, ExecutorError, SparkFailedError
+from actors.errors.faults import ApplicationLostError, ExecutorError, SparkFailedError
+from actors.jobs.backoff import Backoff, times
 from replicator.pipeline.spark.cluster import is_local
 from replicator.pipeline.spark.cluster_state import (
     LostExecutor,

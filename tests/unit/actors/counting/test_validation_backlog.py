@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from actors.validation_backlog import BUSY_LOOKS, LOOKS, SuspectRow, ValidationBacklog, WaitingKeys
+from actors.counting.validation_backlog import (
+    BUSY_LOOKS,
+    LOOKS,
+    SuspectRow,
+    ValidationBacklog,
+    WaitingKeys,
+)
 from replicator.mysql.names import Member, TableName
 
 X = TableName("s", "x")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pymysql.err
 import pytest
 
-from actors.faults import FatalError, of_source
-from actors.refusals import refusal
+from actors.errors.faults import FatalError, of_source
+from actors.errors.refusals import refusal
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress, DatabaseUnavailableError
 
 SERVER = DatabaseAddress("db1", 3306, "merger", "secret")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from actors.actor import CONTROL_LIMIT, Mailbox, MailboxFullError
+from actors.mailboxes.actor import CONTROL_LIMIT, Mailbox, MailboxFullError
 
 
 async def test_control_overtakes_rows_and_each_lane_keeps_its_order() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from actors.task_setup import address_of, source_setups
+from actors.setup.task_setup import address_of, source_setups
 from config import TaskFileError, load_task
 from replicator.mysql.connection.tls import Pem, Tls
 from tests.support.servers.certificates import make_authority

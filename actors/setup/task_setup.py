@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import config.rules
-from actors.faults import FatalError, fault, of_target
+from actors.errors.faults import FatalError, fault, of_target
 from config.endpoints import Endpoint, Security, TargetDatabase
 from config.models import Instance, Meta, Source, Task
 from replicator.binlog.connection.dump_connection import BinlogSource

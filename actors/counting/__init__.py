@@ -1,0 +1,1 @@
+"""What a task has done since its process started."""

@@ -1,0 +1,1 @@
+"""Submitting Spark jobs, and the waits between attempts."""

@@ -1,0 +1,1 @@
+"""The actor, its mailbox, and the messages between actors."""
