@@ -22,7 +22,7 @@ from replicator.events.all_events import (
     LogEvent,
 )
 from replicator.events.fault_catalogue import (
-    WAYS,
+    GIVEN_REMEDIES,
     FaultCase,
     FaultSection,
     Remedy,
@@ -185,7 +185,9 @@ def messages_and_remedies(section: FaultSection) -> Iterator[str]:
 
 
 def _remedy(remedy: Remedy) -> str:
-    text = "What the message says" if remedy.template == WAYS else on_page(remedy.template)
+    text = (
+        "What the message says" if remedy.template == GIVEN_REMEDIES else on_page(remedy.template)
+    )
     return (text[0].upper() + text[1:]).rstrip(".") + "."
 
 

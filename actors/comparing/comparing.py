@@ -57,7 +57,7 @@ from replicator.pipeline.compare.compare_plan import ComparisonPlan, plan_compar
 from replicator.pipeline.compare.compare_rows import CompareServers
 from replicator.pipeline.compare.compare_structures import compared_shard
 from replicator.pipeline.compare.digest_sums import RowsUnreadError
-from replicator.pipeline.compare.doubts import STRIKES
+from replicator.pipeline.compare.doubts import MISMATCHES
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.pipeline.compare.repair_now import OwnersChangedError
 from replicator.pipeline.compare.retired_rows import EXTRA
@@ -83,7 +83,7 @@ class CompareOptions:
         tables: patterns of targets, as schema.table.
         targets: names of targets, if only these are compared.
         columns: columns that may differ in all rows.
-        checksums: as for `look_at`.
+        checksums: as for `compare_range`.
         where: the SQL condition of the rows to compare.
         chunk_rows: rows of the target that are compared at a time.
         queries: most simultaneous queries to each server; 0 for as many as in the full copy.
@@ -95,7 +95,7 @@ class CompareOptions:
         pairs_only: whether missing rows stay missing if they may be changed rows of the target that
             no key identifies. Otherwise, a changed row that the target must keep would be there
             twice.
-        strikes: as for `doubts.Evidence.suffices`.
+        mismatches: as for `doubts.Evidence.suffices`.
         resume: whether to continue a comparison that was interrupted.
         exact_structure: whether every difference of structure counts.
         settle: seconds for reading rows in doubt again, and for the task to catch up.
@@ -113,7 +113,7 @@ class CompareOptions:
     repair: Path | None = None
     repair_now: bool = False
     pairs_only: bool = False
-    strikes: int = STRIKES
+    mismatches: int = MISMATCHES
     resume: bool = False
     exact_structure: bool = False
     settle: float = PATIENCE
@@ -311,7 +311,7 @@ class TargetComparer:
             self._servers,
             clients.wait if options.clients_first else gate.wait,
             checksums=options.checksums,
-            strikes=options.strikes,
+            mismatches=options.mismatches,
             rest=lambda: clients.rest if options.clients_first else 0.0,
         )
         run = CompareRun(

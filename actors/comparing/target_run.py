@@ -22,26 +22,26 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.mysql.server.binlog_end import binlog_end
 from replicator.pipeline.compare.compare_digests import DigestComparer
-from replicator.pipeline.compare.compare_job import look_again_at, look_at_ranges
+from replicator.pipeline.compare.compare_job import compare_ranges, look_again_at
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_queries import bound_of, bound_query
 from replicator.pipeline.compare.compare_rows import (
     KEYS_IN_DOUBT,
     CompareServers,
-    Look,
-    Looked,
-    LookedAgain,
+    DoubtComparison,
+    KeyRange,
+    RangeComparison,
 )
 from replicator.pipeline.compare.digest_sums import RowsUnreadError, equal_by_sums
-from replicator.pipeline.compare.doubts import STRIKES, BinlogEnds, Doubt, RowDifference
+from replicator.pipeline.compare.doubts import MISMATCHES, BinlogEnds, Doubt, RowDifference
 from replicator.pipeline.compare.findings import ComparedRange, TargetComparison
 from replicator.pipeline.copy.copy_plan import Bound
 from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
 
-LOOKS = 3 * STRIKES
+MOST_READS = 3 * MISMATCHES
 """Most further reads of a row."""
 
-LEAST_LOOKS = STRIKES + 1
+LEAST_READS = MISMATCHES + 1
 """Further reads by which a wrong value is known, if its shard keeps it."""
 
 RangeDoubt = tuple[int, Doubt]
@@ -56,7 +56,7 @@ class Settling:
 
     _target: TableName
     _progress: TaskProgress
-    _look: Callable[[Sequence[Doubt], bool, HeldShards], Awaitable[list[LookedAgain]]]
+    _read_doubts: Callable[[Sequence[Doubt], bool, HeldShards], Awaitable[list[DoubtComparison]]]
     """Reads doubts once more.
 
     Its arguments are the doubts, whether everything is applied that the sources had at the previous
@@ -79,18 +79,18 @@ class Settling:
 
     async def settle(self, doubts: Sequence[RangeDoubt]) -> None:
         """Settle these doubts. Raises RowsUnreadError, and Spark's errors."""
-        looks = 0
+        reads = 0
         applied = True
         begun = time.monotonic()
-        while doubts and applied and looks_again(looks, late=self._is_late(begun)):
-            looks += 1
+        while doubts and applied and reads_again(reads, late=self._is_late(begun)):
+            reads += 1
             ends = (doubt.ends for _, doubt in doubts)
             applied, held = await self._progress.applied(ends, self._target, self._patience)
             doubts = await self._further_look(doubts, held, applied=applied)
         if doubts:
             behind = () if applied else self._progress.behind
-            more = looks < LOOKS
-            self.undecided = why_undecided(behind, 1 + looks, self._patience, more=more)
+            more = reads < MOST_READS
+            self.undecided = why_undecided(behind, 1 + reads, self._patience, more=more)
         # If the task has applied everything, a held row was counted as held at the first of these
         # reads.
         for number, doubt in doubts:
@@ -102,7 +102,7 @@ class Settling:
     async def _further_look(
         self, doubts: Sequence[RangeDoubt], held: HeldShards, *, applied: bool
     ) -> list[RangeDoubt]:
-        answers = await self._look([doubt for _, doubt in doubts], applied, held)
+        answers = await self._read_doubts([doubt for _, doubt in doubts], applied, held)
         left: list[RangeDoubt] = []
         for (number, _), answer in zip(doubts, answers, strict=True):
             if answer.failure:
@@ -117,17 +117,17 @@ class Settling:
         return left
 
 
-def looks_again(looks: int, *, late: bool, least: int = LEAST_LOOKS) -> bool:
+def reads_again(reads: int, *, late: bool, least: int = LEAST_READS) -> bool:
     """Return whether rows in doubt are read again.
 
     Rows that change at every read are never decided, so late there are only the ``least`` reads.
 
     Args:
-        looks: the further reads so far.
+        reads: the further reads so far.
         late: whether these have taken longer than the time for them.
         least: the further reads that are made even if they take longer.
     """
-    return looks < (least if late else LOOKS)
+    return reads < (least if late else MOST_READS)
 
 
 def why_undecided(behind: Sequence[str], reads: int, seconds: float, *, more: bool) -> str:
@@ -208,19 +208,21 @@ class CompareJobs:
     gate: Callable[[], Awaitable[int]]
     """Waits until the servers are not busy; returns how many tasks may read at once."""
     _checksums: bool = field(kw_only=True)
-    """As for `look_at`."""
-    _strikes: int = field(kw_only=True)
-    """As for `look_again`."""
+    """As for `compare_range`."""
+    _mismatches: int = field(kw_only=True)
+    """As for `compare_doubt`."""
     _rest: Callable[[], float] = field(kw_only=True)
     """Returns the rest of the next job, as for `CompareServers`."""
 
-    async def look(self, looks: Sequence[Look], tasks: int, most: int) -> list[Looked]:
-        """Read ranges, as `look_at_ranges`."""
+    async def compare_ranges(
+        self, ranges: Sequence[KeyRange], tasks: int, most: int
+    ) -> list[RangeComparison]:
+        """Read ranges, as `compare_ranges`."""
         job = partial(
-            look_at_ranges,
+            compare_ranges,
             self.spark,
             self._comparison,
-            looks,
+            ranges,
             replace(self.servers, rest=self._rest()),
             tasks,
             checksums=self._checksums,
@@ -228,9 +230,9 @@ class CompareJobs:
         )
         return await submit(self.spark, job, starving=lambda _: None)
 
-    async def look_again(
+    async def compare_doubts(
         self, doubts: Sequence[Doubt], applied: bool, held: HeldShards
-    ) -> list[LookedAgain]:
+    ) -> list[DoubtComparison]:
         """Read doubts once more, as `look_again_at`."""
         tasks = await self.gate()
         job = partial(
@@ -242,7 +244,7 @@ class CompareJobs:
             tasks,
             applied=applied,
             held=held,
-            strikes=self._strikes,
+            mismatches=self._mismatches,
         )
         return await submit(self.spark, job, starving=lambda _: None)
 
@@ -336,9 +338,9 @@ class _RangedComparison:
             lower: Bound = reached or None
             while True:
                 most = looks_a_job(await self._run.jobs.gate())
-                looks = await anyio.to_thread.run_sync(self._next_looks, stream, lower, most)
-                lower, settled_at = looks[-1].upper, self._settled_at
-                await self._look(looks)
+                ranges = await anyio.to_thread.run_sync(self._next_ranges, stream, lower, most)
+                lower, settled_at = ranges[-1].upper, self._settled_at
+                await self._compare(ranges)
                 self._run.view.went_on(self._run.result, self._doubted)
                 late = time.monotonic() - self._settled_at > SETTLE_SECONDS
                 if lower is None or late or self._settled_at != settled_at:
@@ -355,50 +357,52 @@ class _RangedComparison:
     def _doubted(self) -> int:
         return sum(doubt.rows for _, doubt in self._doubts)
 
-    def _next_looks(self, stream: SourceStream, lower: Bound, most: int) -> list[Look]:
+    def _next_ranges(self, stream: SourceStream, lower: Bound, most: int) -> list[KeyRange]:
         """Return the next ranges, at most ``most``."""
         target = self._run.comparison.target
-        looks: list[Look] = []
-        while len(looks) < most:
+        ranges: list[KeyRange] = []
+        while len(ranges) < most:
             rows = stream.rows(bound_query(target, lower, None, self._chunk_rows))
             upper = bound_of(target, rows[0]) if rows else None
-            looks.append(Look(lower, upper))
+            ranges.append(KeyRange(lower, upper))
             if upper is None:
                 break
             lower = upper
-        return looks
+        return ranges
 
-    async def _look(self, looks: Sequence[Look]) -> None:
+    async def _compare(self, ranges: Sequence[KeyRange]) -> None:
         """Read ranges, and the parts of ranges that are too large."""
-        waiting = list(looks)
+        waiting = list(ranges)
         while waiting:
             tasks = await self._run.jobs.gate()
             most = looks_a_job(tasks)
             some, waiting = waiting[:most], waiting[most:]
-            parts: list[Look] = []
-            answers = await self._run.jobs.look(some, tasks, 2 * self._chunk_rows)
-            for look, looked in zip(some, answers, strict=True):
-                if looked.failure:
-                    raise RowsUnreadError(looked.failure)
-                if looked.cuts:
-                    bounds = (look.lower, *looked.cuts, look.upper)
-                    parts += [Look(*pair) for pair in pairwise(bounds)]
+            parts: list[KeyRange] = []
+            answers = await self._run.jobs.compare_ranges(some, tasks, 2 * self._chunk_rows)
+            for key_range, compared in zip(some, answers, strict=True):
+                if compared.failure:
+                    raise RowsUnreadError(compared.failure)
+                if compared.cuts:
+                    bounds = (key_range.lower, *compared.cuts, key_range.upper)
+                    parts += [KeyRange(*pair) for pair in pairwise(bounds)]
                 else:
-                    self._count(looked)
+                    self._count(compared)
             waiting = parts + waiting
             if self._doubted > DOUBTED_ROWS:
                 await self._settle()
                 self._run.view.went_on(self._run.result, 0)
 
-    def _count(self, looked: Looked) -> None:
+    def _count(self, compared: RangeComparison) -> None:
         result = self._run.result
-        if looked.doubt is not None:
-            self._doubts.append((len(result.ranges), looked.doubt))
-        result.ranges.append(ComparedRange(looked.rows))
-        result.rows += looked.rows
+        if compared.doubt is not None:
+            self._doubts.append((len(result.ranges), compared.doubt))
+        result.ranges.append(ComparedRange(compared.rows))
+        result.rows += compared.rows
         if result.checksum is not None:
-            result.checksum = None if looked.checksum is None else result.checksum + looked.checksum
-        for shard, rows in zip(self._run.comparison.shards, looked.by_shard, strict=True):
+            result.checksum = (
+                None if compared.checksum is None else result.checksum + compared.checksum
+            )
+        for shard, rows in zip(self._run.comparison.shards, compared.by_shard, strict=True):
             result.by_shard[str(shard)] = result.by_shard.get(str(shard), 0) + rows
 
     async def _settle(self) -> None:
@@ -414,7 +418,7 @@ async def _settle(run: CompareRun, doubts: Sequence[RangeDoubt]) -> None:
     async def take(number: int, differences: list[RowDifference]) -> None:
         result.ranges[number].differing += await run.rows.take(differences)
 
-    settling = Settling(result.target, run.progress, run.jobs.look_again, take, run.patience)
+    settling = Settling(result.target, run.progress, run.jobs.compare_doubts, take, run.patience)
     await settling.settle(doubts)
     result.undecided = settling.undecided or result.undecided
     if settling.reason:
@@ -455,29 +459,29 @@ class _WholeComparison:
             applied, held = await progress.applied([before], result.target, patience)
         await self._read(counts=self._exactly and applied and not held.some)
         ends = await binlog_ends_of(comparison, self._run.jobs.servers)
-        left = await self._decide(1 if ends == before else STRIKES)
-        looks = 0
+        left = await self._decide(1 if ends == before else MISMATCHES)
+        reads = 0
         begun = time.monotonic()
         while left:
             if key and (where or left <= DOUBTED_ROWS):
                 await self._look_up(ends)
                 return
             late = time.monotonic() - begun > patience
-            if (looks and held.some) or not applied or not looks_again(looks, late=late, least=1):
+            if (reads and held.some) or not applied or not reads_again(reads, late=late, least=1):
                 break
-            looks += 1
+            reads += 1
             applied, held = await progress.applied([ends], result.target, patience)
             await self._read(counts=applied and not held.some)
             before, ends = ends, await binlog_ends_of(comparison, self._run.jobs.servers)
-            left = await self._decide(1 if ends == before else STRIKES)
+            left = await self._decide(1 if ends == before else MISMATCHES)
         if left and held.some and applied:
             result.held = result.ranges[0].held = left
             result.held_events = await held_events(self._run.progress, result.target, held)
         else:
             behind = () if applied else progress.behind
-            more = looks < LOOKS
+            more = reads < MOST_READS
             result.unsettled = result.ranges[0].unsettled = left
-            result.undecided = why_undecided(behind, 1 + looks, patience, more=more)
+            result.undecided = why_undecided(behind, 1 + reads, patience, more=more)
         if left and held.reason:
             result.blocked = f"the target is blocked: {held.reason}"
         elif self._exactly and not left and not (applied and not held.some):
@@ -516,10 +520,10 @@ class _WholeComparison:
         job = partial(self._digests.look, counts=counts, tasks=await jobs.gate())
         self._count(await submit(jobs.spark, job, starving=lambda _: None))
 
-    async def _decide(self, strikes: int) -> int:
+    async def _decide(self, mismatches: int) -> int:
         """Take the rows that have had this many mismatches; return how many rows are in doubt."""
         result, jobs = self._run.result, self._run.jobs
-        job = partial(self._digests.decide, strikes)
+        job = partial(self._digests.decide, mismatches)
         decided = await submit(jobs.spark, job, starving=lambda _: None)
         if decided.some:
             await self._run.rows.take(self._digests.differences())

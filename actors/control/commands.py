@@ -342,9 +342,9 @@ def retire(
         raise typer.BadParameter(f"--timeout: {error}") from error
     seconds = limit.total_seconds() if isinstance(limit, timedelta) else None
     name = name_of(task)
-    reasons, ways = anyio.run(retire_shards, name, source or [], shards, seconds)
+    reasons, remedies = anyio.run(retire_shards, name, source or [], shards, seconds)
     if reasons:
-        complain(f"task {name} has retired nothing: {'; '.join(reasons)}", remedies=ways)
+        complain(f"task {name} has retired nothing: {'; '.join(reasons)}", remedies=remedies)
         raise typer.Exit(FAILED)
     named = ", ".join([*(source or ()), *(shard or ())])
     out.print(

@@ -92,9 +92,9 @@ async def retire_shards(
         final_since = (final_since or now) if body["final"] else None
         late = timeout is not None and now - begun >= timeout
         if late or (final_since is not None and now - final_since >= FINAL_SECONDS):
-            ways: tuple[str, ...] = ()
+            remedies: tuple[str, ...] = ()
             if body["final"]:
-                ways = remedies_for(await status_of(name), named, body["targets"])
-            return (*body["reasons"],) or ("the time is over",), ways or (looking_at(name),)
+                remedies = remedies_for(await status_of(name), named, body["targets"])
+            return (*body["reasons"],) or ("the time is over",), remedies or (looking_at(name),)
         await anyio.sleep(pause)
         pause = min(LONGEST_PAUSE, 1.5 * pause)

@@ -36,7 +36,7 @@ _kept_open: list[int] = []
 TALK_SECONDS = 10.0
 """How long a client may take to send its request, and to take the reply."""
 BACKLOG = 64
-LOOKS = 10
+ATTEMPTS = 10
 """How often a starting task tries to take its lock file before it says that the task runs."""
 LOOK_SECONDS = 0.05
 
@@ -103,7 +103,7 @@ class ControlServer:
             raise ControlError(f"the lock file {path} can't be made: {error}") from error
         with closing(lock):
             # `replicator status` locks it for a moment to check whether the task runs.
-            for _ in range(LOOKS):
+            for _ in range(ATTEMPTS):
                 if acquired := lock.acquire():
                     break
                 await anyio.sleep(LOOK_SECONDS)

@@ -109,7 +109,7 @@ class EndVerdict:
         reached: it has, including rows that locks and blocked targets held.
         final: it has not, and does not before somebody does something.
         reasons: what it waits for.
-        remedies: what somebody can do, the ways of the first reason in front.
+        remedies: what somebody can do, the remedies of the first reason in front.
     """
 
     reached: bool = False
@@ -145,9 +145,9 @@ def verdict(
 
 
 def _final(obstacles: Sequence[Obstacle]) -> EndVerdict:
-    ways = dict.fromkeys(way for one in obstacles for way in one.remedies)
+    remedies = dict.fromkeys(way for one in obstacles for way in one.remedies)
     return EndVerdict(
-        final=True, reasons=tuple(one.reason for one in obstacles), remedies=tuple(ways)
+        final=True, reasons=tuple(one.reason for one in obstacles), remedies=tuple(remedies)
     )
 
 
@@ -195,12 +195,12 @@ def _stopped(status: TaskStatus) -> Iterator[Obstacle]:
     if status.state in ("starting", "running"):
         return
     why = status.reason or status.standby_for
-    ways: tuple[str, ...] = (
+    remedies: tuple[str, ...] = (
         (f"`replicator resume {status.task}`",) if status.state == "paused" else ()
     )
     if status.error is not None:
-        why, ways = status.error.message, status.error.remedies or ways
-    yield Obstacle(f"the task is {status.state}" + (f": {why}" if why else ""), ways)
+        why, remedies = status.error.message, status.error.remedies or remedies
+    yield Obstacle(f"the task is {status.state}" + (f": {why}" if why else ""), remedies)
 
 
 def _blocked(status: TaskStatus, late: Collection[str]) -> Iterator[Obstacle]:
@@ -260,7 +260,7 @@ def remedies_for(
         for part in status.blocked
         if not part.waits_for and part.name in (names if part.kind == "target" else sources)
     ]
-    return tuple(dict.fromkeys(way for ways in (*locks, *parts) for way in ways))
+    return tuple(dict.fromkeys(way for remedies in (*locks, *parts) for way in remedies))
 
 
 def _without_gtids(until: Until, late: Collection[str], status: TaskStatus) -> Iterator[Obstacle]:

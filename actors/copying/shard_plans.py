@@ -37,7 +37,7 @@ from replicator.schema.registry.registry import CopyState
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 
-LOOKS, LOOK_PAUSE = 10, 1.0
+ATTEMPTS, ATTEMPT_PAUSE = 10, 1.0
 """Number of checks for a missing table (a tool exchanges tables in two statements), and the seconds
 between them."""
 
@@ -249,7 +249,7 @@ class ShardPlans:
         condition = passing.copied if passing else ""
         self._log_filter(member, passing)
         before: tuple[TableName, str, str] | None = None
-        for look in range(LOOKS):
+        for attempt in range(ATTEMPTS):
             trace = self._trace(member)
             if trace.gone_at is not None:
                 self._log_change(member, trace)
@@ -281,8 +281,8 @@ class ShardPlans:
                     source, former, fingerprint, target, number, rules, condition, changes
                 )
                 return replace(copy, known_to=self._known_to)
-            if present is None and look:
-                await anyio.sleep(LOOK_PAUSE)
+            if present is None and attempt:
+                await anyio.sleep(ATTEMPT_PAUSE)
             before = now
             await self._statements.read(self._upstream)
         if before is None or not before[1]:

@@ -339,7 +339,7 @@ def _not_created(
         "refused",
         target=name,
         error=error.message,
-        ways=error.remedies,
+        remedies=error.remedies,
         member=Member(setup.source, member.name),
     )
 

@@ -13,10 +13,10 @@ import anyio
 from replicator.downstream.meta.validation.validation_keys import SavedKeys
 from replicator.mysql.names import Member, TableName
 
-LOOKS = 3
+COMPARISONS = 3
 """A row is an error after so many comparisons with the same difference."""
 
-BUSY_LOOKS = 12
+BUSY_COMPARISONS = 12
 """The same for a row that is applied again and again meanwhile.
 
 A value that changes to and fro has the same difference by chance, in one of four comparisons.
@@ -58,7 +58,7 @@ class SuspectRow:
         since: time of the first comparison with this difference.
         due: time of the next comparison.
         ends: by source, the end of its binlog (file, offset) at the last comparison.
-        looks: number of comparisons with this difference.
+        comparisons: number of comparisons with this difference.
         quiet: number of these since the row was last applied.
         certain: when the comparisons sufficed; 0 before.
     """
@@ -67,14 +67,14 @@ class SuspectRow:
     since: float
     due: float
     ends: Mapping[str, tuple[str, int]]
-    looks: int = 1
+    comparisons: int = 1
     quiet: int = 1
     certain: float = 0.0
 
     @property
     def suffices(self) -> bool:
         """Whether no change that is still to be applied explains the difference."""
-        return self.quiet >= LOOKS or self.looks >= BUSY_LOOKS
+        return self.quiet >= COMPARISONS or self.comparisons >= BUSY_COMPARISONS
 
 
 @dataclass(slots=True)
@@ -204,7 +204,7 @@ class ValidationBacklog:
         if before is None or before.digest != seen.digest:
             before = self.suspects[place] = seen
         elif again:
-            before.looks, before.quiet = before.looks + 1, before.quiet + 1
+            before.comparisons, before.quiet = before.comparisons + 1, before.quiet + 1
             before.due, before.ends = seen.due, seen.ends
         if applied:
             before.quiet = 0

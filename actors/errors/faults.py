@@ -113,8 +113,9 @@ class FatalError(Exception):
         self.recovery = recovery
 
     def __str__(self) -> str:
-        ways = "".join(f"\n  - {way}" for way in self.remedies)
-        return f"{self.message}\n  where: {self.where}" + (f"\n  remedies:{ways}" if ways else "")
+        remedies = "".join(f"\n  - {remedy}" for remedy in self.remedies)
+        listed = f"\n  remedies:{remedies}" if remedies else ""
+        return f"{self.message}\n  where: {self.where}{listed}"
 
 
 def fault(

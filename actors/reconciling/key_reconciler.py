@@ -53,9 +53,9 @@ from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import (
     KEYS_IN_DOUBT,
     CompareServers,
-    LookedAgain,
+    DoubtComparison,
     Sessions,
-    look_again,
+    compare_doubt,
 )
 from replicator.pipeline.compare.digest_sums import RowsUnreadError
 from replicator.pipeline.compare.doubts import Doubt, RowDifference
@@ -181,7 +181,7 @@ class KeyReconciler:
             if now < next_survey:
                 continue
             try:
-                left = await self._look(progress, corrects=always or behind)
+                left = await self._reconcile_keys(progress, corrects=always or behind)
                 next_survey = time.monotonic() + max(SURVEY_SECONDS, 10 * self._took)
                 if left > MANY_KEYS and not many:
                     log.warning("moved.too-many", keys=left, limit=MANY_KEYS)
@@ -213,8 +213,8 @@ class KeyReconciler:
             found[source] = position.binlog.key if position else 0
         return found
 
-    async def _look(self, progress: TaskProgress, *, corrects: bool) -> int:
-        """Look up all tracked keys in the shards; return how many are tracked afterwards."""
+    async def _reconcile_keys(self, progress: TaskProgress, *, corrects: bool) -> int:
+        """KeyRange up all tracked keys in the shards; return how many are tracked afterwards."""
         table = self._meta.table(TRACKED_KEY_TABLE)
         with closing(Connection(address_of(self._task.target_database))) as connection:
             targets = await tracked_targets(connection, table)
@@ -266,7 +266,7 @@ class KeyReconciler:
         *,
         corrects: bool,
     ) -> None:
-        """Look up the keys of a target, insert missing rows, and forget settled keys."""
+        """KeyRange up the keys of a target, insert missing rows, and forget settled keys."""
         if (await progress.held(target)).all_of:
             raise NotYetError("the target is blocked, or is being copied")
         roster = members.roster
@@ -357,13 +357,13 @@ class KeyReconciler:
         reach(Failpoint.KEYS_LOOKED_UP)
         rows = 0
 
-        async def look(
+        async def read_doubts(
             doubts: Sequence[Doubt], applied: bool, held: HeldShards
-        ) -> list[LookedAgain]:
-            def job() -> list[LookedAgain]:
+        ) -> list[DoubtComparison]:
+            def job() -> list[DoubtComparison]:
                 with closing(Sessions(servers)) as sessions:
                     return [
-                        look_again(comparison, doubt, sessions, applied=applied, held=held)
+                        compare_doubt(comparison, doubt, sessions, applied=applied, held=held)
                         for doubt in doubts
                     ]
 
@@ -384,7 +384,7 @@ class KeyReconciler:
 
         parts = [keys[at : at + KEYS_IN_DOUBT] for at in range(0, len(keys), KEYS_IN_DOUBT)]
         doubts = [(0, Doubt(None, None, len(part), tuple(part))) for part in parts]
-        settling = Settling(target, progress, look, take)
+        settling = Settling(target, progress, read_doubts, take)
         await settling.settle(doubts)
         if rows:
             log.info("moved.looked-up", target=str(target), keys=len(missing), rows=rows)

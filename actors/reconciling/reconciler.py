@@ -195,7 +195,7 @@ class Reconciler:
             pairs_only=True,
             # One mismatch is enough: the correction reads each row again, and leaves a row that is
             # right by then.
-            strikes=1,
+            mismatches=1,
             resume=True,
         )
         view = _PassView(self, entry, kept)

@@ -44,9 +44,9 @@ from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import (
     KEYS_IN_DOUBT,
     CompareServers,
-    LookedAgain,
+    DoubtComparison,
     Sessions,
-    look_again,
+    compare_doubt,
     row_groups,
 )
 from replicator.pipeline.compare.digest_sums import RowsUnreadError
@@ -216,10 +216,10 @@ class RowCorrector:
             differed.update(found.key for found in differences)
             await rows.take(differences)
 
-        async def look(
+        async def read_doubts(
             doubts: Sequence[Doubt], applied: bool, held: HeldShards
-        ) -> list[LookedAgain]:
-            job = partial(_look, comparison, doubts, servers, applied=applied, held=held)
+        ) -> list[DoubtComparison]:
+            job = partial(_read_doubts, comparison, doubts, servers, applied=applied, held=held)
             return await anyio.to_thread.run_sync(job, abandon_on_cancel=True)
 
         # The target may have got another key since the row was found.
@@ -229,24 +229,24 @@ class RowCorrector:
         if not keys:
             return attempt_of(errors, others, others)
         doubt = Doubt(None, None, len(keys), keys)
-        await Settling(comparison.target.name, progress, look, take).settle([(0, doubt)])
+        await Settling(comparison.target.name, progress, read_doubts, take).settle([(0, doubt)])
         job = partial(_unequal, comparison, doubt, servers)
         unequal = await anyio.to_thread.run_sync(job, abandon_on_cancel=True)
         return attempt_of(errors, others | differed, others | unequal)
 
 
-def _look(
+def _read_doubts(
     comparison: ComparisonPlan,
     doubts: Sequence[Doubt],
     servers: CompareServers,
     *,
     applied: bool,
     held: HeldShards,
-) -> list[LookedAgain]:
+) -> list[DoubtComparison]:
     with closing(Sessions(servers)) as sessions:
         # One mismatch is enough: the correction reads each row again.
         return [
-            look_again(comparison, doubt, sessions, applied=applied, held=held, strikes=1)
+            compare_doubt(comparison, doubt, sessions, applied=applied, held=held, mismatches=1)
             for doubt in doubts
         ]
 

@@ -98,7 +98,7 @@ class OpenLock:
             that is not known.
         holding: the same time for each source that holds rows after its statement.
         reason: why it is open, if not only because shards lack the statement.
-        ways: the remedies for this reason.
+        remedies: the remedies for this reason.
         holds: whether rows may wait for it.
         refused: whether the target has refused the statement, and rows wait for the operator's
             answer.
@@ -111,7 +111,7 @@ class OpenLock:
     since: int | None
     holding: Mapping[str, int] = field(default_factory=dict)
     reason: str = ""
-    ways: tuple[LockRemedy, ...] = ()
+    remedies: tuple[LockRemedy, ...] = ()
     holds: bool = True
     refused: bool = False
     others: Set[TableName] = frozenset()

@@ -168,8 +168,8 @@ async def checked(task: Task, former: Task, checks: Prechecks, away: Unavailable
     try:
         await checks.make(frozenset())
     except PrecheckError as error:
-        ways = dict.fromkeys(way for result in error.failed for way in result.remedies)
-        raise ReloadRefusedError(str(error), tuple(ways)) from error
+        remedies = dict.fromkeys(way for result in error.failed for way in result.remedies)
+        raise ReloadRefusedError(str(error), tuple(remedies)) from error
     except FatalError as error:
         raise ReloadRefusedError(error.message, error.remedies) from error
     except (TransientError, DatabaseUnavailableError) as error:

@@ -112,5 +112,5 @@ def _fault(effects: list[TargetEffect]) -> FatalError:
         scope=of_target(*targets),
         targets=named,
         findings="; ".join(effect.result.finding for effect in effects),
-        ways=tuple(dict.fromkeys(way for effect in effects for way in effect.result.remedies)),
+        remedies=tuple(dict.fromkeys(way for effect in effects for way in effect.result.remedies)),
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-WAYS = "{ways}"
+GIVEN_REMEDIES = "{remedies}"
 """The remedy that stands for any number of them, which the program gives."""
 
 
@@ -55,13 +55,13 @@ class Remedy:
         return (found == value if value else bool(found)) is (word == "if")
 
     def rendered(self, fields: Mapping[str, object]) -> tuple[str, ...]:
-        """Return its text, or the ways that the program gives; nothing if it does not count."""
+        """Return its text, or the remedies that the program gives; nothing if it does not count."""
         if not self.applies(fields):
             return ()
-        if self.template == WAYS:
-            ways = fields["ways"]
-            assert isinstance(ways, tuple)
-            return ways
+        if self.template == GIVEN_REMEDIES:
+            remedies = fields["remedies"]
+            assert isinstance(remedies, tuple)
+            return remedies
         return (filled(self.template, fields),)
 
 
@@ -72,7 +72,7 @@ class FaultCase:
     Attributes:
         message: what happened.
         where: the source, target, shard and position, as far as known.
-        remedies: ways to end it, of which one is enough.
+        remedies: remedies to end it, of which one is enough.
         answers: the ``replicator binlog`` commands that resolve its statement.
     """
 

@@ -74,11 +74,11 @@ def add_remedies(box: ET.Element, remedies: Sequence[str]) -> None:
     """Add the remedies as a list, commands apart from prose."""
     if not remedies:
         return
-    ways = ET.SubElement(box, "ul")
+    items = ET.SubElement(box, "ul")
     for remedy in remedies:
-        way = ET.SubElement(ways, "li")
+        item = ET.SubElement(items, "li")
         for part in parts_of(remedy):
-            add_text(way, "code" if part.command else "span", f"{part.text} ")
+            add_text(item, "code" if part.command else "span", f"{part.text} ")
 
 
 def add_table(body: ET.Element, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from replicator.mysql.names import folded
 from replicator.sharding.optimistic.answers import JoinVerdict, answer
 from replicator.sharding.optimistic.column_order import takes
+from replicator.sharding.optimistic.conflicts import SETTLED, Change
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.history import (
     EntryKind,
@@ -22,7 +23,6 @@ from replicator.sharding.optimistic.history import (
     begin_of,
     entry_of,
 )
-from replicator.sharding.optimistic.objections import SETTLED, Change
 from replicator.sharding.optimistic.shapes import Shape
 from replicator.sharding.optimistic.shard_states import Action, ShardState, TargetState
 from replicator.watermark import Place
@@ -475,7 +475,7 @@ class OptimisticWorld:
             for name, shard_state in sorted(members.items())
             if (opened := shard_state.open) is not None
             and not (opened.granted or opened.released or opened.action)
-            and opened.objection in SETTLED[Action(action)]
+            and opened.conflict in SETTLED[Action(action)]
         ]
         if not found or self.ruled is not None:
             return False
@@ -581,7 +581,7 @@ class OptimisticWorld:
         members = self.history.state.members
         if any(shard_state.open for shard_state in members.values()):
             if self.estate.converging and not answered:
-                kinds = {s.open.objection for s in members.values() if s.open}
+                kinds = {s.open.conflict for s in members.values() if s.open}
                 # What else is open waits for one of these.
                 if not kinds & {"stale", "fill", "type"}:
                     raise BrokenError(f"alike in the end, and open: {kinds}")

@@ -7,14 +7,14 @@ from dataclasses import replace
 from replicator.schema.effects.touched_parts import column_part
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, answer
+from replicator.sharding.optimistic.conflicts import Change
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
     TargetHistory,
     entry_of,
 )
-from replicator.sharding.optimistic.objections import Change
-from replicator.sharding.optimistic.shard_states import Action, Objection, ShardState
+from replicator.sharding.optimistic.shard_states import Action, ConflictKind, ShardState
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table, touched_by
 
@@ -50,7 +50,7 @@ def bring(
     return verdict
 
 
-def objection(verdict: JoinVerdict[str]) -> Objection:
+def conflict(verdict: JoinVerdict[str]) -> ConflictKind:
     assert verdict.answer is StatementAnswer.OPEN
     assert verdict.shard_state.open is not None
-    return verdict.shard_state.open.objection
+    return verdict.shard_state.open.conflict

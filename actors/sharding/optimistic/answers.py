@@ -50,6 +50,7 @@ from replicator.sharding.optimistic.answers import (
     left_open,
     settled,
 )
+from replicator.sharding.optimistic.conflicts import Change
 from replicator.sharding.optimistic.differences import against
 from replicator.sharding.optimistic.fills import beside
 from replicator.sharding.optimistic.given_names import GivenName, moved_values, widened
@@ -58,10 +59,14 @@ from replicator.sharding.optimistic.history import (
     HistoryEntry,
     entry_of,
 )
-from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.same_change import renaming_form, without_positions
 from replicator.sharding.optimistic.shapes import fits, may_exclude_rows, shape_of
-from replicator.sharding.optimistic.shard_states import Action, Objection, ShardState, TargetState
+from replicator.sharding.optimistic.shard_states import (
+    Action,
+    ConflictKind,
+    ShardState,
+    TargetState,
+)
 from replicator.watermark import Place
 
 _Key = tuple[TableName, Member, int]
@@ -403,7 +408,7 @@ class OptimisticAnswers:
             if wider and may_stay_wider(put, verdict):
                 return refused_entry(state, put, verdict, refusal, context.of_server_text())
             reason = f"the target has refused the change: {refusal}"
-            verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
+            verdict, run = left_open(state, put, ConflictKind.REFUSED, reason), ()
         entry = entry_of(put.member, verdict, run)
         if verdict.answer is StatementAnswer.TAKEN:
             self._warn(put, effect, verdict.given)
@@ -477,7 +482,7 @@ class OptimisticAnswers:
             if makes:
                 # The target may accept it in another way than its copy.
                 return verdict, own
-            return left_open(state, put, Objection.REFUSED, str(error)), ()
+            return left_open(state, put, ConflictKind.REFUSED, str(error)), ()
         run = (*first, *(moved_values(target, given, present) for given in verdict.given), *run)
         return (replace(verdict, own=False) if verdict.own else verdict), run
 

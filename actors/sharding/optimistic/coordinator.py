@@ -29,9 +29,9 @@ from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.open_locks import DisputedError, UnlockError
 from replicator.sharding.optimistic.alters import NoAlterError
+from replicator.sharding.optimistic.conflicts import SETTLED
 from replicator.sharding.optimistic.differences import Differences, against, differences_of
 from replicator.sharding.optimistic.joined_table import joined_table, widening
-from replicator.sharding.optimistic.objections import SETTLED
 from replicator.sharding.optimistic.shapes import NoJoinError, fits, shape_of
 from replicator.sharding.optimistic.shard_states import (
     Action,
@@ -318,7 +318,7 @@ class OptimisticCoordinator(Coordination):
             return
         if opened.answered:
             raise UnlockError(f"the task already resolves the statement of {member}")
-        fits = opened.objection in SETTLED[action]
+        fits = opened.conflict in SETTLED[action]
         if not fits or action in opened.unfit:
             others = against(self._histories.of(name).state, member, opened)
             raise UnlockError(

@@ -31,9 +31,9 @@ from replicator.sharding.optimistic.alters import (
 )
 from replicator.sharding.optimistic.answers import JoinVerdict
 from replicator.sharding.optimistic.column_order import narrowed
+from replicator.sharding.optimistic.conflicts import Change
 from replicator.sharding.optimistic.foreign_keys import DROPS_KEY, key_actions
 from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, entry_of
-from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.shapes import (
     Shape,
     parts_of_step,

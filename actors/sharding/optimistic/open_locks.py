@@ -14,7 +14,7 @@ from replicator.sharding.open_locks import LockView
 from replicator.sharding.optimistic.differences import against
 from replicator.sharding.optimistic.shard_states import (
     Action,
-    Objection,
+    ConflictKind,
     OpenStatement,
     RefusedStep,
     TargetState,
@@ -22,7 +22,7 @@ from replicator.sharding.optimistic.shard_states import (
 from replicator.terminal.figures import some_of
 from replicator.watermark import Place
 
-_LACKED = frozenset({Objection.NAME, Objection.ROUNDED, Objection.ROWS})
+_LACKED = frozenset({ConflictKind.NAME, ConflictKind.ROUNDED, ConflictKind.ROWS})
 """The conflicts that end when the other shards have made the statement, too."""
 
 
@@ -44,7 +44,7 @@ def statement_lock(
         position: position of the statement; empty if unknown.
     """
     others = () if opened.answered else against(state, member, opened)
-    lacking = by_source(others) if opened.objection in _LACKED else {}
+    lacking = by_source(others) if opened.conflict in _LACKED else {}
     view = LockView(
         target=target,
         version=version,
@@ -62,8 +62,8 @@ def statement_lock(
         opened.timestamp or None,
         {member.source: opened.timestamp} if held and opened.timestamp else {},
         reason=f"{member}: {opened.reason}",
-        ways=(*ways_of(member, opened, others), *_override(member, opened, position)),
-        refused=opened.objection is Objection.REFUSED and not opened.answered,
+        remedies=(*remedies_of(member, opened, others), *_override(member, opened, position)),
+        refused=opened.conflict is ConflictKind.REFUSED and not opened.answered,
     )
 
 
@@ -88,7 +88,7 @@ def refused_lock(
         step.timestamp or None,
         reason=f"{step.member}: the target has refused the change, so it accepts more than its"
         f" shards; no rows are held: {step.reason}",
-        ways=tuple(_step_ways(step)),
+        remedies=tuple(_step_remedies(step)),
         holds=False,
     )
 
@@ -115,27 +115,31 @@ def listed(members: Iterable[Member]) -> str:
     return "; ".join(f"{source}: {some_of([*map(str, n)])}" for source, n in found.items())
 
 
-def ways_of(
+def remedies_of(
     member: Member, opened: OpenStatement, others: Iterable[Member]
 ) -> Iterator[LockRemedy]:
     """Yield the remedies of an open statement. ``others``: the members that it conflicts with."""
     if opened.answered:
         yield LockRemedy("wait: the task reads the shard's rows again")
         return
-    first = _FIRST.get(opened.objection)
+    first = _FIRST.get(opened.conflict)
     names = listed(others)
     if first is not None and names and opened.structure is not None:
         yield LockRemedy(first.format(f" ({names})"))
-    for action, text in _ANSWERS.get(opened.objection, {}).items():
+    for action, text in _ANSWERS.get(opened.conflict, {}).items():
         if action not in opened.unfit:
             yield LockRemedy(text, action.value, member.source, str(member.name))
 
 
 def _override(member: Member, opened: OpenStatement, position: str) -> Iterator[LockRemedy]:
     """Yield the remedy of other statements in its place, if neither exec nor skip may help."""
-    answers = _ANSWERS.get(opened.objection, {}).keys() - opened.unfit.keys()
-    if position and not opened.answered and (not answers or opened.objection is Objection.REFUSED):
-        skip = opened.objection is Objection.RETIRED
+    answers = _ANSWERS.get(opened.conflict, {}).keys() - opened.unfit.keys()
+    if (
+        position
+        and not opened.answered
+        and (not answers or opened.conflict is ConflictKind.REFUSED)
+    ):
+        skip = opened.conflict is ConflictKind.RETIRED
         yield LockRemedy(
             f"{_SKIP if skip else ''}give other statements for the target, with the shard's"
             " table name",
@@ -145,7 +149,7 @@ def _override(member: Member, opened: OpenStatement, position: str) -> Iterator[
         )
 
 
-def _step_ways(step: RefusedStep[Member]) -> Iterator[LockRemedy]:
+def _step_remedies(step: RefusedStep[Member]) -> Iterator[LockRemedy]:
     if step.action is not None:
         yield LockRemedy("wait: the task tries it again")
         return
@@ -159,22 +163,22 @@ def _step_ways(step: RefusedStep[Member]) -> Iterator[LockRemedy]:
 
 
 def helpful(member: Member, opened: OpenStatement, others: Iterable[Member]) -> str:
-    """Return the remedies as text if an answer can't help; ``others`` as in `ways_of`."""
-    ways = [
+    """Return the remedies as text if an answer can't help; ``others`` as in `remedies_of`."""
+    remedies = [
         f"{way.action}: {way.text}" if way.action else way.text
-        for way in ways_of(member, opened, others)
+        for way in remedies_of(member, opened, others)
     ]
-    return f"What helps: {'; or '.join(ways) or '`replicator show-ddl-locks`'}"
+    return f"What helps: {'; or '.join(remedies) or '`replicator show-ddl-locks`'}"
 
 
 _SKIP = "`replicator binlog skip` with the options below keeps the rows on the target; or "
 _FIRST = {
-    Objection.NAME: "run the statement on the other shards{}: the last one resolves it",
-    Objection.TYPE: "make the column of the other shards{} like this one. If a statement of theirs"
-    " converts values, it is open, too: answer it with exec",
-    Objection.STALE: "drop the column on the other shards{}: then the task adds it by itself",
-    Objection.ROUNDED: "run the statement on the other shards{}: the last one resolves it",
-    Objection.ROWS: "run the statement on the other shards{}: the last one resolves it",
+    ConflictKind.NAME: "run the statement on the other shards{}: the last one resolves it",
+    ConflictKind.TYPE: "make the column of the other shards{} like this one. If a statement of"
+    " theirs converts values, it is open, too: answer it with exec",
+    ConflictKind.STALE: "drop the column on the other shards{}: then the task adds it by itself",
+    ConflictKind.ROUNDED: "run the statement on the other shards{}: the last one resolves it",
+    ConflictKind.ROWS: "run the statement on the other shards{}: the last one resolves it",
 }
 """What the operator can do in the shards."""
 _VALUES = (
@@ -190,29 +194,29 @@ _FORMER = (
     " --repair-now, or you, correct them"
 )
 _ANSWERS = {
-    Objection.NAME: {
+    ConflictKind.NAME: {
         Action.EXEC: "the target gets the new column beside the old one, until no shard has that;"
         f" {_VALUES}",
     },
-    Objection.TYPE: {
+    ConflictKind.TYPE: {
         Action.EXEC: "the target's column becomes this one; a value of other shards that does not"
         " fit blocks the target",
         Action.SKIP: "the target's column stays; a value of this shard that does not fit blocks"
         " the target. If both compute the column, its values are the target's. Otherwise"
         f" {_VALUES}",
     },
-    Objection.FILL: {
+    ConflictKind.FILL: {
         Action.EXEC: f"rows without the column get this value from now on; {_VALUES}",
         Action.SKIP: f"the target's default stays; {_VALUES}",
     },
-    Objection.STALE: {Action.EXEC: _FORMER, Action.SKIP: _FORMER},
-    Objection.ROUNDED: {Action.EXEC: _ROUNDED, Action.SKIP: _ROUNDED},
-    Objection.LEFT_OUT: {
+    ConflictKind.STALE: {Action.EXEC: _FORMER, Action.SKIP: _FORMER},
+    ConflictKind.ROUNDED: {Action.EXEC: _ROUNDED, Action.SKIP: _ROUNDED},
+    ConflictKind.LEFT_OUT: {
         Action.EXEC: "the shard's further rows are applied; the target keeps the rows that were"
         " left out, until you delete them (`replicator compare` names them; with --repair-now, it"
         " deletes them if the task has made a full copy and no filter leaves out deletions)",
     },
-    Objection.REFUSED: {
+    ConflictKind.REFUSED: {
         Action.EXEC: "tries again, once the target or its rows are corrected",
     },
 }

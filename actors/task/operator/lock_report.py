@@ -88,7 +88,7 @@ def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
         conflict=LockConflict(conflict.version, _claim(conflict.ours), _claim(conflict.theirs))
         if conflict
         else None,
-        remedies=(*_blocked(running), *_ways(task, lock, _alike(running, view))),
+        remedies=(*_blocked(running), *_remedies(task, lock, _alike(running, view))),
         reason=lock.reason,
         shard=lock.shard,
         holds=lock.holds,
@@ -133,8 +133,8 @@ def _claim(claim: Claim[TableName, ShardStatement]) -> LockClaim:
 def choices_of(task: str, lock: OpenLock) -> Iterator[str]:
     """Yield the statements of shards for one item, each with the command that accepts it."""
     unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
-    if lock.ways:
-        yield from (_way(task, unlock, way) for way in lock.ways)
+    if lock.remedies:
+        yield from (_remedy(task, unlock, way) for way in lock.remedies)
         return
     for choice in lock.view.choices:
         owner = f"--owner {shlex.quote(choice.source)}"
@@ -156,7 +156,7 @@ def choices_of(task: str, lock: OpenLock) -> Iterator[str]:
     )
 
 
-def _way(task: str, unlock: str, way: LockRemedy) -> str:
+def _remedy(task: str, unlock: str, way: LockRemedy) -> str:
     if way.position:
         name = shlex.quote(task)
         table = way.shard if way.shard.replace("_", "").replace(".", "").isalnum() else ""
@@ -197,11 +197,11 @@ def _parts(table: Table) -> tuple[object, ...]:
     return whole.columns, whole.keys, whole.checks, whole.foreign_keys, whole.partitioning
 
 
-def _ways(task: str, lock: OpenLock, alike: Mapping[str, Sequence[TableName]]) -> Iterator[str]:
+def _remedies(task: str, lock: OpenLock, alike: Mapping[str, Sequence[TableName]]) -> Iterator[str]:
     unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
     view = lock.view
     conflict = view.conflict
-    if lock.ways:
+    if lock.remedies:
         yield from choices_of(task, lock)
         return
     if view.resolving:

@@ -106,7 +106,7 @@ class LeaseKeeper:
             "read-only",
             findings="; ".join(f.finding for f in found),
             server=self._connection.address,
-            ways=tuple(
+            remedies=tuple(
                 f"{way}; then `replicator run`" for result in found for way in result.remedies
             ),
         )

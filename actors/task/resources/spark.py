@@ -170,7 +170,7 @@ class TaskSpark:
             if self._had_context and not error.lasting:
                 raise TransientError(str(error)) from error
             raise fault(
-                "spark.executors", error=error, ways=error.remedies, master=master
+                "spark.executors", error=error, remedies=error.remedies, master=master
             ) from error
         except _SPARK_FAILED as error:
             if self._had_context:

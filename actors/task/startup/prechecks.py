@@ -107,7 +107,7 @@ def _unfit(source: str, failed: Sequence[CheckResult]) -> FatalError:
         "source.check-failed",
         source=source,
         findings="; ".join(f"{result.finding} ({result.name})" for result in failed),
-        ways=tuple(dict.fromkeys(way for result in failed for way in result.remedies)),
+        remedies=tuple(dict.fromkeys(way for result in failed for way in result.remedies)),
     )
 
 

@@ -428,11 +428,11 @@ async def _file_before(
     begun = await _begun(setup, server, files[0], moment) if files else 0
     if not files or begun >= wanted:
         oldest = f"its oldest binlog file, {files[0]}, begins at {_shown(begun)}" if files else ""
-        ways = (
+        remedies = (
             "name a later time, if the target has the rows from before",
             "copy the rows: `task-mode: all`",
         )
-        raise _no_start(setup, moment, oldest or "it has no binlog", ways)
+        raise _no_start(setup, moment, oldest or "it has no binlog", remedies)
     first, last = 0, len(files)
     while last - first > 1:
         middle = (first + last) // 2
@@ -460,7 +460,7 @@ def _no_start(
         source=setup.source,
         moment=moment,
         reason=why,
-        ways=remedies or ("name an earlier time",),
+        remedies=remedies or ("name an earlier time",),
     )
 
 

@@ -534,7 +534,7 @@ def _in_circle(lock: OpenLock) -> OpenLock:
         " connect them with other renamed shards of their sources, whose targets wait for this one:"
         " the sources have renamed the tables in different orders, so no statement on a shard ends"
         " this",
-        ways=(*lock.ways[1:], LockRemedy(shared_text("copy_again"))),
+        remedies=(*lock.remedies[1:], LockRemedy(shared_text("copy_again"))),
     )
 
 

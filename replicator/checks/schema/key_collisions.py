@@ -121,27 +121,27 @@ def _remedies(finding: KeyFinding, member: Member) -> list[str]:
     """The remedies; ``member`` is one with a shared value."""
     columns = [finding.target.column(name) for name in finding.key.columns]
     numbers = [c.name for c in columns if c is not None and c.sql_type.family == "integer"]
-    ways = []
+    remedies = []
     if numbers:
         column = quote(numbers[-1])
-        ways.append(
+        remedies.append(
             f"Where {column} is a BIGINT that counts up: fold the shard's number into it, with a "
             "'partition id' under column-mappings that names the shards' tables"
         )
-    ways.append(_wider_key(finding))
+    remedies.append(_wider_key(finding))
     if numbers:
-        ways.append(
+        remedies.append(
             f"Renumber one of two shards at its source, with all that refers to it, before it is "
             f"copied: UPDATE {member.name.quoted} SET {column} = {column} + "
             "<more than the largest of all shards> ORDER BY "
             f"{column} DESC;"
         )
     else:
-        ways.append(
+        remedies.append(
             f"Change the values of one of two shards at its source, such as {member}, or leave "
             "rows that are copies of one another out of all shards but one"
         )
-    return ways
+    return remedies
 
 
 def _wider_key(finding: KeyFinding) -> str:

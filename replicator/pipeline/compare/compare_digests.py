@@ -3,7 +3,7 @@
 Spark sorts large tables on disk, and the differing rows stay there: memory does not grow with the
 tables, nor with their differences. A row that differs may still be under way, so the tables are
 read again. A row that differs as it did at the reading before, while the shards have as many of it,
-gets a *strike* (`replicator.pipeline.compare.doubts`); any other result ends its strikes.
+gets a *mismatch* (`replicator.pipeline.compare.doubts`); any other result ends its mismatches.
 
 An event that is still to be applied can also make a wrong target look equal. So if the shards were
 read once before (`DigestComparer.look_at_shards`), a row is equal only if the target has as many of
@@ -61,33 +61,33 @@ _COUNTS = "SELECT net, read FROM {summed} WHERE digest = X''"
 _FAILURES = "SELECT failure FROM {read} WHERE failure IS NOT NULL LIMIT 1"
 _HERE = "SELECT digest, net + there AS here FROM {doubted}"
 _ALL = "SELECT * FROM {summed} WHERE digest <> X''"
-_FIRST = "SELECT *, ABS(net) AS times, 0 AS strikes FROM {now}"
+_FIRST = "SELECT *, ABS(net) AS times, 0 AS mismatches FROM {now}"
 _FURTHER = """
 SELECT n.*, IF(s.stays, LEAST(ABS(n.net), s.times), ABS(n.net)) AS times,
-       IF(s.stays, s.strikes + 1, 0) AS strikes
+       IF(s.stays, s.mismatches + 1, 0) AS mismatches
 FROM {now} n LEFT SEMI JOIN {former} k ON n.key = k.key
-LEFT JOIN (SELECT digest, SIGN(net) AS way, net + there AS here, times, strikes, TRUE AS stays
+LEFT JOIN (SELECT digest, SIGN(net) AS way, net + there AS here, times, mismatches, TRUE AS stays
            FROM {former}) s
 ON :counts AND n.digest = s.digest AND SIGN(n.net) = s.way AND n.net + n.there = s.here
 """
 _STAYS = ":counts AND net <> 0 AND net + there = former"
-_FIRST_AFTER = f"SELECT *, ABS(net) AS times, INT({_STAYS}) AS strikes FROM {{now}}"
+_FIRST_AFTER = f"SELECT *, ABS(net) AS times, INT({_STAYS}) AS mismatches FROM {{now}}"
 _FURTHER_AFTER = f"""
 SELECT digest, key, net, there, read, normal, line, former,
        IF(stays AND same, LEAST(ABS(net), was), ABS(net)) AS times,
-       IF(stays, IF(same, strikes, 0) + 1, 0) AS strikes
-FROM (SELECT n.*, s.strikes, s.times AS was, SIGN(n.net) = s.way AS same, ({_STAYS}) AS stays
-      FROM {{now}} n JOIN (SELECT digest, SIGN(net) AS way, times, strikes FROM {{former}}) s
+       IF(stays, IF(same, mismatches, 0) + 1, 0) AS mismatches
+FROM (SELECT n.*, s.mismatches, s.times AS was, SIGN(n.net) = s.way AS same, ({_STAYS}) AS stays
+      FROM {{now}} n JOIN (SELECT digest, SIGN(net) AS way, times, mismatches FROM {{former}}) s
       ON n.digest = s.digest) n
 """
-_SURE = "SELECT key FROM {doubted} GROUP BY key HAVING MAX(strikes) >= :strikes"
+_SURE = "SELECT key FROM {doubted} GROUP BY key HAVING MAX(mismatches) >= :mismatches"
 _KEYS = "SELECT DISTINCT key FROM {doubted} ORDER BY key"
 _DECIDED = """
 SELECT COALESCE(SUM(IF(sure, missing - LEAST(missing, extra), 0)), 0) AS missing,
        COALESCE(SUM(IF(sure, extra - LEAST(missing, extra), 0)), 0) AS extra,
        COALESCE(SUM(IF(sure, LEAST(missing, extra), 0)), 0) AS different,
        COALESCE(SUM(IF(sure, 0, GREATEST(missing + extra, 1))), 0) AS left
-FROM (SELECT MAX(strikes) >= :strikes AS sure, SUM(IF(net > 0, times, 0)) AS missing,
+FROM (SELECT MAX(mismatches) >= :mismatches AS sure, SUM(IF(net > 0, times, 0)) AS missing,
              SUM(IF(net < 0, times, 0)) AS extra
       FROM {doubted} GROUP BY key)
 """
@@ -111,7 +111,7 @@ class Decided:
 def doubts_of(
     session: SparkSession, now: DataFrame, former: DataFrame | None, *, counts: bool
 ) -> DataFrame:
-    """Return the rows in doubt with their strikes, among the rows that differ ``now``.
+    """Return the rows in doubt with their mismatches, among the rows that differ ``now``.
 
     At the first reading, all of them are in doubt; later, only rows whose keys were in doubt
     before. ``counts`` as for `DigestComparer.look`.
@@ -124,7 +124,7 @@ def doubts_of(
 def doubts_after(
     session: SparkSession, now: DataFrame, former: DataFrame | None, *, counts: bool
 ) -> DataFrame:
-    """Return the rows in doubt with their strikes; each has how many the shards had before.
+    """Return the rows in doubt with their mismatches; each has how many the shards had before.
 
     ``now``: as `unequal_rows`. Other arguments as for `doubts_of`.
     """
@@ -146,9 +146,9 @@ def unequal_rows(
     return session.sql(_SUMMED_AFTER, {"all": every}, rows=rows, former=former)
 
 
-def sure_keys(session: SparkSession, doubted: DataFrame, strikes: int) -> DataFrame:
-    """Return the keys that have a row with so many strikes."""
-    return session.sql(_SURE, {"strikes": strikes}, doubted=doubted)
+def sure_keys(session: SparkSession, doubted: DataFrame, mismatches: int) -> DataFrame:
+    """Return the keys that have a row with so many mismatches."""
+    return session.sql(_SURE, {"mismatches": mismatches}, doubted=doubted)
 
 
 class DigestComparer:
@@ -180,7 +180,7 @@ class DigestComparer:
         """Read all tables, ``tasks`` at once; return the rows of the target and of each shard.
 
         ``counts``: the target has all rows that the sources had at the reading before, so a row
-        that differs as it did then gets a strike. Rows that did not differ then are left out.
+        that differs as it did then gets a mismatch. Rows that did not differ then are left out.
         Raises RowsUnreadError.
         """
         rows, now = self._read(tasks)
@@ -188,14 +188,14 @@ class DigestComparer:
         self._doubted = self._keep(doubts(self._session, now, self._doubted, counts=counts))
         return rows
 
-    def decide(self, strikes: int) -> Decided:
-        """Decide that rows differ if their key has so many strikes; their doubt ends."""
+    def decide(self, mismatches: int) -> Decided:
+        """Decide that rows differ if their key has so many mismatches; their doubt ends."""
         assert self._doubted is not None, "nothing was read"
         doubted = self._doubted
-        found = self._session.sql(_DECIDED, {"strikes": strikes}, doubted=doubted)
+        found = self._session.sql(_DECIDED, {"mismatches": mismatches}, doubted=doubted)
         decided = Decided(**found.toArrow().to_pylist()[0])
         if decided.some:
-            keys = sure_keys(self._session, doubted, strikes)
+            keys = sure_keys(self._session, doubted, mismatches)
             self._sure = self._keep(doubted.join(keys, "key", "left_semi"))
             self._doubted = self._keep(doubted.join(keys, "key", "left_anti"))
         return decided

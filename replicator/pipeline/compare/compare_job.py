@@ -12,40 +12,40 @@ from replicator.downstream.meta.held_shards import HeldShards
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import (
     CompareServers,
-    Look,
-    Looked,
-    LookedAgain,
+    DoubtComparison,
+    KeyRange,
+    RangeComparison,
     Sessions,
-    look_again,
-    look_at,
+    compare_doubt,
+    compare_range,
 )
 from replicator.pipeline.compare.doubts import Doubt
 from replicator.pipeline.spark.json_results import from_json, to_json
 from replicator.pipeline.spark.python_job import run_in_tasks
 from replicator.pipeline.workers.worker_pool import make_room
 
-_FirstWork = tuple[ComparisonPlan, tuple[Look, ...], CompareServers, int, bool, int]
+_FirstWork = tuple[ComparisonPlan, tuple[KeyRange, ...], CompareServers, int, bool, int]
 _FurtherWork = tuple[ComparisonPlan, tuple[Doubt, ...], CompareServers, int, bool, HeldShards, int]
 _Answer = TypeVar("_Answer")
 
 
-def look_at_ranges(
+def compare_ranges(
     spark: SparkContext,
     comparison: ComparisonPlan,
-    looks: Sequence[Look],
+    ranges: Sequence[KeyRange],
     servers: CompareServers,
     tasks: int,
     *,
     checksums: bool,
     most: int,
-) -> list[Looked]:
+) -> list[RangeComparison]:
     """Compare ranges for the first time, in so many tasks at once; one answer each, in their order.
 
-    ``checksums`` and ``most`` as for `look_at`. Blocks. Raises what Spark raises.
+    ``checksums`` and ``most`` as for `compare_range`. Blocks. Raises what Spark raises.
     """
-    tasks = min(tasks, len(looks))
-    work: _FirstWork = comparison, tuple(looks), servers, tasks, checksums, most
-    return _run(spark, _look, work, len(looks), tasks, Looked)
+    tasks = min(tasks, len(ranges))
+    work: _FirstWork = comparison, tuple(ranges), servers, tasks, checksums, most
+    return _run(spark, _compare_ranges, work, len(ranges), tasks, RangeComparison)
 
 
 def look_again_at(
@@ -57,12 +57,12 @@ def look_again_at(
     *,
     applied: bool,
     held: HeldShards,
-    strikes: int,
-) -> list[LookedAgain]:
-    """Compare doubtful rows once more; as `look_at_ranges`, the rest as for `look_again`."""
+    mismatches: int,
+) -> list[DoubtComparison]:
+    """Compare doubtful rows once more; as `compare_ranges`, the rest as for `compare_doubt`."""
     tasks = min(tasks, len(doubts))
-    work: _FurtherWork = comparison, tuple(doubts), servers, tasks, applied, held, strikes
-    return _run(spark, _look_again, work, len(doubts), tasks, LookedAgain)
+    work: _FurtherWork = comparison, tuple(doubts), servers, tasks, applied, held, mismatches
+    return _run(spark, _compare_doubts, work, len(doubts), tasks, DoubtComparison)
 
 
 def _run(
@@ -80,18 +80,20 @@ def _run(
     return [found[number] for number in range(count)]
 
 
-def _look(work: _FirstWork, task: int) -> Iterator[bytes]:
-    comparison, looks, servers, tasks, checksums, most = work
+def _compare_ranges(work: _FirstWork, task: int) -> Iterator[bytes]:
+    comparison, ranges, servers, tasks, checksums, most = work
     with contextlib.closing(Sessions(servers)) as sessions:
-        for look in looks[task::tasks]:
-            yield to_json(look_at(comparison, look, sessions, checksums=checksums, most=most))
+        for key_range in ranges[task::tasks]:
+            yield to_json(
+                compare_range(comparison, key_range, sessions, checksums=checksums, most=most)
+            )
 
 
-def _look_again(work: _FurtherWork, task: int) -> Iterator[bytes]:
-    comparison, doubts, servers, tasks, applied, held, strikes = work
+def _compare_doubts(work: _FurtherWork, task: int) -> Iterator[bytes]:
+    comparison, doubts, servers, tasks, applied, held, mismatches = work
     with contextlib.closing(Sessions(servers)) as sessions:
         for doubt in doubts[task::tasks]:
-            answer = look_again(
-                comparison, doubt, sessions, applied=applied, held=held, strikes=strikes
+            answer = compare_doubt(
+                comparison, doubt, sessions, applied=applied, held=held, mismatches=mismatches
             )
             yield to_json(answer)

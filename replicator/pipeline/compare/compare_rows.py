@@ -32,7 +32,7 @@ from replicator.pipeline.compare.compare_queries import (
     rows_query,
 )
 from replicator.pipeline.compare.doubts import (
-    STRIKES,
+    MISMATCHES,
     BinlogEnds,
     Doubt,
     Evidence,
@@ -79,7 +79,7 @@ class CompareServers:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class KeyRange:
     """A range to read for the first time."""
 
     lower: Bound
@@ -87,7 +87,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class RangeComparison:
     """The result of the first read of a range.
 
     Attributes:
@@ -108,7 +108,7 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class LookedAgain:
+class DoubtComparison:
     """The result of a further read.
 
     Attributes:
@@ -169,99 +169,113 @@ class _TooLargeError(Exception):
         self.rows = rows
 
 
-def look_at(
-    comparison: ComparisonPlan, look: Look, sessions: Sessions, *, checksums: bool, most: int
-) -> Looked:
+def compare_range(
+    comparison: ComparisonPlan,
+    key_range: KeyRange,
+    sessions: Sessions,
+    *,
+    checksums: bool,
+    most: int,
+) -> RangeComparison:
     """Compare a range, or split it if a table has more than ``most`` rows in it.
 
-    A server's error is returned as `Looked.failure`.
+    A server's error is returned as `RangeComparison.failure`.
     """
     try:
         try:
-            return _looked(comparison, look, sessions, checksums=checksums, most=most)
+            return _compared_range(comparison, key_range, sessions, checksums=checksums, most=most)
         except _TooLargeError as large:
             every = min(most, max(1, large.rows // 2))
-            cuts = _cuts(large.table, look.lower, look.upper, every, sessions)
+            cuts = _cuts(large.table, key_range.lower, key_range.upper, every, sessions)
         if cuts:
-            return Looked(cuts=cuts)
-        return _looked(comparison, look, sessions, checksums=checksums, most=0)
+            return RangeComparison(cuts=cuts)
+        return _compared_range(comparison, key_range, sessions, checksums=checksums, most=0)
     except MySQLError as error:
-        return Looked(failure=sessions.failure(error))
+        return RangeComparison(failure=sessions.failure(error))
 
 
-def _looked(
-    comparison: ComparisonPlan, look: Look, sessions: Sessions, *, checksums: bool, most: int
-) -> Looked:
+def _compared_range(
+    comparison: ComparisonPlan,
+    key_range: KeyRange,
+    sessions: Sessions,
+    *,
+    checksums: bool,
+    most: int,
+) -> RangeComparison:
     """Compare a range; with ``most`` 0, of any size. Raises _TooLargeError."""
     digests = checksums and comparison.checksums
     if digests:
-        sums = _sums(comparison, look, sessions, most)
+        sums = _sums(comparison, key_range, sessions, most)
         (rows, summed), others = sums[0], sums[1:]
         digests = all(of_table < UNSUMMED for _, of_table in sums)
         if digests and (rows, summed) == (sum(r for r, _ in others), sum(s for _, s in others)):
-            return Looked(rows, tuple(rows for rows, _ in others), checksum=summed)
+            return RangeComparison(rows, tuple(rows for rows, _ in others), checksum=summed)
     if digests and comparison.key and not comparison.forms:
-        counts, keys = _by_digests(comparison, look, sessions)
+        counts, keys = _by_digests(comparison, key_range, sessions)
     else:
-        counts, keys = _by_rows(comparison, look, sessions, most)
+        counts, keys = _by_rows(comparison, key_range, sessions, most)
     by_shard = tuple(counts[1:])
     if not keys:
-        return Looked(counts[0], by_shard)
+        return RangeComparison(counts[0], by_shard)
     many = not comparison.key or len(keys) > KEYS_IN_DOUBT
     if many and most and max(counts) > SMALL_RANGE:
         largest = counts.index(max(counts))
         table = (comparison.target, *comparison.shards)[largest]
-        cuts = _cuts(table, look.lower, look.upper, SMALL_RANGE // 2, sessions)
+        cuts = _cuts(table, key_range.lower, key_range.upper, SMALL_RANGE // 2, sessions)
         if cuts:
-            return Looked(cuts=cuts)
+            return RangeComparison(cuts=cuts)
     by_key = comparison.key and (comparison.target.where or not many)
     asked = tuple(sorted(keys)) if by_key else ()
     ends = binlog_ends(comparison, sessions)
-    doubt = Doubt(look.lower, look.upper, len(keys), asked, ends=ends)
-    return Looked(counts[0], by_shard, doubt)
+    doubt = Doubt(key_range.lower, key_range.upper, len(keys), asked, ends=ends)
+    return RangeComparison(counts[0], by_shard, doubt)
 
 
-def look_again(
+def compare_doubt(
     comparison: ComparisonPlan,
     doubt: Doubt,
     sessions: Sessions,
     *,
     applied: bool,
     held: HeldShards = NOTHING_HELD,
-    strikes: int = STRIKES,
-) -> LookedAgain:
+    mismatches: int = MISMATCHES,
+) -> DoubtComparison:
     """Read rows in doubt once more.
 
-    A server's error is returned as `LookedAgain.failure`.
+    A server's error is returned as `DoubtComparison.failure`.
 
     Args:
         applied: whether the target has everything that the sources had at the previous read, except
             for rows of held shards.
         held: the shards whose rows wait.
-        strikes: as for `Evidence.suffices`.
+        mismatches: as for `Evidence.suffices`.
     """
     try:
         try:
-            return _looked_again(comparison, doubt, sessions, applied, held, strikes, limited=True)
+            return _compared_doubt(
+                comparison, doubt, sessions, applied, held, mismatches, limited=True
+            )
         except _TooLargeError as large:
             parts = _parts(doubt, large, sessions)
         if parts:
-            return LookedAgain(left=parts)
-        return _looked_again(comparison, doubt, sessions, applied, held, strikes, limited=False)
+            return DoubtComparison(left=parts)
+        return _compared_doubt(
+            comparison, doubt, sessions, applied, held, mismatches, limited=False
+        )
     except MySQLError as error:
-        return LookedAgain(failure=sessions.failure(error))
+        return DoubtComparison(failure=sessions.failure(error))
 
 
-def _looked_again(
+def _compared_doubt(
     comparison: ComparisonPlan,
     doubt: Doubt,
     sessions: Sessions,
     applied: bool,
     held: HeldShards,
-    strikes: int,
+    mismatches: int,
     *,
     limited: bool,
-) -> LookedAgain:
+) -> DoubtComparison:
     # The target is read first: a value that its shard has before and after this is the one that the
     # target must have.
     groups = row_groups(comparison, doubt, sessions, limit=LARGEST_RANGE if limited else 0)
@@ -284,17 +298,17 @@ def _looked_again(
         found = list(differences_of(comparison, key, group))
         others = [difference for difference in found if not held.holds(difference.shard)]
         # If the shard of a row is held, no further read can decide: the row waits.
-        if quiet or evidence.suffices(strikes, unique) or (applied and not others):
+        if quiet or evidence.suffices(mismatches, unique) or (applied and not others):
             differ += others
             waiting += sum(d.times for d in found) - sum(d.times for d in others)
         else:
             left.append(evidence)
             keys.append(key)
     if not left:
-        return LookedAgain(tuple(differ), waiting)
+        return DoubtComparison(tuple(differ), waiting)
     asked = tuple(keys) if doubt.keys else ()
     still = replace(doubt, rows=len(left), keys=asked, evidence=tuple(left), ends=ends)
-    return LookedAgain(tuple(differ), waiting, (still,))
+    return DoubtComparison(tuple(differ), waiting, (still,))
 
 
 def row_groups(
@@ -439,11 +453,11 @@ def bounds_in(
 
 
 def _sums(
-    comparison: ComparisonPlan, look: Look, sessions: Sessions, most: int
+    comparison: ComparisonPlan, key_range: KeyRange, sessions: Sessions, most: int
 ) -> list[tuple[int, int]]:
     sums = []
     for table in (comparison.target, *comparison.shards):
-        query = checksum_query(comparison, table, look.lower, look.upper)
+        query = checksum_query(comparison, table, key_range.lower, key_range.upper)
         ((*found,),) = sessions.to(table.source).rows(query)
         rows, summed = (int(str(_plain(value))) for value in found)
         if most and rows > most:
@@ -457,12 +471,12 @@ def _plain(value: object) -> object:
 
 
 def _by_digests(
-    comparison: ComparisonPlan, look: Look, sessions: Sessions
+    comparison: ComparisonPlan, key_range: KeyRange, sessions: Sessions
 ) -> tuple[list[int], set[bytes]]:
     """Return each table's number of rows, and the differing keys, by digests of the servers."""
 
     def of_table(table: ComparedTable) -> Iterator[Sequence[bytes]]:
-        query = digests_query(comparison, table, look.lower, look.upper)
+        query = digests_query(comparison, table, key_range.lower, key_range.upper)
         for lines, _ in lines_of(table, query, sessions):
             yield lines
 
@@ -470,13 +484,13 @@ def _by_digests(
 
 
 def _by_rows(
-    comparison: ComparisonPlan, look: Look, sessions: Sessions, most: int
+    comparison: ComparisonPlan, key_range: KeyRange, sessions: Sessions, most: int
 ) -> tuple[list[int], set[bytes]]:
     """Return each table's number of rows, and the differing keys, by the rows themselves."""
 
     def of_table(table: ComparedTable) -> Iterator[Sequence[bytes]]:
         size = count = 0
-        query = rows_query(table, look.lower, look.upper)
+        query = rows_query(table, key_range.lower, key_range.upper)
         for lines, length in lines_of(table, query, sessions):
             size += length
             count += len(lines)

@@ -25,7 +25,7 @@ from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.findings import ColumnExample, RowExample
 from replicator.pipeline.copy.copy_plan import Bound
 
-STRIKES = 8
+MISMATCHES = 8
 """Mismatches in a row after which a column is wrong although its source is written to."""
 
 _LONGEST = 60
@@ -54,12 +54,12 @@ class ColumnMark:
     Attributes:
         column: its index, or `_COUNT`.
         in_shard: the digest of the shard's value.
-        strikes: mismatches in a row so far.
+        mismatches: mismatches in a row so far.
     """
 
     column: int
     in_shard: bytes
-    strikes: int = 0
+    mismatches: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +76,19 @@ class Evidence:
     in_shards: bytes
     marks: tuple[ColumnMark, ...]
 
-    def suffices(self, strikes: int, unique: Collection[int] = ()) -> bool:
+    def suffices(self, mismatches: int, unique: Collection[int] = ()) -> bool:
         """Return whether the row is wrong although its source is written to.
 
         Args:
-            strikes: mismatches that a column needs. A missing or extra row needs `STRIKES`.
+            mismatches: mismatches that a column needs. A missing or extra row needs `MISMATCHES`.
             unique: the columns of further unique keys. If the row differs in some of these, each
-                of them needs `STRIKES`: a value that is not applied yet may still be that of
+                of them needs `MISMATCHES`: a value that is not applied yet may still be that of
                 another row.
         """
         certain = [mark for mark in self.marks if mark.column == _COUNT or mark.column in unique]
         if certain:
-            return all(mark.strikes >= STRIKES for mark in certain)
-        return any(mark.strikes >= strikes for mark in self.marks)
+            return all(mark.mismatches >= MISMATCHES for mark in certain)
+        return any(mark.mismatches >= mismatches for mark in self.marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +183,8 @@ def judged(
     for column, value in _differing(target, shards):
         mark = earlier.get(column)
         stayed = mark is not None and mark.in_shard == value
-        strikes = mark.strikes + 1 if mark is not None and stayed and applied else 0
-        marks.append(ColumnMark(column, value, strikes))
+        mismatches = mark.mismatches + 1 if mark is not None and stayed and applied else 0
+        marks.append(ColumnMark(column, value, mismatches))
     return Evidence(digest, _all(shards), tuple(marks))
 
 

@@ -36,7 +36,7 @@ from replicator.pipeline.copy.copy_chunk import source_snapshot
 from replicator.pipeline.copy.key_conflicts import own_key
 from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
 
-LOOKS, LOOK_PAUSE = 100, 0.1
+ATTEMPTS, ATTEMPT_PAUSE = 100, 0.1
 """Snapshots of a shard until one shows everything that was read, and the seconds between two.
 
 A server may send a transaction before other sessions see it.
@@ -149,11 +149,11 @@ def _held(
 ) -> tuple[set[int], int]:
     """Return the numbers of the keys that a shard has rows of, and the position of that state."""
     address = servers.sources[shard.source]
-    for _ in range(LOOKS):
+    for _ in range(ATTEMPTS):
         with source_snapshot(address, shard.snapshot, True, source.server) as (stream, read_at):
             if read_at >= source.read:
                 return _numbers(stream, shard, lines), read_at
-        time.sleep(LOOK_PAUSE)
+        time.sleep(ATTEMPT_PAUSE)
     raise TooOldError(f"{shard} shows no row that is as new as its binlog")
 
 

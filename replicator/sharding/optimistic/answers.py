@@ -26,13 +26,11 @@ from replicator.schema.structure.conversions import Fit, charset_conversion, con
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.column_order import narrowed
-from replicator.sharding.optimistic.fills import Fill, fill_of
-from replicator.sharding.optimistic.given_names import GivenName, given_names, with_former
-from replicator.sharding.optimistic.objections import (
+from replicator.sharding.optimistic.conflicts import (
     SETTLED,
     Change,
-    ObjectionError,
-    Objections,
+    ConflictError,
+    Conflicts,
     comes_back,
     former_values,
     found_by_former,
@@ -43,6 +41,8 @@ from replicator.sharding.optimistic.objections import (
     without_fill,
     without_key,
 )
+from replicator.sharding.optimistic.fills import Fill, fill_of
+from replicator.sharding.optimistic.given_names import GivenName, given_names, with_former
 from replicator.sharding.optimistic.partitions import gives_partitions, repartitioned
 from replicator.sharding.optimistic.shapes import (
     NoJoinError,
@@ -54,7 +54,7 @@ from replicator.sharding.optimistic.shapes import (
 )
 from replicator.sharding.optimistic.shard_states import (
     Action,
-    Objection,
+    ConflictKind,
     OpenStatement,
     ShardState,
     TargetState,
@@ -122,9 +122,9 @@ def answer(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
     former = _former(state, change)
     try:
         return _taken(state, former, change)
-    except ObjectionError as error:
-        unfit = _unfit(state, former, change, error.objection)
-        return left_open(state, change, error.objection, str(error), unfit)
+    except ConflictError as error:
+        unfit = _unfit(state, former, change, error.conflict)
+        return left_open(state, change, error.conflict, str(error), unfit)
 
 
 def takeable(state: TargetState[Name], change: Change[Name]) -> bool:
@@ -136,7 +136,7 @@ def takeable(state: TargetState[Name], change: Change[Name]) -> bool:
         return True
     try:
         _taken(state, _former(state, change), change)
-    except ObjectionError:
+    except ConflictError:
         return False
     return True
 
@@ -148,11 +148,11 @@ def _former(state: TargetState[Name], change: Change[Name]) -> ShardState:
 
 
 def _unfit(
-    state: TargetState[Name], former: ShardState, change: Change[Name], objection: Objection
+    state: TargetState[Name], former: ShardState, change: Change[Name], conflict: ConflictKind
 ) -> Mapping[Action, str]:
     """Return the operator's answers that can't resolve a statement, with the reasons.
 
-    Either another objection remains, or a server may silently change values that would be
+    Either another conflict remains, or a server may silently change values that would be
     converted.
     """
     others = [shard_state for name, shard_state in state.members.items() if name != change.member]
@@ -160,11 +160,11 @@ def _unfit(
     target = joined_beside(others, {**state.left, **own_former}, state.fills)
     found: dict[Action, str] = {}
     for action in Action:
-        if objection not in SETTLED[action]:
+        if conflict not in SETTLED[action]:
             continue
         try:
             verdict = _taken(state, former, replace(change, action=action))
-        except ObjectionError as error:
+        except ConflictError as error:
             found[action] = str(error)
             continue
         for name in sorted(verdict.ceding or verdict.shard_state.ceded - former.ceded):
@@ -183,7 +183,7 @@ def _unfit(
 def left_open(
     state: TargetState[Name],
     change: Change[Name],
-    objection: Objection,
+    conflict: ConflictKind,
     reason: str,
     unfit: Mapping[Action, str] | None = None,
 ) -> JoinVerdict[Name]:
@@ -196,7 +196,7 @@ def left_open(
         change.at,
         change.text,
         change.sql,
-        objection,
+        conflict,
         reason,
         change.after,
         change.timestamp,
@@ -241,17 +241,17 @@ def settled(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]
 
 
 def _taken(state: TargetState[Name], former: ShardState, change: Change[Name]) -> JoinVerdict[Name]:
-    """Return the answer to a statement that can be accepted. Raises ObjectionError."""
+    """Return the answer to a statement that can be accepted. Raises ConflictError."""
     # In a column that no member has, the rows of all members have the target's default.
     state = replace(state, fills={**change.there, **state.fills})
     if change.after is None:
         why = f": {change.doubt}" if change.doubt else ""
-        raise ObjectionError(
-            Objection.ROWS, f"the effect of the statement on the shard is unknown{why}"
+        raise ConflictError(
+            ConflictKind.ROWS, f"the effect of the statement on the shard is unknown{why}"
         )
     if change.keeps_retired and change.removes:
         why = "the target keeps rows of retired shards, which the statement would remove"
-        raise ObjectionError(Objection.RETIRED, why)
+        raise ConflictError(ConflictKind.RETIRED, why)
     others = {name: s for name, s in state.members.items() if name != change.member}
     theirs = [shard_state.taken for shard_state in others.values() if shard_state.taken is not None]
     same = _same(others, change)
@@ -259,27 +259,27 @@ def _taken(state: TargetState[Name], former: ShardState, change: Change[Name]) -
     before = _target_before([*others.values(), former], [*left.values()], state)
     again = left.pop(change.member, None) is not None
     left = {name: shard_state for name, shard_state in left.items() if name not in same}
-    objections = Objections(change)
-    objections.look(left_out(change))
+    conflicts = Conflicts(change)
+    conflicts.refuse(left_out(change))
     alone = len(same) == len(others) and not comes_back(state, change)
     given = () if alone else _given(state, others, same, former, change, before)
     if alone or given:
         return _executed(
-            state, {**left, **others}, former, change, before, objections, given, again=again
+            state, {**left, **others}, former, change, before, conflicts, given, again=again
         )
     why = repartitioned(change.before, change.after, theirs, discards_rows=bool(change.removes))
-    objections.look(ObjectionError(Objection.ROWS, why) if why else None)
+    conflicts.refuse(ConflictError(ConflictKind.ROWS, why) if why else None)
     rows = tuple(other_rows(state, former, change))
     try:
         unsettled = [s.taken for name, s in others.items() if s.taken and name not in same]
-        objections.look(other_values(former, change, unsettled))
-        return _judged(state, {**left, **others}, former, change, before, objections, rows)
-    except ObjectionError as error:
-        if not rows or change.reconciles or error.objection is not Objection.TYPE:
+        conflicts.refuse(other_values(former, change, unsettled))
+        return _judged(state, {**left, **others}, former, change, before, conflicts, rows)
+    except ConflictError as error:
+        if not rows or change.reconciles or error.conflict is not ConflictKind.TYPE:
             raise
         # One answer of the operator settles both.
         text = f"{error}. Also, {rows[0]}"
-        raise ObjectionError(error.objection, text, error.columns) from error
+        raise ConflictError(error.conflict, text, error.columns) from error
 
 
 def _same(others: Mapping[Name, ShardState], change: Change[Name]) -> tuple[Name, ...]:
@@ -324,7 +324,7 @@ def _executed(
     former: ShardState,
     change: Change[Name],
     before: Shape | None,
-    objections: Objections[Name],
+    conflicts: Conflicts[Name],
     given: tuple[GivenName, ...],
     *,
     again: bool,
@@ -336,20 +336,20 @@ def _executed(
     """
     assert change.after is not None
     same = _same(others, change)
-    objections.look(*former_values(former, change))
+    conflicts.refuse(*former_values(former, change))
     behind = {**others, **{name: behind_open(others[name]) for name in same}}
     own = replace(marked(former, change.after), ceded=frozenset())
-    shard_state, together = _beside(state, change.member, behind, own, objections)
+    shard_state, together = _beside(state, change.member, behind, own, conflicts)
     if before is not None:
         before, together = with_former(before, given), with_former(together, given)
     known, found_by = _found_by(change, before, together)
     if same and change.reconciles and change.settings:
         # Their sessions may have had other settings.
-        objections.look(narrower(set(map(name_of_column, change.touched.converted))))
+        conflicts.refuse(narrower(set(map(name_of_column, change.touched.converted))))
     unclear = _stale([*behind.values(), shard_state]) & (found_by - known)
     keyed = together.identifies
-    objections.look(found_by_former(unclear, keyed=keyed) if unclear else None)
-    reconciled = objections.reconciled(known | found_by)
+    conflicts.refuse(found_by_former(unclear, keyed=keyed) if unclear else None)
+    reconciled = conflicts.reconciled(known | found_by)
     reconciled |= {one.new for one in given if one.unclear}
     fills = _fills(state, change, executed=True)
     for one in given:
@@ -357,7 +357,7 @@ def _executed(
         fill = fills.pop(one.old, fills[one.new])
         fills[one.new] = fill if one.alike else fills[one.new]
     fills = {**_kept(fills, before, together)}
-    ceding = objections.types if change.action is Action.EXEC else frozenset()
+    ceding = conflicts.types if change.action is Action.EXEC else frozenset()
     moved = tuple(one for one in given if one.moves)
     return JoinVerdict(
         StatementAnswer.TAKEN,
@@ -400,8 +400,8 @@ def _judged(
     former: ShardState,
     change: Change[Name],
     before: Shape | None,
-    objections: Objections[Name],
-    rows: Sequence[ObjectionError],
+    conflicts: Conflicts[Name],
+    rows: Sequence[ConflictError],
 ) -> JoinVerdict[Name]:
     assert change.after is not None
     shape = shape_of(change.after)
@@ -415,22 +415,22 @@ def _judged(
         n for n in former.ceded & shape.columns.keys() if column_part(n) not in touched
     )
     own_state = ShardState(change.after, stale | former.stale & kept, kept)
-    shard_state, together = _beside(state, change.member, others, own_state, objections)
+    shard_state, together = _beside(state, change.member, others, own_state, conflicts)
     undone = shard_state.ceded - former.ceded if _is_undone(state, change) else frozenset()
     shard_state = replace(shard_state, stale=shard_state.stale | undone)
-    objections.look(*rows)
+    conflicts.refuse(*rows)
     rounded = rounded_apart(change.before, change.after, together, strict=change.strict)
     known, found_by = _found_by(change, before, together)
     keyed = together.identifies and change.found_by != frozenset()
-    # A column that the operator has accepted in the key is no objection to further statements.
+    # A column that the operator has accepted in the key is no conflict to further statements.
     anew = stale - former.stale | rounded | undone
     if unclear := _stale([*others.values(), shard_state]) & (found_by - known) | anew & found_by:
         raise without_key(unclear, keyed=keyed)
-    objections.look(narrower(rounded) if rounded else None)
-    reconciled = objections.reconciled(known | found_by) | undone
+    conflicts.refuse(narrower(rounded) if rounded else None)
+    reconciled = conflicts.reconciled(known | found_by) | undone
     own = _is_own(state, before, together, change)
     fills = _fills(state, change, executed=own)
-    exec_fills = objections.fills if change.action is Action.EXEC else frozenset()
+    exec_fills = conflicts.fills if change.action is Action.EXEC else frozenset()
     for column in change.after.columns:
         if folded(column.name) in exec_fills:
             fills[folded(column.name)] = fill_of(change.after, column)
@@ -440,7 +440,7 @@ def _judged(
     # In a key that only the target has, rows of shards have had the target's default.
     if without_value := without_value - (known - (before.columns.keys() if before else set())):
         raise without_fill(without_value, keyed=keyed)
-    ceding = objections.types if change.action is Action.EXEC else frozenset()
+    ceding = conflicts.types if change.action is Action.EXEC else frozenset()
     return JoinVerdict(
         StatementAnswer.TAKEN,
         shard_state,
@@ -468,24 +468,24 @@ def _beside(
     member: Name,
     others: Mapping[Name, ShardState],
     shard_state: ShardState,
-    objections: Objections[Name],
+    conflicts: Conflicts[Name],
 ) -> tuple[ShardState, Shape]:
     """Return the member's state and the join with the others, with the operator's exceptions."""
     rest = list(others.values())
     left = {name: table for name, table in state.left.items() if name != member}
-    ceding = objections.types
+    ceding = conflicts.types
     while True:
-        if objections.action is Action.EXEC:
+        if conflicts.action is Action.EXEC:
             # The column must be as in this member, or no member would have it.
             shard_state = replace(shard_state, ceded=shard_state.ceded - ceding)
             rest = [replace(s, ceded=s.ceded | ceding) for s in rest]
-        elif objections.action is Action.SKIP:
+        elif conflicts.action is Action.SKIP:
             shard_state = replace(shard_state, ceded=shard_state.ceded | ceding)
         try:
             together = joined_beside([*rest, shard_state], left, state.fills)
         except NoJoinError as error:
-            found = ObjectionError(Objection.TYPE, str(error), [error.column])
-            objections.look(found)
+            found = ConflictError(ConflictKind.TYPE, str(error), [error.column])
+            conflicts.refuse(found)
             if error.column in ceding:
                 raise found from error
             ceding = ceding | found.columns

@@ -19,7 +19,7 @@ from replicator.sharding.optimistic.shapes import (
     shape_of,
 )
 from replicator.sharding.optimistic.shard_states import (
-    Objection,
+    ConflictKind,
     OpenStatement,
     ShardState,
     TargetState,
@@ -75,14 +75,14 @@ def against(state: TargetState[Name], member: Name, opened: OpenStatement) -> Se
     """
     own = state.members.get(member, ShardState(None))
     others = [(name, s) for name, s in sorted(state.members.items()) if name != member]
-    match opened.objection:
-        case Objection.NAME | Objection.ROWS | Objection.ROUNDED:
+    match opened.conflict:
+        case ConflictKind.NAME | ConflictKind.ROWS | ConflictKind.ROUNDED:
             same = {n for n, s in others if s.open and s.open.same(opened.text, opened.form)}
             return [name for name, _ in others if name not in same]
-        case Objection.TYPE:
+        case ConflictKind.TYPE:
             wanted = replace(own, taken=opened.structure)
             return [name for name, s in others if not _join([wanted, s])]
-        case Objection.STALE:
+        case ConflictKind.STALE:
             return [
                 n for n, s in others if s.taken and own.stale & shape_of(s.taken).columns.keys()
             ]

@@ -16,13 +16,13 @@ from replicator.mysql.context.statement_context import NO_CONTEXT, StatementCont
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.agreement import Part, agreed, changed_parts
 from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, takeable
+from replicator.sharding.optimistic.conflicts import Change
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.foreign_keys import agreed_keys
-from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.shapes import columns_among, wanted_parts
 from replicator.sharding.optimistic.shard_states import (
     Action,
-    Objection,
+    ConflictKind,
     RefusedStep,
     ShardState,
     TargetState,
@@ -329,7 +329,7 @@ class TargetHistory(Generic[Name]):
         if entry.run or entry.kind is EntryKind.LEFT:
             self._refused.clear()
         opened = entry.shard_state.open if entry.shard_state is not None else None
-        if opened is not None and opened.objection is Objection.REFUSED:
+        if opened is not None and opened.conflict is ConflictKind.REFUSED:
             self._refused.add(entry.member)
         else:
             self._refused.discard(entry.member)

@@ -53,7 +53,7 @@ class OpenStatement:
     at: Place
     text: str
     sql: str
-    objection: Objection
+    conflict: ConflictKind
     reason: str
     structure: Table | None
     timestamp: int = 0
@@ -115,7 +115,7 @@ class ShardState:
     open: OpenStatement | None = None
 
 
-class Objection(StrEnum):
+class ConflictKind(StrEnum):
     """The reason why a statement is open, which decides the operator's possible answers."""
 
     NAME = "name"
@@ -195,7 +195,7 @@ def undoes(state: TargetState[Name], member: Name, later: Table) -> bool:
     shard_state, opened = state.members[member], state.open_of(member)
     if opened is None or opened.structure is None or opened.answered:
         return False
-    if opened.objection is not Objection.TYPE or Action.SKIP not in opened.unfit:
+    if opened.conflict is not ConflictKind.TYPE or Action.SKIP not in opened.unfit:
         return False
     made, taken = opened.structure.columns, shard_state.taken
     added = [c for c in made if taken is not None and taken.column(c.name) is None]

@@ -229,7 +229,7 @@ async def test_a_truncation_does_not_remove_retired_rows(
         assert estate.views(), "it waits for the operator"
         assert sum(estate.rows("id").values()) == 3
         if mode != "pessimistic":
-            ways = {way.text for lock in estate.running.open_locks() for way in lock.ways}
+            ways = {way.text for lock in estate.running.open_locks() for way in lock.remedies}
             assert all("run the statement" not in way for way in ways), "it would not help"
             assert any("`replicator binlog skip`" in way for way in ways)
             return

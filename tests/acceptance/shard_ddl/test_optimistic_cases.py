@@ -48,7 +48,7 @@ async def test_case_031_skip_a_value_that_does_not_fit_blocks(
             await flows(estate, "A1", "{}, 5")
             estate.ddl("B1", f"ADD c1 {own}")
             [lock] = await opened(estate, "B1")
-            answers = {way.action for way in lock.ways} - {""}
+            answers = {way.action for way in lock.remedies} - {""}
             if not flowing:
                 assert answers == {"exec"}
                 with pytest.raises(UnlockError, match="another type"):

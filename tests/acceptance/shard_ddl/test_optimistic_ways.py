@@ -165,7 +165,7 @@ async def test_a_stale_column_is_added(estate: ShardedEstate) -> None:
             estate.ddl("A1", "DROP COLUMN b", "ADD b INT")
             estate.put("A1", f"{{}}, {number + 2}")
             [lock] = await opened(estate, "A1")
-            assert {way.action for way in lock.ways} == {"", "exec", "skip"}
+            assert {way.action for way in lock.remedies} == {"", "exec", "skip"}
             await flows(estate, "B1", "{}, 8")
             await unlock(estate, "A1", skip=skip)
             await flows(estate, "A1", "{}, 9")

@@ -466,4 +466,4 @@ async def test_a_family_that_sources_rename_in_different_orders_is_shown(
             while len(locks := estate.running.open_locks()) < 2:
                 await anyio.sleep(LOOK_SECONDS)
         assert all("different orders" in lock.reason for lock in locks)
-        assert all("copy everything again" in lock.ways[-1].text for lock in locks)
+        assert all("copy everything again" in lock.remedies[-1].text for lock in locks)

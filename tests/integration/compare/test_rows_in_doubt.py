@@ -14,7 +14,7 @@ from replicator.pipeline.compare.compare_digests import (
     sure_keys,
     unequal_rows,
 )
-from replicator.pipeline.compare.doubts import STRIKES
+from replicator.pipeline.compare.doubts import MISMATCHES
 
 _READ = "digest binary, key binary, net int, read int, normal binary, line binary, failure string"
 _ROWS = "digest string, key string, net bigint, there bigint"
@@ -28,14 +28,14 @@ def differing(session: SparkSession, rows: Counts) -> DataFrame:
     return session.createDataFrame([row for row in found if row[2]], _ROWS)
 
 
-def decided(session: SparkSession, readings: Sequence[Counts], strikes: int) -> set[str]:
+def decided(session: SparkSession, readings: Sequence[Counts], mismatches: int) -> set[str]:
     """The rows that differ after these readings."""
     doubted = None
     for rows in readings:
         doubted = doubts_of(session, differing(session, rows), doubted, counts=True)
         doubted = doubted.localCheckpoint()
     assert doubted is not None
-    return {row["key"] for row in sure_keys(session, doubted, strikes).collect()}
+    return {row["key"] for row in sure_keys(session, doubted, mismatches).collect()}
 
 
 def decided_exactly(
@@ -101,9 +101,9 @@ def test_rows_that_come_and_go_as_fast_as_they_can_are_no_alarm(spark: SparkCont
     names = [f"row {n}" for n in range(300)]
     readings: list[Counts] = [
         {name: (chance.randrange(2), chance.randrange(2)) for name in names}
-        for _ in range(1 + 2 * STRIKES)
+        for _ in range(1 + 2 * MISMATCHES)
     ]
-    wrong = [set(decided(session, readings[: n + 1], STRIKES)) for n in (2, STRIKES)]
+    wrong = [set(decided(session, readings[: n + 1], MISMATCHES)) for n in (2, MISMATCHES)]
     assert wrong == [set(), set()]
     # One reading after the other is not enough.
     assert decided(session, readings[:2], 1)

@@ -129,7 +129,7 @@ async def test_statements_given_instead_resolve_an_open_one(
         await merging.caught_up(generation)
         assert generation.running is not None
         positions = [way.position for lock in generation.running.coordination.open_locks()
-                     for way in lock.ways]  # fmt: skip
+                     for way in lock.remedies]  # fmt: skip
     for position, table in zip(positions, ("x_1", "x_2"), strict=True):
         given = f"ALTER TABLE {table} ADD b VARBINARY(2) DEFAULT (UNHEX('00FF'))"
         event = DdlEvent("a", BinlogPosition.parse(position), (OverrideAction.REPLACE,))

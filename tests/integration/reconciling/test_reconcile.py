@@ -15,8 +15,8 @@ from structlog.testing import capture_logs
 from actors.comparing import target_run
 from actors.task.generation import Generation
 from actors.task.operator.reconcile_command import reconcile
-from replicator.pipeline.compare.compare_job import look_at_ranges
-from replicator.pipeline.compare.compare_rows import Looked
+from replicator.pipeline.compare.compare_job import compare_ranges
+from replicator.pipeline.compare.compare_rows import RangeComparison
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import PATIENCE, settles
@@ -80,16 +80,16 @@ async def test_a_pass_lets_clients_go_first(
     """It would delay the source's clients and the rows of other targets otherwise."""
     found: list[tuple[int, bool]] = []
 
-    def look(*arguments: Any, **options: Any) -> list[Looked]:
+    def look(*arguments: Any, **options: Any) -> list[RangeComparison]:
         found.append((arguments[4], arguments[3].rest > 0))
-        return look_at_ranges(*arguments, **options)
+        return compare_ranges(*arguments, **options)
 
     async def write() -> None:
         for number in itertools.count(2):
             row = f"INSERT INTO x_1 VALUES ({number}, 1, 'more')"
             await anyio.to_thread.run_sync(merging.do, row)
 
-    monkeypatch.setattr(target_run, "look_at_ranges", look)
+    monkeypatch.setattr(target_run, "compare_ranges", look)
     merging = merging_from(mariadb_source)
     merging.create("x", X, shards=2)
     async with merging.running() as generation:

@@ -64,7 +64,7 @@ async def until_shard_waits(merging: Merging) -> FatalError:
             while not found:
                 await anyio.sleep(LOOK_SECONDS)
                 locks = generation.running.open_locks() if generation.running else []
-                found = [lock for lock in locks if any(map(_moves_rows, lock.ways))]
+                found = [lock for lock in locks if any(map(_moves_rows, lock.remedies))]
         await merging.caught_up(generation)
     [lock] = found
     assert lock.view.owner is not None

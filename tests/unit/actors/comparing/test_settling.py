@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import pytest
 
-from actors.comparing.target_run import LEAST_LOOKS, LOOKS, looks_again, why_undecided
-from replicator.pipeline.compare.doubts import STRIKES
+from actors.comparing.target_run import LEAST_READS, MOST_READS, reads_again, why_undecided
+from replicator.pipeline.compare.doubts import MISMATCHES
 
 
 @pytest.mark.parametrize(
-    ("looks", "late", "least", "again"),
+    ("reads", "late", "least", "again"),
     [
-        (0, False, LEAST_LOOKS, True),
-        (LOOKS - 1, False, LEAST_LOOKS, True),
-        (LOOKS, False, LEAST_LOOKS, False),
-        (LEAST_LOOKS - 1, True, LEAST_LOOKS, True),
-        (LEAST_LOOKS, True, LEAST_LOOKS, False),
+        (0, False, LEAST_READS, True),
+        (MOST_READS - 1, False, LEAST_READS, True),
+        (MOST_READS, False, LEAST_READS, False),
+        (LEAST_READS - 1, True, LEAST_READS, True),
+        (LEAST_READS, True, LEAST_READS, False),
         (0, True, 1, True),
         (1, True, 1, False),
     ],
 )
 def test_rows_that_always_change_are_not_read_for_minutes(
-    looks: int, late: bool, least: int, again: bool
+    reads: int, late: bool, least: int, again: bool
 ) -> None:
-    assert looks_again(looks, late=late, least=least) == again
+    assert reads_again(reads, late=late, least=least) == again
 
 
 def test_a_wrong_value_that_stays_is_known_in_any_case() -> None:
     # The first further read finds the value, each one after it is a mismatch.
-    assert LEAST_LOOKS == 1 + STRIKES
+    assert LEAST_READS == 1 + MISMATCHES
 
 
 def test_the_reason_says_what_helps() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from actors.counting.validation_backlog import (
-    BUSY_LOOKS,
-    LOOKS,
+    BUSY_COMPARISONS,
+    COMPARISONS,
     SuspectRow,
     ValidationBacklog,
     WaitingKeys,
@@ -68,12 +68,12 @@ def test_a_row_that_is_applied_again_and_again_may_differ_by_chance(when: str) -
         seen = SuspectRow(b"flag: 0 for 1", looks, looks, {})
         if backlog.differs((X, b"3"), seen, again=True, applied=applied).suffices:
             break
-    assert looks == (LOOKS if when == "never" else BUSY_LOOKS)
+    assert looks == (COMPARISONS if when == "never" else BUSY_COMPARISONS)
 
 
 def test_a_row_that_waits_for_a_lock_is_no_error_by_the_looks_at_what_was_applied_before() -> None:
     backlog = ValidationBacklog(most=1000)
-    for look in range(2 * BUSY_LOOKS):
+    for look in range(2 * BUSY_COMPARISONS):
         seen = SuspectRow(b"v: 1 for 2", look, look, {})
         assert not backlog.differs((X, b"3"), seen, again=False, applied=False).suffices
     assert backlog.suspects[X, b"3"].since == 0

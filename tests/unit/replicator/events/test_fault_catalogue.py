@@ -15,7 +15,7 @@ from actors.errors.faults import DdlEvent, FatalError, fault, of_source, of_targ
 from actors.task.failover.failover import Failover
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.events.fault_catalogue import (
-    WAYS,
+    GIVEN_REMEDIES,
     FaultCase,
     Remedy,
     fault_sections,
@@ -51,8 +51,8 @@ class Shown(str):
 def fields_for(case: FaultCase, remedy: Remedy | None = None) -> dict[str, object]:
     """All fields of a case, such that a remedy applies."""
     fields: dict[str, object] = {name: Shown(name) for name in case.fields}
-    if "ways" in fields:
-        fields["ways"] = ("<ways>",)
+    if "remedies" in fields:
+        fields["remedies"] = ("<remedies>",)
     if remedy is not None and remedy.condition:
         value = remedy.condition.partition("=")[2]
         fields[remedy.condition_field] = value or remedy.condition.startswith("if")
@@ -80,7 +80,7 @@ def test_a_remedy_counts_only_under_its_condition() -> None:
     assert not Remedy("x", "if a=b").applies({"a": "c"})
     assert not Remedy("x", "if a").rendered({"a": ""})
     assert Remedy("x", "unless a").rendered({"a": False}) == ("x",)
-    assert Remedy(WAYS).rendered({"ways": ("one", "two")}) == ("one", "two")
+    assert Remedy(GIVEN_REMEDIES).rendered({"remedies": ("one", "two")}) == ("one", "two")
 
 
 def test_a_field_that_is_missing_is_an_error() -> None:

@@ -9,7 +9,7 @@ from replicator.mysql.column_types import Literal
 from replicator.mysql.names import TableName
 from replicator.pipeline.compare.compare_plan import ComparedTable, ComparisonPlan
 from replicator.pipeline.compare.doubts import (
-    STRIKES,
+    MISMATCHES,
     Evidence,
     RowGroup,
     differences_of,
@@ -35,16 +35,16 @@ def looks(*groups: RowGroup, applied: bool = True) -> Evidence | None:
     return evidence
 
 
-def strikes(evidence: Evidence | None) -> int:
-    return max((mark.strikes for mark in evidence.marks), default=0) if evidence else -1
+def mismatches(evidence: Evidence | None) -> int:
+    return max((mark.mismatches for mark in evidence.marks), default=0) if evidence else -1
 
 
 def test_a_row_that_is_wrong_at_every_look_suffices_after_some() -> None:
-    wrong = [group(b"1\t5", b"1\t6")] * STRIKES
-    assert strikes(looks(*wrong)) == STRIKES - 1
+    wrong = [group(b"1\t5", b"1\t6")] * MISMATCHES
+    assert mismatches(looks(*wrong)) == MISMATCHES - 1
     last = looks(*wrong, wrong[0])
     assert last is not None
-    assert last.suffices(STRIKES)
+    assert last.suffices(MISMATCHES)
 
 
 def test_a_changed_row_may_need_fewer_looks_than_a_missing_one() -> None:
@@ -56,8 +56,10 @@ def test_a_changed_row_may_need_fewer_looks_than_a_missing_one() -> None:
 
 
 def test_a_row_needs_certainty_in_each_unique_column_in_which_it_differs() -> None:
-    steady = [group(b"1\twrong\t5", b"1\tright\t6")] * (STRIKES + 1)
-    changing = [group(b"1\twrong\t%d" % (n - 1), b"1\tright\t%d" % n) for n in range(STRIKES + 1)]
+    steady = [group(b"1\twrong\t5", b"1\tright\t6")] * (MISMATCHES + 1)
+    changing = [
+        group(b"1\twrong\t%d" % (n - 1), b"1\tright\t%d" % n) for n in range(MISMATCHES + 1)
+    ]
     for some, suffices in ((steady, True), (steady[:3], False), (changing, False)):
         found = looks(*some)
         assert found is not None
@@ -66,12 +68,14 @@ def test_a_row_needs_certainty_in_each_unique_column_in_which_it_differs() -> No
 
 
 def test_a_wrong_column_counts_while_another_changes() -> None:
-    changing = [group(b"1\twrong\t%d" % (n - 1), b"1\tright\t%d" % n) for n in range(STRIKES + 1)]
+    changing = [
+        group(b"1\twrong\t%d" % (n - 1), b"1\tright\t%d" % n) for n in range(MISMATCHES + 1)
+    ]
     # At each look but the first the target would have what the shard had before, but for a column.
     found = looks(*changing)
     assert found is not None
-    assert found.suffices(STRIKES)
-    assert [mark.column for mark in found.marks if mark.strikes] == [1]
+    assert found.suffices(MISMATCHES)
+    assert [mark.column for mark in found.marks if mark.mismatches] == [1]
 
 
 def test_a_row_that_equals_what_the_shard_had_before_is_right() -> None:
@@ -80,21 +84,21 @@ def test_a_row_that_equals_what_the_shard_had_before_is_right() -> None:
 
 def test_a_row_that_only_changes_is_never_enough() -> None:
     chasing = [group(b"1\t%d" % (10 * n - 13), b"1\t%d" % (10 * n)) for n in range(50)]
-    assert strikes(looks(*chasing)) == 0
+    assert mismatches(looks(*chasing)) == 0
 
 
 def test_nothing_counts_while_the_task_has_not_applied_it() -> None:
-    wrong = [group(b"1\t5", b"1\t6")] * (2 * STRIKES)
-    assert strikes(looks(*wrong, applied=False)) == 0
+    wrong = [group(b"1\t5", b"1\t6")] * (2 * MISMATCHES)
+    assert mismatches(looks(*wrong, applied=False)) == 0
 
 
 def test_rows_that_are_missing_or_too_much_count_whatever_they_are() -> None:
-    missing = [group(None, b"1\t%d" % n) for n in range(STRIKES + 1)]
-    extra = [group(b"1\t%d" % n) for n in range(STRIKES + 1)]
+    missing = [group(None, b"1\t%d" % n) for n in range(MISMATCHES + 1)]
+    extra = [group(b"1\t%d" % n) for n in range(MISMATCHES + 1)]
     for some in (missing, extra):
         found = looks(*some)
         assert found is not None
-        assert found.suffices(STRIKES)
+        assert found.suffices(MISMATCHES)
 
 
 def test_columns_that_flip_as_fast_as_they_can_are_no_alarm() -> None:
@@ -102,14 +106,14 @@ def test_columns_that_flip_as_fast_as_they_can_are_no_alarm() -> None:
     chance = random.Random(7)
     for _ in range(2000):
         evidence = None
-        for _ in range(3 * STRIKES):
+        for _ in range(3 * MISMATCHES):
             target, shard = (b"1\t%d" % chance.randrange(2) for _ in range(2))
             if target == shard:
                 break
             evidence = judged(KEY, group(target, shard), evidence, applied=True)
             if evidence is None:
                 break
-            assert not evidence.suffices(STRIKES)
+            assert not evidence.suffices(MISMATCHES)
 
 
 def compared(*key: int) -> ComparisonPlan:

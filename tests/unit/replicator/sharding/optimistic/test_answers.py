@@ -9,6 +9,7 @@ import pytest
 from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.structure import UniqueKey
 from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, answer, left_open
+from replicator.sharding.optimistic.conflicts import Change
 from replicator.sharding.optimistic.differences import against, differences_of
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.history import (
@@ -18,7 +19,6 @@ from replicator.sharding.optimistic.history import (
     begin_of,
     entry_of,
 )
-from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.shapes import (
     may_exclude_rows,
     parts_of_step,
@@ -27,13 +27,13 @@ from replicator.sharding.optimistic.shapes import (
 )
 from replicator.sharding.optimistic.shard_states import (
     Action,
-    Objection,
+    ConflictKind,
     RefusedStep,
     ShardState,
 )
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
-from tests.support.optimistic_answers import B, bring, history_of, objection
+from tests.support.optimistic_answers import B, bring, conflict, history_of
 
 
 def test_the_first_shard_changes_the_target_and_the_fill_stays_as_it_was_added() -> None:
@@ -43,7 +43,7 @@ def test_the_first_shard_changes_the_target_and_the_fill_stays_as_it_was_added()
     assert not later.step
     assert found.state.fills["c"].sql == "1"
     assert (
-        objection(bring(found, "B", (B, ("c", "int", " DEFAULT 2")), added="c")) is Objection.FILL
+        conflict(bring(found, "B", (B, ("c", "int", " DEFAULT 2")), added="c")) is ConflictKind.FILL
     )
 
 
@@ -62,7 +62,7 @@ def test_a_dropped_column_is_stale_until_the_others_drop_it() -> None:
     assert not bring(found, "A", (B,), dropped="c").step
     assert found.state.members["A"].stale == {"c"}
     added = bring(found, "A", (B, ("c", "int", "")), added="c")
-    assert objection(added) is Objection.STALE
+    assert conflict(added) is ConflictKind.STALE
     bring(found, "B", (B,), dropped="c")
     assert found.state.members["A"].stale == {"c"}
     assert bring(found, "C", (B,), dropped="c").own
@@ -98,7 +98,7 @@ def test_a_name_is_given_when_all_shards_have_it() -> None:
     found = history_of("A", "B")
     behind = (("c", "smallint", ""),)
     first = bring(found, "A", behind, renamed="b", named="c", added="c")
-    assert objection(first) is Objection.NAME
+    assert conflict(first) is ConflictKind.NAME
     last = bring(found, "B", behind, renamed="b", named="c", added="c")
     assert last.own
     assert last.granted == ("A",)
@@ -112,7 +112,7 @@ def test_the_operator_settles_two_types() -> None:
         found = history_of("A", "B")
         bring(found, "A", (B, ("c", "int", "")), added="c")
         text = (B, ("c", "varchar(9)", ""))
-        assert objection(bring(found, "B", text, added="c")) is Objection.TYPE
+        assert conflict(bring(found, "B", text, added="c")) is ConflictKind.TYPE
         settled = bring(found, "B", text, action, added="c")
         assert settled.after is not None
         assert settled.after.columns["c"].column.type == kind
@@ -136,7 +136,7 @@ def test_the_fill_of_a_column_stays_when_the_shard_that_brought_it_leaves() -> N
     found.take(HistoryEntry(EntryKind.LEFT, "A", gone=("A",)))
     bring(found, "B", (B, ("d", "int", "")), added="d")
     other = bring(found, "B", (B, ("d", "int", ""), ("c", "int", " DEFAULT -1")), added="c")
-    assert objection(other) is Objection.FILL
+    assert conflict(other) is ConflictKind.FILL
 
 
 def test_a_target_that_goes_with_its_last_shard_keeps_nothing() -> None:
@@ -199,7 +199,7 @@ def test_what_the_target_has_refused_is_put_to_the_rule_again_when_the_target_ha
     assert shard_state.taken is not None
     after = table((B, ("c", "int", "")))
     change = Change("A", Place(1, 0), "x", "x", shard_state.taken, after, Touched())
-    refused = left_open(found.state, change, Objection.REFUSED, "the target refuses it")
+    refused = left_open(found.state, change, ConflictKind.REFUSED, "the target refuses it")
     found.take(entry_of("A", refused, ()))
     assert found.due(["A"], {"A": change}) == {}
     bring(found, "B", (B, ("d", "int", "")), added="d")
@@ -271,7 +271,7 @@ def test_a_member_that_has_ceded_a_column_becomes_like_the_others() -> None:
     bring(found, "A", (B, ("c", "int", "")), added="c")
     bring(found, "B", (B, ("c", "varchar(9)", "")), Action.EXEC, added="c")
     other = bring(found, "A", (B, ("c", "datetime", "")), converted="c")
-    assert objection(other) is Objection.TYPE
+    assert conflict(other) is ConflictKind.TYPE
     alike = bring(found, "A", (B, ("c", "varchar(9)", "")), converted="c")
     assert alike.answer is StatementAnswer.TAKEN
     assert not alike.step
@@ -282,7 +282,7 @@ def test_two_types_are_named_before_two_fills_and_no_answer_converts_in_silence(
     found = history_of("A", "B")
     bring(found, "A", (B, ("c", "int", " DEFAULT 0")), added="c")
     text = bring(found, "B", (B, ("c", "varchar(9)", " DEFAULT 'x'")), added="c")
-    assert objection(text) is Objection.TYPE
+    assert conflict(text) is ConflictKind.TYPE
     assert text.shard_state.open is not None
     assert "varchar(9)" in text.shard_state.open.reason
     assert "DEFAULT 0" in text.shard_state.open.reason
@@ -300,7 +300,7 @@ def test_no_answer_to_an_exchange_of_names_converts_in_silence() -> None:
     touched = Touched(renamed=names, named=names)
     put = Change("A", Place(1, 0), "x", "x", shard_state.taken, after, touched)
     verdict = answer(found.state, put)
-    assert objection(verdict) is Objection.NAME
+    assert conflict(verdict) is ConflictKind.NAME
     assert verdict.shard_state.open is not None
     assert verdict.shard_state.open.unfit.keys() == {Action.EXEC}
 
@@ -367,7 +367,7 @@ def test_a_column_that_the_target_has_and_no_shard(there: str, *, objects: bool)
         verdict = answer(found.state, replace(change, there=fills))
         assert verdict.answer is (StatementAnswer.OPEN if objects else StatementAnswer.TAKEN)
         if objects:
-            assert objection(verdict) is Objection.FILL
+            assert conflict(verdict) is ConflictKind.FILL
             verdict = answer(found.state, replace(change, there=fills, action=Action.SKIP))
             assert verdict.fills["c"].sql == there
         found.take(entry_of(member, verdict, ()))
@@ -446,7 +446,7 @@ def test_rows_without_a_column_must_be_found_in_a_target_without_a_key(default: 
         put = Change("A", Place(1, 0), "x", "x", keyless, after, touched, found_by=frozenset())
         return answer(found.state, put)
 
-    assert objection(added("c", f"{kind} {rest}")) is Objection.ROWS
+    assert conflict(added("c", f"{kind} {rest}")) is ConflictKind.ROWS
     assert added("c", "int NOT NULL DEFAULT 3").answer is StatementAnswer.TAKEN
 
 

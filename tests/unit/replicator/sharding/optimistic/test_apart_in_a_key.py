@@ -7,9 +7,9 @@ import pytest
 from replicator.schema.effects.touched_parts import Touched
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.sharding.optimistic.answers import StatementAnswer, answer
+from replicator.sharding.optimistic.conflicts import Change
 from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory
-from replicator.sharding.optimistic.objections import Change
-from replicator.sharding.optimistic.shard_states import Objection, ShardState
+from replicator.sharding.optimistic.shard_states import ConflictKind, ShardState
 from replicator.watermark import Place
 
 GENERAL, UNICODE = "utf8mb4_general_ci", "utf8mb4_unicode_ci"
@@ -43,7 +43,7 @@ def test_the_key_comes_back_where_the_others_compare_it_otherwise(
     change = Change("C", Place(1, 0), "ADD", "ADD", before, mail(GENERAL), Touched())
     verdict = answer(history.state, change)
     assert verdict.shard_state.open is not None
-    assert verdict.shard_state.open.objection is Objection.TYPE
+    assert verdict.shard_state.open.conflict is ConflictKind.TYPE
     assert "different collations" in verdict.shard_state.open.reason
 
 

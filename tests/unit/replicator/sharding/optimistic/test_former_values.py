@@ -9,6 +9,7 @@ import pytest
 from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.structure import Table, UniqueKey
 from replicator.sharding.optimistic.answers import StatementAnswer, answer
+from replicator.sharding.optimistic.conflicts import Change
 from replicator.sharding.optimistic.differences import differences_of
 from replicator.sharding.optimistic.history import (
     EntryKind,
@@ -16,11 +17,10 @@ from replicator.sharding.optimistic.history import (
     TargetHistory,
     entry_of,
 )
-from replicator.sharding.optimistic.objections import Change
-from replicator.sharding.optimistic.shard_states import Action, Objection, ShardState
+from replicator.sharding.optimistic.shard_states import Action, ConflictKind, ShardState
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
-from tests.support.optimistic_answers import B, bring, history_of, objection
+from tests.support.optimistic_answers import B, bring, conflict, history_of
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_narrower_type_that_may_change_values_waits_for_the_others(
         bring(found, member, (B, ("c", wide, " NULL")), added="c")
     kind, _, null = narrow.partition(" ")
     after = ("c", kind, f" {null.upper() or 'NULL'}")
-    assert objection(bring(found, "A", (B, after), converted="c")) is Objection.ROUNDED
+    assert conflict(bring(found, "A", (B, after), converted="c")) is ConflictKind.ROUNDED
     last = bring(found, "B", (B, after), converted="c")
     assert last.step
     assert last.granted == ("A",)
@@ -60,7 +60,7 @@ def test_what_a_member_that_leaves_had_stays_on_the_target() -> None:
         "A": ("has dropped column d: older rows keep their values",)
     }
     again = (B, ("e", "int", ""), ("d", "int", ""))
-    assert objection(bring(found, "A", again, added="d")) is Objection.STALE
+    assert conflict(bring(found, "A", again, added="d")) is ConflictKind.STALE
 
 
 def keyed(columns: tuple[Definition, ...], *key: str) -> Table:
@@ -89,7 +89,7 @@ def test_the_target_would_not_find_rows_by_a_key_with_former_values(
         HistoryEntry(EntryKind.MEMBER, member, ShardState(before), {}) for member in "AB"
     )
     change = Change("A", Place(1, 0), "x", "x", before, after, touched)
-    assert objection(answer(found.state, change)) is Objection.ROWS
+    assert conflict(answer(found.state, change)) is ConflictKind.ROWS
     alone: TargetHistory[str] = TargetHistory(
         [HistoryEntry(EntryKind.MEMBER, "A", ShardState(before), {})]
     )
@@ -119,7 +119,7 @@ def test_a_key_gets_a_column_in_which_another_shard_has_former_values() -> None:
     assert verdict.shard_state.stale == {"f"}
     found.take(entry_of("A", verdict, ()))
     wider = Change("B", Place(2, 0), "y", "y", before, keyed((B, FINE), "id", "f"), Touched())
-    assert objection(answer(found.state, wider)) is Objection.ROWS
+    assert conflict(answer(found.state, wider)) is ConflictKind.ROWS
 
 
 def test_all_shards_lose_the_key_although_older_rows_of_one_are_not_found_then() -> None:
@@ -130,18 +130,18 @@ def test_all_shards_lose_the_key_although_older_rows_of_one_are_not_found_then()
 
     def answered(
         member: str, text: str, columns: tuple[Definition, ...], action: Action | None = None
-    ) -> Objection | None:
+    ) -> ConflictKind | None:
         touched = Touched(dropped={column_part("f")} if text == "drop" else set())
         before = found.state.members[member].taken
         after = keyed(columns, "id") if text == "drop" else replace(table(columns), keys=())
         change = Change(member, Place(1, 0), text, text, before, after, touched, action=action)
         verdict = answer(found.state, change)
         found.take(entry_of(member, verdict, ()))
-        return None if verdict.answer is StatementAnswer.TAKEN else objection(verdict)
+        return None if verdict.answer is StatementAnswer.TAKEN else conflict(verdict)
 
     assert answered("A", "drop", (B,)) is None
-    assert answered("A", "key", (B,)) is Objection.ROWS
-    assert answered("B", "key", (B, FINE)) is Objection.ROUNDED
+    assert answered("A", "key", (B,)) is ConflictKind.ROWS
+    assert answered("B", "key", (B, FINE)) is ConflictKind.ROUNDED
     assert answered("B", "key", (B, FINE), Action.EXEC) is None
     assert answered("A", "key", (B,)) is None
     assert answered("A", "more", (B, ("x", "int", " NULL"))) is None

@@ -13,13 +13,13 @@ from replicator.sharding.optimistic.given_names import GivenName, given_names, m
 from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory, entry_of
 from replicator.sharding.optimistic.shard_states import (
     Action,
-    Objection,
+    ConflictKind,
     ShardState,
     TargetState,
     joined,
 )
 from tests.simulation.optimistic_estate import table
-from tests.support.optimistic_answers import B, bring, history_of, objection
+from tests.support.optimistic_answers import B, bring, conflict, history_of
 
 
 def test_a_column_that_only_one_shard_has_gets_its_new_name_at_once() -> None:
@@ -28,7 +28,7 @@ def test_a_column_that_only_one_shard_has_gets_its_new_name_at_once() -> None:
     behind = (B, ("d", "int", ""))
     assert bring(found, "A", behind, renamed="c", named="d", added="d").own
     assert found.state.fills["d"].sql == "4"
-    assert objection(bring(found, "B", behind, added="d")) is Objection.FILL
+    assert conflict(bring(found, "B", behind, added="d")) is ConflictKind.FILL
 
 
 @pytest.mark.parametrize("former", ["int", "bigint"])
@@ -42,7 +42,7 @@ def test_a_target_with_both_names_of_a_column_gets_the_last_one(last: str, forme
         bring(found, member, (B, column), added="c")
     found.take(HistoryEntry(EntryKind.TAKEN, last, ShardState(table(named)), fills_with_d(found)))
     first = bring(found, early, named, renamed="c", named="d", added="d")
-    assert objection(first) is Objection.NAME
+    assert conflict(first) is ConflictKind.NAME
     final = bring(found, "C", named, renamed="c", named="d", added="d")
     assert final.granted == (early,)
     assert final.given == (GivenName("c", "d", Fill("4", "4"), Fill("4", "4")),)
@@ -88,7 +88,7 @@ def test_a_statement_renames_and_narrows_if_the_value_of_other_shards_stays(
         assert final.own != bool(further)
         assert final.fills["d"] == Fill("4", "4")
     else:
-        assert objection(final) is Objection.NAME
+        assert conflict(final) is ConflictKind.NAME
 
 
 @pytest.mark.parametrize("has_left", [True, False])
@@ -124,13 +124,13 @@ def test_the_fill_of_members_that_have_left_counts_only_for_rows_without_the_col
     bring(found, "B", (B, ("c", "int", " DEFAULT 4")), added="c")
     after = (B, ("d", "int", " DEFAULT 4"))
     first = bring(found, "B", after, renamed="c", named="d", added="d")
-    assert objection(first) is Objection.NAME
+    assert conflict(first) is ConflictKind.NAME
     found.take(HistoryEntry(EntryKind.LEFT, "A", gone=("A",)))
     final = bring(found, "B", after, renamed="c", named="d", added="d")
     if shards == "AB":
         assert [(one.fill, one.alike) for one in final.given] == [(Fill("5", "5"), False)]
     else:
-        assert objection(final) is Objection.NAME
+        assert conflict(final) is ConflictKind.NAME
 
 
 def fills_with_d(found: TargetHistory[str]) -> dict[str, Fill]:
@@ -142,7 +142,7 @@ def test_two_names_with_other_fills_stay_beside_each_other() -> None:
     bring(found, "A", (B, ("c", "int", " DEFAULT 4")), added="c")
     bring(found, "B", (B, ("d", "int", " DEFAULT 5")), added="d")
     behind = (B, ("d", "int", " DEFAULT 4"))
-    assert objection(bring(found, "A", behind, renamed="c", named="d", added="d"))
+    assert conflict(bring(found, "A", behind, renamed="c", named="d", added="d"))
 
 
 @pytest.mark.parametrize("reconciles", [True, False])
@@ -163,7 +163,7 @@ def test_rows_with_both_fills_are_read_from_their_shards(kept: str, *, reconcile
         added="d",
         reconciles=reconciles,
     )
-    assert objection(renaming(found, "A")) is Objection.NAME
+    assert conflict(renaming(found, "A")) is ConflictKind.NAME
     final = renaming(found, "B")
     if reconciles:
         assert [(one.unclear, one.widens) for one in final.given] == [(True, True)]

@@ -8,12 +8,12 @@ from functools import partial
 from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.structure import UniqueKey
 from replicator.sharding.optimistic.answers import answer
+from replicator.sharding.optimistic.conflicts import Change
 from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory, entry_of
-from replicator.sharding.optimistic.objections import Change
-from replicator.sharding.optimistic.shard_states import Action, Objection, ShardState, undoes
+from replicator.sharding.optimistic.shard_states import Action, ConflictKind, ShardState, undoes
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
-from tests.support.optimistic_answers import B, bring, history_of, objection
+from tests.support.optimistic_answers import B, bring, conflict, history_of
 
 reconciling = partial(bring, reconciles=True)
 
@@ -80,7 +80,7 @@ def test_a_type_that_joins_with_no_other_waits() -> None:
         reconciling(found, member, (B, ("c", "date", "")), dropped="c", added="c")
         for member in "AB"
     ]
-    assert objection(verdicts[0]) is Objection.TYPE
+    assert conflict(verdicts[0]) is ConflictKind.TYPE
     assert verdicts[1].own
     assert verdicts[1].granted == ("A",)
 
@@ -115,7 +115,7 @@ def test_rows_that_are_found_by_the_column() -> None:
     touched = Touched(added={column_part("c")})
     for member, after, action, result in (
         ("A", ones, None, None),
-        ("B", twos, None, Objection.FILL),
+        ("B", twos, None, ConflictKind.FILL),
         ("B", twos, Action.EXEC, None),
     ):
         at = Place(1, 0)
@@ -123,7 +123,7 @@ def test_rows_that_are_found_by_the_column() -> None:
         verdict = answer(found.state, replace(change, action=action))
         found.take(entry_of(member, verdict, ()))
         opened = verdict.shard_state.open
-        assert (opened and opened.objection) == result
+        assert (opened and opened.conflict) == result
     assert verdict.reconciled == {"c"}
 
 
@@ -131,7 +131,7 @@ def test_a_column_that_its_shard_drops_later_does_not_need_the_type_of_the_other
     """Its rows come without it, until the shard has added it again."""
     found = history_of("A", "B")
     reconciling(found, "A", (B, ("c", "datetime", "")), added="c")
-    assert objection(reconciling(found, "B", (B, ("c", "int", "")), added="c")) is Objection.TYPE
+    assert conflict(reconciling(found, "B", (B, ("c", "int", "")), added="c")) is ConflictKind.TYPE
     assert not undoes(found.state, "B", table((B, ("c", "bigint", ""))))
     assert undoes(found.state, "B", table((B,)))
     assert undoes(found.state, "B", table((B, ("c", "datetime", ""))))

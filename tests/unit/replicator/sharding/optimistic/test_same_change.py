@@ -9,7 +9,7 @@ from replicator.ddl.rewrite.normalise import normalise
 from replicator.mysql.context.statement_context import NO_CONTEXT
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.sharding.optimistic.same_change import renaming_form, without_positions
-from replicator.sharding.optimistic.shard_states import Objection, OpenStatement
+from replicator.sharding.optimistic.shard_states import ConflictKind, OpenStatement
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
 
@@ -21,7 +21,7 @@ def opened(action: str, *after: Definition, before: tuple[Definition, ...] = (B,
     statement = classify(f"ALTER TABLE t {action}", default_schema="s")
     form = renaming_form(statement, MemberChange(table(before), table(after)), NO_CONTEXT)
     text = normalise(without_positions(statement))
-    return OpenStatement(Place(1, 0), text, "", Objection.NAME, "", table(after), form=form)
+    return OpenStatement(Place(1, 0), text, "", ConflictKind.NAME, "", table(after), form=form)
 
 
 C: Definition = ("c", "int", "")

@@ -12,7 +12,12 @@ from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.column_order import comparable
 from replicator.sharding.optimistic.fills import Fill, fill_of
-from replicator.sharding.optimistic.shard_states import Action, Objection, ShardState, TargetState
+from replicator.sharding.optimistic.shard_states import (
+    Action,
+    ConflictKind,
+    ShardState,
+    TargetState,
+)
 from replicator.watermark import Place
 
 
@@ -62,19 +67,19 @@ class Change(Generic[Name]):
         return frozenset(map(name_of_column, self.touched.dropped & self.touched.added))
 
 
-class ObjectionError(Exception):
+class ConflictError(Exception):
     """The statement can't be accepted; the text is the reason."""
 
-    def __init__(self, objection: Objection, why: str, columns: Iterable[str] = ()) -> None:
+    def __init__(self, conflict: ConflictKind, why: str, columns: Iterable[str] = ()) -> None:
         super().__init__(why)
-        self.objection = objection
+        self.conflict = conflict
         self.columns = frozenset(columns)
 
 
-class Objections(Generic[Name]):
-    """The objections to a statement, and the settled ones.
+class Conflicts(Generic[Name]):
+    """The conflicts to a statement, and the settled ones.
 
-    An objection is settled by the operator's answer, or by reading the values from the shards.
+    An conflict is settled by the operator's answer, or by reading the values from the shards.
     """
 
     def __init__(self, change: Change[Name]) -> None:
@@ -82,30 +87,30 @@ class Objections(Generic[Name]):
         self.types: frozenset[str] = frozenset()
         self.fills: frozenset[str] = frozenset()
         self._change = change
-        self._reconciled: dict[str, ObjectionError | None] = {}
+        self._reconciled: dict[str, ConflictError | None] = {}
 
-    def look(self, *objections: ObjectionError | None) -> None:
-        """Raise ObjectionError if one of these objections is not settled."""
-        for found in objections:
+    def refuse(self, *conflicts: ConflictError | None) -> None:
+        """Raise ConflictError if one of these conflicts is not settled."""
+        for found in conflicts:
             if found is not None:
                 self._settle(found)
 
-    def _settle(self, found: ObjectionError) -> None:
-        answered = self.action is not None and found.objection in SETTLED[self.action]
-        reconciles = self._change.reconciles and found.objection in RECONCILED
+    def _settle(self, found: ConflictError) -> None:
+        answered = self.action is not None and found.conflict in SETTLED[self.action]
+        reconciles = self._change.reconciles and found.conflict in RECONCILED
         if not answered and not reconciles:
             raise found
         if reconciles:
             self._reconciled |= dict.fromkeys(found.columns, None if answered else found)
-        if found.objection is Objection.TYPE:
+        if found.conflict is ConflictKind.TYPE:
             self.types |= found.columns
-        elif found.objection is Objection.FILL:
+        elif found.conflict is ConflictKind.FILL:
             self.fills |= found.columns
 
     def reconciled(self, found_by: Collection[str]) -> frozenset[str]:
         """Return the columns to reconcile, by their names after the statement.
 
-        Raises ObjectionError if rows are found by one of them, unless the operator has answered.
+        Raises ConflictError if rows are found by one of them, unless the operator has answered.
         """
         names = dict(self._change.touched.pairs)
         for name, found in sorted(self._reconciled.items()):
@@ -114,22 +119,24 @@ class Objections(Generic[Name]):
         return frozenset(names.get(name, name) for name in self._reconciled)
 
 
-SETTLED: Mapping[Action, frozenset[Objection]] = {
-    Action.EXEC: frozenset(Objection) - {Objection.ROWS, Objection.RETIRED},
-    Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE, Objection.ROUNDED}),
+SETTLED: Mapping[Action, frozenset[ConflictKind]] = {
+    Action.EXEC: frozenset(ConflictKind) - {ConflictKind.ROWS, ConflictKind.RETIRED},
+    Action.SKIP: frozenset(
+        {ConflictKind.TYPE, ConflictKind.FILL, ConflictKind.STALE, ConflictKind.ROUNDED}
+    ),
 }
-"""The objections that an answer of the operator can settle."""
+"""The conflicts that an answer of the operator can settle."""
 
-RECONCILED = frozenset({Objection.FILL, Objection.STALE, Objection.ROUNDED})
-"""The objections to older rows with other values on the target than in their shards."""
+RECONCILED = frozenset({ConflictKind.FILL, ConflictKind.STALE, ConflictKind.ROUNDED})
+"""The conflicts to older rows with other values on the target than in their shards."""
 
 
-def left_out(change: Change[Name]) -> ObjectionError | None:
-    """Return an objection if the target may have rows that the shard has lost."""
+def left_out(change: Change[Name]) -> ConflictError | None:
+    """Return an conflict if the target may have rows that the shard has lost."""
     if not change.leaves_out:
         return None
-    return ObjectionError(
-        Objection.LEFT_OUT,
+    return ConflictError(
+        ConflictKind.LEFT_OUT,
         "ALTER IGNORE has left out rows of the shard that break its unique key, CHECK or"
         " partitions, if there were any: they are still on the target",
     )
@@ -137,8 +144,8 @@ def left_out(change: Change[Name]) -> ObjectionError | None:
 
 def other_values(
     former: ShardState, change: Change[Name], others: Iterable[Table]
-) -> ObjectionError | None:
-    """Return an objection if values change or move differently than in the tables `others`."""
+) -> ConflictError | None:
+    """Return an conflict if values change or move differently than in the tables `others`."""
     assert change.after is not None
     touched = change.touched
     if touched.renamed:
@@ -150,7 +157,7 @@ def other_values(
                 "other shards have the new name already, or no such column: the rows of the target"
                 " do not show where their values are"
             )
-        return ObjectionError(Objection.NAME, f"it renames {names}, and {why}")
+        return ConflictError(ConflictKind.NAME, f"it renames {names}, and {why}")
     if former.taken is None or change.before is None:
         return None
     for column in change.after.columns:
@@ -159,13 +166,13 @@ def other_values(
             continue
         if old.generated != column.generated:
             why = f"it makes {column.name} a generated column, or no longer one"
-            return ObjectionError(Objection.ROWS, why)
+            return ConflictError(ConflictKind.ROWS, why)
         # The target has already converted a ceded column to the type of the others. A column that
         # is dropped and added again has no values to convert.
         apart = folded(column.name) in former.ceded | change.recreated
         if not apart and not comparable(old, column):
-            return ObjectionError(
-                Objection.TYPE,
+            return ConflictError(
+                ConflictKind.TYPE,
                 f"it converts the values of {column.name} ({old.type} to {column.type})"
                 " differently from those of other shards",
                 [folded(column.name)],
@@ -175,8 +182,8 @@ def other_values(
 
 def other_rows(
     state: TargetState[Name], former: ShardState, change: Change[Name]
-) -> Iterator[ObjectionError]:
-    """Yield an objection for each column in which existing rows differ from the target."""
+) -> Iterator[ConflictError]:
+    """Yield an conflict for each column in which existing rows differ from the target."""
     assert change.after is not None
     if change.before is None:
         return
@@ -187,8 +194,8 @@ def other_rows(
             if found is not None:
                 yield found
     if change.recreated:
-        yield ObjectionError(
-            Objection.STALE,
+        yield ConflictError(
+            ConflictKind.STALE,
             f"it drops {', '.join(sorted(change.recreated))} and adds it again: its older rows on"
             " the target still have their former values",
             change.recreated,
@@ -196,8 +203,8 @@ def other_rows(
     yield from former_values(former, change)
 
 
-def former_values(former: ShardState, change: Change[Name]) -> Iterator[ObjectionError]:
-    """Yield an objection for each column that the member adds again.
+def former_values(former: ShardState, change: Change[Name]) -> Iterator[ConflictError]:
+    """Yield an conflict for each column that the member adds again.
 
     On the target, its older rows have former values there.
     """
@@ -209,10 +216,10 @@ def former_values(former: ShardState, change: Change[Name]) -> Iterator[Objectio
             yield found
 
 
-def narrower(columns: Collection[str]) -> ObjectionError:
-    """Return the objection to columns whose values a narrower type may change in one member."""
-    return ObjectionError(
-        Objection.ROUNDED,
+def narrower(columns: Collection[str]) -> ConflictError:
+    """Return the conflict to columns whose values a narrower type may change in one member."""
+    return ConflictError(
+        ConflictKind.ROUNDED,
         f"it makes {', '.join(sorted(columns))} narrower, which may have changed values of the"
         " shard's older rows: the target still has the values before that",
         columns,
@@ -227,12 +234,12 @@ def comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
     )
 
 
-def _stale_before(former: ShardState, column: Column) -> ObjectionError | None:
+def _stale_before(former: ShardState, column: Column) -> ConflictError | None:
     name = folded(column.name)
     if name not in former.stale or column.generated:
         return None
-    return ObjectionError(
-        Objection.STALE,
+    return ConflictError(
+        ConflictKind.STALE,
         f"it adds {column.name} again, which it had dropped while other shards still have it:"
         " its older rows on the target still have their former values",
         [name],
@@ -241,13 +248,13 @@ def _stale_before(former: ShardState, column: Column) -> ObjectionError | None:
 
 def _other_fill(
     state: TargetState[Name], former: ShardState, after: Table, column: Column
-) -> ObjectionError | None:
+) -> ConflictError | None:
     name = folded(column.name)
     if (stale := _stale_before(former, column)) is not None:
         return stale
     if column.auto_increment:
-        return ObjectionError(
-            Objection.ROWS, f"it numbers its rows in {column.name}, and other shards do so, too"
+        return ConflictError(
+            ConflictKind.ROWS, f"it numbers its rows in {column.name}, and other shards do so, too"
         )
     fill, recorded = fill_of(after, column), state.fills.get(name)
     if recorded is None or column.generated:
@@ -255,16 +262,16 @@ def _other_fill(
     if fill.constant and fill.text == recorded.text:
         return None
     if fill.constant and recorded.constant:
-        return ObjectionError(
-            Objection.FILL,
+        return ConflictError(
+            ConflictKind.FILL,
             f"its older rows have {fill.sql} in the new column {column.name}, but on the target"
             f" {recorded.sql} (to avoid this, add the column with DEFAULT {recorded.sql}, then"
             " change the default)",
             [name],
         )
     theirs = recorded.sql if recorded.constant else "another value at each moment"
-    return ObjectionError(
-        Objection.FILL,
+    return ConflictError(
+        ConflictKind.FILL,
         f"its older rows have other values in the new column {column.name} than on the target,"
         f" where they have {theirs}",
         [name],
@@ -274,37 +281,37 @@ def _other_fill(
 _FORMER = "Older rows of shards have other values there on the target than in their shards"
 
 
-def without_key(columns: Iterable[str], *, keyed: bool) -> ObjectionError:
-    """Return the objection that rows can't be found by their values in these columns.
+def without_key(columns: Iterable[str], *, keyed: bool) -> ConflictError:
+    """Return the conflict that rows can't be found by their values in these columns.
 
     The columns are in the target's key (``keyed``), or identify its rows with all others.
     """
-    return ObjectionError(
-        Objection.ROWS,
+    return ConflictError(
+        ConflictKind.ROWS,
         f"{_found_by(columns, keyed=keyed)}. {_FORMER}",
     )
 
 
-def found_by_former(columns: Iterable[str], *, keyed: bool) -> ObjectionError:
-    """Return the objection that rows would be found by columns whose values some shards changed.
+def found_by_former(columns: Iterable[str], *, keyed: bool) -> ConflictError:
+    """Return the conflict that rows would be found by columns whose values some shards changed.
 
     ``keyed`` as in `without_key`.
     """
     found = frozenset(columns)
-    return ObjectionError(
-        Objection.ROUNDED,
+    return ConflictError(
+        ConflictKind.ROUNDED,
         f"{_found_by(found, keyed=keyed)}. {_FORMER}: correct them on the target before you answer",
         found,
     )
 
 
-def without_fill(columns: Iterable[str], *, keyed: bool) -> ObjectionError:
-    """Return the objection to a column by whose values rows of other shards can't be found.
+def without_fill(columns: Iterable[str], *, keyed: bool) -> ConflictError:
+    """Return the conflict to a column by whose values rows of other shards can't be found.
 
     ``keyed`` as in `without_key`.
     """
-    return ObjectionError(
-        Objection.ROWS,
+    return ConflictError(
+        ConflictKind.ROWS,
         f"{_found_by(columns, keyed=keyed)}. For rows of shards without the column, the task does"
         " not know exactly what they get there",
     )
