@@ -22,7 +22,7 @@ import pymysql
 from pymysql.constants import CR, ER
 
 from replicator.binlog.connection.server_errors import StreamRequest, translate
-from replicator.binlog.connection.source_kinds import Flavor, ServerInfo, server_info
+from replicator.binlog.connection.source_kinds import ServerInfo, server_info
 from replicator.binlog.connection.xa_recover import PreparedAtSource, prepared_at_source
 from replicator.binlog.errors import (
     AccessRefusedError,
@@ -274,7 +274,7 @@ class BinlogConnection:
         # A set named by the operator may hold more GTIDs; the server decides how to start there.
         named = isinstance(start, GtidStart) and start.anchor is None
         # After a lower gtid_seq_no, MariaDB's state is below the GTIDs read before.
-        proven = self.proven and info.flavor is Flavor.MARIADB and not self.asks_by_gtid
+        proven = self.proven and info.mariadb and not self.asks_by_gtid
         certain = named or proven
         if start.gtid and not certain and not self._has_executed(info, start.gtid):
             raise OtherBinlogError(
@@ -302,7 +302,7 @@ class BinlogConnection:
             )
 
     def _has_executed(self, info: ServerInfo, gtid: str) -> bool:
-        if info.flavor is Flavor.MARIADB:
+        if info.mariadb:
             rows = self._query("SELECT @@global.gtid_binlog_state")
             with understood("gtid_binlog_state"):
                 ((state,),) = rows
@@ -317,7 +317,7 @@ class BinlogConnection:
 
     def _ask_gtid(self, info: ServerInfo) -> str:
         """Ask MariaDB for the GTID set at a position; "" at a file's beginning, and for MySQL."""
-        if info.flavor is not Flavor.MARIADB or isinstance(self._start, GtidStart):
+        if not info.mariadb or isinstance(self._start, GtidStart):
             return ""
         binlog = self._start.binlog
         rows = self._query("SELECT BINLOG_GTID_POS(%s, %s)", (binlog.file, binlog.offset))
@@ -338,7 +338,7 @@ class BinlogConnection:
         self._query("SET @source_binlog_checksum = %s", (info.checksum,))
         self._query("SET @master_heartbeat_period = %s", (period,))
         self._query("SET @source_heartbeat_period = %s", (period,))
-        if info.flavor is Flavor.MYSQL:
+        if not info.mariadb:
             uuid = str(UUID(int=_UUID_BASE | self._source.server_id))
             self._query("SET @slave_uuid = %s", (uuid,))
             self._query("SET @replica_uuid = %s", (uuid,))
@@ -368,7 +368,7 @@ class BinlogConnection:
         """
         if isinstance(self._start, GtidStart):
             return False
-        by_both = info.flavor is Flavor.MYSQL and info.version >= (5, 7)
+        by_both = not info.mariadb and info.version >= (5, 7)
         return by_both or not self.asks_by_gtid
 
     def _registration(self) -> tuple[int, bytes]:
@@ -384,7 +384,7 @@ class BinlogConnection:
             file, offset = b"", 4
         if not self.names_start(info):
             file, offset = b"", 4
-        if self.asks_by_gtid and info.flavor is Flavor.MYSQL:
+        if self.asks_by_gtid and not info.mariadb:
             gtids = MySQLGtids(self._start.gtid).encode()
             # No flags: old manuals name 4, which now means that the replica knows no tags.
             head = struct.pack("<HII", 0, self._source.server_id, len(file)) + file
@@ -395,7 +395,7 @@ class BinlogConnection:
                 "Start by GTID (enable-gtid: true)."
             )
         # Each event must begin at the end of the previous one, so none may be left out.
-        flags = _SEND_ANNOTATE_ROWS if info.flavor is Flavor.MARIADB else 0
+        flags = _SEND_ANNOTATE_ROWS if info.mariadb else 0
         return _COM_BINLOG_DUMP, struct.pack("<IHI", offset, flags, self._source.server_id) + file
 
     def _read_answer(self) -> None:

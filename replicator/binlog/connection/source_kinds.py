@@ -5,26 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Final
 
 from replicator.binlog.errors import BinlogError
 from replicator.mysql.connection.answers import understood
 from replicator.mysql.context.session_defaults import SessionDefaults
 from replicator.mysql.server.identity import ServerIdentity
+from replicator.mysql.server_kind import ServerKind, kind_of
 
 VARIABLES_SQL: Final = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'server_id', "
     "'binlog_checksum', 'gtid_mode', 'server_uuid', 'lower_case_table_names')"
 )
 """The variables that `parse_server_info` reads. Unknown names give no row."""
-
-
-class Flavor(StrEnum):
-    """The two families of servers, which differ in GTIDs and in parts of the protocol."""
-
-    MARIADB = "mariadb"
-    MYSQL = "mysql"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +32,7 @@ class ServerInfo:
         session: defaults of its sessions.
     """
 
-    flavor: Flavor
+    kind: ServerKind
     version: tuple[int, ...]
     server_id: int
     server_uuid: str
@@ -49,6 +42,11 @@ class ServerInfo:
     session: SessionDefaults = field(default_factory=SessionDefaults)
 
     @property
+    def mariadb(self) -> bool:
+        """Whether it is a MariaDB; otherwise it is a MySQL."""
+        return self.kind is ServerKind.MARIADB
+
+    @property
     def identity(self) -> ServerIdentity:
         """The values that distinguish the server from others."""
         return ServerIdentity(self.server_id, self.server_uuid, self.folds_names)
@@ -56,7 +54,7 @@ class ServerInfo:
     @property
     def heeds_column_references(self) -> bool:
         """Whether REFERENCES after a column makes a foreign key; other servers ignore it."""
-        return self.version >= ((10, 5) if self.flavor is Flavor.MARIADB else (9, 0))
+        return self.version >= ((10, 5) if self.mariadb else (9, 0))
 
 
 def server_info(connection: Any) -> ServerInfo:
@@ -76,9 +74,8 @@ def parse_server_info(variables: Mapping[str, str]) -> ServerInfo:
     match = re.match(r"(\d+)\.(\d+)\.(\d+)", version.removeprefix("5.5.5-"))
     if match is None:
         raise BinlogError(f"The server's version {version!r} can't be read.")
-    text = f"{version} {variables.get('version_comment', '')}".lower()
     return ServerInfo(
-        flavor=Flavor.MARIADB if "mariadb" in text else Flavor.MYSQL,
+        kind=kind_of(f"{version} {variables.get('version_comment', '')}"),
         version=tuple(map(int, match.groups())),
         server_id=int(variables.get("server_id", "0")),
         server_uuid=variables.get("server_uuid", ""),

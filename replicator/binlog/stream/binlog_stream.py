@@ -17,7 +17,7 @@ from replicator.binlog.connection.dump_connection import (
     binlog_connection,
 )
 from replicator.binlog.connection.framing import PacketBuffer
-from replicator.binlog.connection.source_kinds import Flavor, ServerInfo
+from replicator.binlog.connection.source_kinds import ServerInfo
 from replicator.binlog.connection.xa_recover import PreparedAtSource
 from replicator.binlog.errors import (
     BinlogError,
@@ -168,7 +168,7 @@ class BinlogStream:
                 self._known_gtids(info, gtid),
                 checksums=info.checksum == "CRC32",
                 described=False,
-                nameless=info.flavor is Flavor.MYSQL and not gtid,
+                nameless=not info.mariadb and not gtid,
             ),
             route=self._route,
             limits=self._limits,
@@ -273,4 +273,4 @@ class BinlogStream:
         """Return the set at the start; None if the beginning of a binlog file will show it."""
         if not gtid and isinstance(self._start, SourcePosition):
             return None
-        return MariaDBGtids(gtid) if info.flavor is Flavor.MARIADB else MySQLGtids(gtid)
+        return MariaDBGtids(gtid) if info.mariadb else MySQLGtids(gtid)

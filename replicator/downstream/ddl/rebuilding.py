@@ -28,8 +28,8 @@ from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.scratch_names import scratch_table
 from replicator.mysql.column_types import sql_type
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.sql_modes import ServerKind, kind_of
 from replicator.mysql.names import TableName, folded, quote
+from replicator.mysql.server_kind import ServerKind, kind_of
 from replicator.schema.structure.inspection import read_table
 
 COPY_PATIENCE = 7 * 24 * 3600.0

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Flag, StrEnum, auto
+from enum import Flag, auto
+
+from replicator.mysql.server_kind import ServerKind
 
 ANSI_QUOTES = 1 << 2
 MSSQL = 1 << 10
@@ -20,15 +22,6 @@ NO_BACKSLASH_ESCAPES = 1 << 20
 STRICT = 1 << 21 | 1 << 22
 """STRICT_TRANS_TABLES and STRICT_ALL_TABLES."""
 PAD_CHAR_TO_FULL_LENGTH = 1 << 31
-
-
-class ServerKind(StrEnum):
-    """Servers that differ in their modes."""
-
-    MARIADB = "MariaDB"
-    MYSQL56 = "MySQL before 8.0"
-    MYSQL = "MySQL"
-    TIDB = "TiDB"
 
 
 class Use(Flag):
@@ -165,13 +158,3 @@ def without_reading(sql_mode: int, *, mariadb: bool) -> int:
         if mode.name in _READING:
             sql_mode &= ~(1 << mode.bit)
     return sql_mode
-
-
-def kind_of(version: str) -> ServerKind:
-    """The kind of a server, from its VERSION()."""
-    text = version.lower()
-    if "tidb" in text:
-        return ServerKind.TIDB
-    if "mariadb" in text:
-        return ServerKind.MARIADB
-    return ServerKind.MYSQL56 if text.startswith("5.") else ServerKind.MYSQL

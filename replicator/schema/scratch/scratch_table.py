@@ -29,12 +29,7 @@ from replicator.ddl.rewrite.retarget import splice
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.ddl.rewrite.table_sql import create_table_sql
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.sql_modes import (
-    ServerKind,
-    UnknownModeError,
-    kind_of,
-    rounds_times,
-)
+from replicator.mysql.context.sql_modes import UnknownModeError, rounds_times
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.context.statement_session import set_up_session
 from replicator.mysql.errors import (
@@ -45,6 +40,7 @@ from replicator.mysql.errors import (
     is_about_statement,
 )
 from replicator.mysql.names import TableName, folded, quote
+from replicator.mysql.server_kind import ServerKind, kind_of
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.check_constraints import (
     without_checks_of,

@@ -11,7 +11,7 @@ import pytest
 
 from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
 from replicator.binlog.connection.framing import PacketBuffer
-from replicator.binlog.connection.source_kinds import Flavor, ServerInfo
+from replicator.binlog.connection.source_kinds import ServerInfo
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.parser.assembler import SegmentAssembler
 from replicator.binlog.parser.file_state import FileState
@@ -132,7 +132,7 @@ def made(
 ) -> Make:
     """Makes what reads it."""
     info, gtid, _ = sent
-    known = MariaDBGtids if info.flavor is Flavor.MARIADB else MySQLGtids
+    known = MariaDBGtids if info.mariadb else MySQLGtids
 
     def make(kind: type[SegmentAssembler]) -> SegmentAssembler:
         return kind(

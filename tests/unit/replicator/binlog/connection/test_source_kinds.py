@@ -2,25 +2,26 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.binlog.connection.source_kinds import Flavor, parse_server_info
+from replicator.binlog.connection.source_kinds import parse_server_info
 from replicator.binlog.errors import BinlogError
+from replicator.mysql.server_kind import ServerKind
 
 
 @pytest.mark.parametrize(
-    ("version", "comment", "flavor", "numbers"),
+    ("version", "comment", "kind", "numbers"),
     [
-        ("10.11.6-MariaDB-0+deb12u1-log", "Debian 12", Flavor.MARIADB, (10, 11, 6)),
-        ("5.5.5-10.4.8-MariaDB", "", Flavor.MARIADB, (10, 4, 8)),
-        ("11.4.2", "MariaDB Server", Flavor.MARIADB, (11, 4, 2)),
-        ("5.6.24-log", "MySQL Community Server (GPL)", Flavor.MYSQL, (5, 6, 24)),
-        ("8.4.0", "MySQL Community Server - GPL", Flavor.MYSQL, (8, 4, 0)),
+        ("10.11.6-MariaDB-0+deb12u1-log", "Debian 12", ServerKind.MARIADB, (10, 11, 6)),
+        ("5.5.5-10.4.8-MariaDB", "", ServerKind.MARIADB, (10, 4, 8)),
+        ("11.4.2", "MariaDB Server", ServerKind.MARIADB, (11, 4, 2)),
+        ("5.6.24-log", "MySQL Community Server (GPL)", ServerKind.MYSQL56, (5, 6, 24)),
+        ("8.4.0", "MySQL Community Server - GPL", ServerKind.MYSQL, (8, 4, 0)),
     ],
 )
 def test_flavor_and_version_are_told_from_the_variables(
-    version: str, comment: str, flavor: Flavor, numbers: tuple[int, ...]
+    version: str, comment: str, kind: ServerKind, numbers: tuple[int, ...]
 ) -> None:
     info = parse_server_info({"version": version, "version_comment": comment, "server_id": "3"})
-    assert (info.flavor, info.version) == (flavor, numbers)
+    assert (info.kind, info.version) == (kind, numbers)
     assert (info.server_id, info.checksum, info.gtid_mode) == (3, "NONE", "")
 
 

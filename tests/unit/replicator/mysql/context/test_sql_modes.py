@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.mysql.context.sql_modes import (
-    ServerKind,
-    UnknownModeError,
-    kind_of,
-    modes_for,
-    without_reading,
-)
+from replicator.mysql.context.sql_modes import UnknownModeError, modes_for, without_reading
+from replicator.mysql.server_kind import ServerKind, kind_of
 
 ORACLE_OF_MARIADB = 1 << 9
 NO_ZERO_DATE = 1 << 24
