@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -129,6 +130,10 @@ those whose columns differ from the shards': the copy creates them), set `task-m
 typed. Resume afterwards."""
 
 
+_FIELD_ALONE = re.compile(r"\{\w+\}")
+"""A message that is only the text of an error, which the page can't show."""
+
+
 def log_page() -> str:
     """The text of docs/reference/logs.md."""
     lines = [_LOG_HEAD, *(f"| `{name}` | {meaning} |" for name, meaning in COMMON_FIELDS.items())]
@@ -171,15 +176,18 @@ def faults_page() -> str:
 
 
 def messages_and_remedies(section: FaultSection) -> Iterator[str]:
-    """The messages of a fault, each with its remedies below it."""
+    """The messages of a fault, each with its remedies below it, and the names of its cases."""
     kinds = [
-        ([*map(_remedy, case.remedies), *_answers(case)], case.message)
-        for case in section.cases.values()
+        ([*map(_remedy, case.remedies), *_answers(case)], name, case.message)
+        for name, case in section.cases.items()
     ]
     for remedies, alike in groupby(kinds, key=itemgetter(0)):
-        for _, message in alike:
-            yield ""
-            yield from (f"> {line}" for line in on_page(message).splitlines())
+        for _, name, message in alike:
+            if name:
+                yield from ("", f"**{name.replace('-', ' ').capitalize()}**")
+            if not _FIELD_ALONE.fullmatch(message):
+                yield ""
+                yield from (f"> {line}" for line in on_page(message).splitlines())
         yield ""
         yield from (f"* {remedy}" for remedy in remedies)
 
