@@ -23,6 +23,7 @@ class Sizes:
     blobs: int = 500
     copied_rows: int = 20_000_000
     compared_rows: int = 10_000_000
+    purged_rows: int = 4_000_000
     commits: int = 200
     """Single commits that latency is measured with, idle and under load."""
     growth_rows: int = 3_000_000
@@ -49,6 +50,7 @@ SMALL = Sizes(
     blobs=150,
     copied_rows=3_000_000,
     compared_rows=1_600_000,
+    purged_rows=1_600_000,
     growth_rows=200_000,
     growth_transactions=20_000,
     targets=(1, 200),
@@ -71,6 +73,7 @@ TINY = Sizes(
     blobs=4,
     copied_rows=2_000,
     compared_rows=3_200,
+    purged_rows=32_000,
     commits=3,
     growth_rows=2_000,
     growth_transactions=40,
