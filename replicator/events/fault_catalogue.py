@@ -1,7 +1,7 @@
 """The messages and remedies of faults, from the templates of `faults.yaml` and `fault_texts.yaml`.
 
-The templates are format strings (`str.format_map`). A test renders each with all of its fields, and
-compares the fields with those that the program gives.
+The templates are format strings (`str.format_map`). A test renders each of them, and checks that
+the program gives all of its fields.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 GIVEN_REMEDIES = "{remedies}"
-"""The remedy that stands for any number of them, which the program gives."""
+"""A remedy that is replaced by the ones that the program gives, for example those of a check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class SharedText:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A way to end a fault.
+    """An action that ends a fault.
 
     Attributes:
         template: its text.
@@ -55,7 +55,7 @@ class Remedy:
         return (found == value if value else bool(found)) is (word == "if")
 
     def rendered(self, fields: Mapping[str, object]) -> tuple[str, ...]:
-        """Return its text, or the remedies that the program gives; nothing if it does not count."""
+        """Return its text, or the remedies that the program gives; empty if it does not count."""
         if not self.applies(fields):
             return ()
         if self.template == GIVEN_REMEDIES:
@@ -72,7 +72,7 @@ class FaultCase:
     Attributes:
         message: what happened.
         where: the source, target, shard and position, as far as known.
-        remedies: remedies to end it, of which one is enough.
+        remedies: the actions that end it; one of them is enough.
         answers: the ``replicator binlog`` commands that resolve its statement.
     """
 
@@ -91,7 +91,7 @@ class FaultCase:
 
 @dataclass(frozen=True, slots=True)
 class FaultSection:
-    """All that is known of a fault beforehand.
+    """The entry of a fault in the catalogue.
 
     Attributes:
         blocks: what stops until the operator has acted (``target``, ``source``, ``task``, or
