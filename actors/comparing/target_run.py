@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import anyio.to_thread
 from attrs import define, field
@@ -163,10 +163,10 @@ async def held_events(progress: TaskProgress, target: TableName, before: HeldSha
 CORRECTIONS = 3
 """Most comparisons of a target without a key that is corrected."""
 
-LOOKS_A_JOB = 2
+RANGES_A_JOB = 2
 """Ranges that one of several Spark tasks reads, one after the other."""
 
-LEAST_LOOKS_A_JOB = 8
+LEAST_RANGES_A_JOB = 8
 """Ranges of a job with few tasks: to start a job takes about as long as to read a range."""
 
 DOUBTED_ROWS = 20_000
@@ -274,9 +274,16 @@ def sources_of(comparison: ComparisonPlan) -> frozenset[str]:
     return frozenset(shard.source for shard in comparison.shards)
 
 
-def looks_a_job(tasks: int) -> int:
+def ranges_a_job(tasks: int) -> int:
     """Return how many ranges a Spark job with so many tasks reads."""
-    return max(LEAST_LOOKS_A_JOB, LOOKS_A_JOB * tasks)
+    return max(LEAST_RANGES_A_JOB, RANGES_A_JOB * tasks)
+
+
+def first_ranges(ranges: Sequence[KeyRange], most: int) -> int:
+    """Return how many of these ranges are together as large as ``most`` whole ones; at least 1."""
+    sizes = accumulate(key_range.share for key_range in ranges)
+    # The shares of the parts of a range may add up to slightly more than 1.
+    return max(1, sum(size <= most + 0.01 for size in sizes))
 
 
 async def compare_target(run: CompareRun, chunk_rows: int) -> None:
@@ -337,7 +344,7 @@ class _RangedComparison:
         try:
             lower: Bound = reached or None
             while True:
-                most = looks_a_job(await self._run.jobs.gate())
+                most = ranges_a_job(await self._run.jobs.gate())
                 ranges = await anyio.to_thread.run_sync(self._next_ranges, stream, lower, most)
                 lower, settled_at = ranges[-1].upper, self._settled_at
                 await self._compare(ranges)
@@ -375,8 +382,8 @@ class _RangedComparison:
         waiting = list(ranges)
         while waiting:
             tasks = await self._run.jobs.gate()
-            most = looks_a_job(tasks)
-            some, waiting = waiting[:most], waiting[most:]
+            count = first_ranges(waiting, ranges_a_job(tasks))
+            some, waiting = waiting[:count], waiting[count:]
             parts: list[KeyRange] = []
             answers = await self._run.jobs.compare_ranges(some, tasks, 2 * self._chunk_rows)
             for key_range, compared in zip(some, answers, strict=True):
@@ -384,7 +391,8 @@ class _RangedComparison:
                     raise RowsUnreadError(compared.failure)
                 if compared.cuts:
                     bounds = (key_range.lower, *compared.cuts, key_range.upper)
-                    parts += [KeyRange(*pair) for pair in pairwise(bounds)]
+                    share = key_range.share / (len(bounds) - 1)
+                    parts += [KeyRange(*pair, share) for pair in pairwise(bounds)]
                 else:
                     self._count(compared)
             waiting = parts + waiting

@@ -54,6 +54,10 @@ KEYS_IN_DOUBT = 500
 SMALL_RANGE = 2000
 """Rows of a range that is read as a whole each time, if most of it differs."""
 
+PARTS = 16
+"""The parts into which a range with many differing rows is cut. They often are close together, and
+most parts are equal: a server reads these once more. The others are cut again."""
+
 WrittenRow = tuple[bytes, bytes]
 """A normal row line, and the line as it is written to the target."""
 
@@ -80,10 +84,14 @@ class CompareServers:
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """A range to read for the first time."""
+    """A range to read for the first time.
+
+    ``share``: its size, as a part of a whole range.
+    """
 
     lower: Bound
     upper: Bound
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +229,8 @@ def _compared_range(
     if many and most and max(counts) > SMALL_RANGE:
         largest = counts.index(max(counts))
         table = (comparison.target, *comparison.shards)[largest]
-        cuts = _cuts(table, key_range.lower, key_range.upper, SMALL_RANGE // 2, sessions)
+        every = max(SMALL_RANGE // 2, max(counts) // PARTS)
+        cuts = _cuts(table, key_range.lower, key_range.upper, every, sessions)
         if cuts:
             return RangeComparison(cuts=cuts)
     by_key = comparison.key and (comparison.target.where or not many)

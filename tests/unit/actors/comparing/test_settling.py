@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from actors.comparing.target_run import LEAST_READS, MOST_READS, reads_again, why_undecided
+from actors.comparing.target_run import (
+    LEAST_READS,
+    MOST_READS,
+    first_ranges,
+    reads_again,
+    why_undecided,
+)
+from replicator.pipeline.compare.compare_rows import KeyRange
 from replicator.pipeline.compare.doubts import MISMATCHES
 
 
@@ -37,3 +44,11 @@ def test_the_reason_says_what_helps() -> None:
     assert "read 3 times" in busy
     assert "`--settle 300`" in busy
     assert "--settle" not in why_undecided([], 25, 30.0, more=False)
+
+
+def test_a_job_reads_more_ranges_if_they_are_parts() -> None:
+    whole, part = KeyRange(None, None), KeyRange(None, None, 1 / 16)
+    assert first_ranges([whole] * 20, 8) == 8
+    assert first_ranges([part] * 200, 8) == 128
+    assert first_ranges([part] * 16 + [whole] * 20, 8) == 16 + 7
+    assert first_ranges([whole], 0) == 1
