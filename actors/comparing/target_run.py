@@ -22,7 +22,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.mysql.server.binlog_end import binlog_end
 from replicator.pipeline.compare.compare_digests import DigestComparer
-from replicator.pipeline.compare.compare_job import compare_ranges, look_again_at
+from replicator.pipeline.compare.compare_job import compare_doubts, compare_ranges
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_queries import bound_of, bound_query
 from replicator.pipeline.compare.compare_rows import (
@@ -233,10 +233,10 @@ class CompareJobs:
     async def compare_doubts(
         self, doubts: Sequence[Doubt], applied: bool, held: HeldShards
     ) -> list[DoubtComparison]:
-        """Read doubts once more, as `look_again_at`."""
+        """Read doubts once more, as `compare_doubts`."""
         tasks = await self.gate()
         job = partial(
-            look_again_at,
+            compare_doubts,
             self.spark,
             self._comparison,
             doubts,

@@ -48,7 +48,7 @@ def compare_ranges(
     return _run(spark, _compare_ranges, work, len(ranges), tasks, RangeComparison)
 
 
-def look_again_at(
+def compare_doubts(
     spark: SparkContext,
     comparison: ComparisonPlan,
     doubts: Sequence[Doubt],
