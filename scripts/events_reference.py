@@ -24,11 +24,11 @@ from replicator.events.all_events import (
 )
 from replicator.events.fault_catalogue import (
     GIVEN_REMEDIES,
+    SHARED_TEXTS,
     FaultCase,
     FaultSection,
     Remedy,
     placeholders,
-    shared_texts,
 )
 from scripts.check_warnings import CHECK_WARNINGS
 
@@ -213,7 +213,7 @@ class _OnPage(Formatter):
         self, field_name: str, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[str, str]:
         (name,) = placeholders(f"{{{field_name}}}")
-        text = shared_texts().get(name)
+        text = SHARED_TEXTS.get(name)
         return (f"{{{name.replace('_', ' ')}}}" if text is None else on_page(text.page)), name
 
     def format_field(self, value: str, format_spec: str) -> str:

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from replicator.binlog.events.table_map import TableMap
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.fence import Mismatch
-from replicator.events.fault_catalogue import fault_sections, filled
+from replicator.events.fault_catalogue import FAULT_SECTIONS, filled
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.registry.registry import SchemaRegistry
@@ -137,7 +137,7 @@ def fault(
         about: as in `FatalError`; the actions of a statement come from the catalogue.
         fields: the values of all fields of its templates.
     """
-    section = fault_sections()[event]
+    section = FAULT_SECTIONS[event]
     kind = section.cases[case]
     if scope is None and section.blocks == "target":
         target = fields["target"]

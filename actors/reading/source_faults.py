@@ -82,13 +82,13 @@ def source_fault(
 
 def gtid_mode(source: str, error: GtidModeError, where: str) -> FatalError:
     """Return the fault for transactions that the source refuses under its present gtid_mode."""
-    wanted = error.wanted
-    final = "ON" if wanted == "ON_PERMISSIVE" else "OFF"
-    change = f"execute `SET GLOBAL gtid_mode = {wanted}`"
-    if wanted == "ON":
-        change = "restart the server with `gtid_mode = ON` (MySQL 5.6 can't change it otherwise)"
     return fault(
-        "source.gtid-mode", source=source, error=error, where=where, change=change, final=final
+        "source.gtid-mode",
+        source=source,
+        error=error,
+        where=where,
+        wanted=error.wanted,
+        final="ON" if error.wanted == "ON_PERMISSIVE" else "OFF",
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from replicator.events.fault_catalogue import FaultSection, fault_sections, read_table
+from replicator.events.fault_catalogue import FAULT_SECTIONS, FaultSection, read_table
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -67,7 +67,7 @@ def _table(name: str) -> Mapping[str, tuple[LogEvent, ...]]:
 def _event(name: str, entry: dict[str, Any]) -> LogEvent:
     """The event of an entry. Raises TypeError for a key that it does not know."""
     (level,) = (level for level in _LEVELS if level in entry)
-    meaning, fault = entry.pop(level), fault_sections().get(name)
+    meaning, fault = entry.pop(level), FAULT_SECTIONS.get(name)
     if fault is not None:
         fields = {key: COMMON_FIELDS[key] for key in ("error", "where", "remedies")}
         return LogEvent(name, level, meaning, fields, entry.get("no_row_lost", ""), fault=fault)

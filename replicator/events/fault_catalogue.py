@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -114,13 +113,13 @@ def filled(template: str, fields: Mapping[str, object]) -> str:
 
 def shared_text(name: str, **fields: object) -> str:
     """Return a text of `fault_texts.yaml` with its fields."""
-    return filled(shared_texts()[name].text, fields)
+    return filled(SHARED_TEXTS[name].text, fields)
 
 
 def field_names(template: str) -> Iterator[str]:
     """Return the names of a template's fields, and of those in the shared texts that it uses."""
     for name in placeholders(template):
-        text = shared_texts().get(name)
+        text = SHARED_TEXTS.get(name)
         if text is None:
             yield name
         else:
@@ -136,26 +135,7 @@ def placeholders(template: str) -> Iterator[str]:
 
 class _FieldsAndTexts(dict[str, object]):
     def __missing__(self, name: str) -> str:
-        return filled(shared_texts()[name].text, self)
-
-
-@cache
-def shared_texts() -> Mapping[str, SharedText]:
-    """The texts of `fault_texts.yaml` by their names."""
-    return {
-        name: SharedText(entry["text"], entry.get("page", entry["text"]))
-        for name, entry in read_table("fault_texts.yaml").items()
-    }
-
-
-@cache
-def fault_sections() -> Mapping[str, FaultSection]:
-    """The faults of `faults.yaml` by their events."""
-    return {
-        event: fault_section(dict(entry))
-        for events in read_table("faults.yaml").values()
-        for event, entry in events.items()
-    }
+        return filled(SHARED_TEXTS[name].text, self)
 
 
 def read_table(name: str) -> dict[str, Any]:
@@ -184,3 +164,17 @@ def _case(entry: dict[str, Any]) -> FaultCase:
     )
     answers = tuple(entry.get("answers", "").split())
     return FaultCase(entry["message"], entry["where"], remedies, answers)
+
+
+SHARED_TEXTS: Mapping[str, SharedText] = {
+    name: SharedText(entry["text"], entry.get("page", entry["text"]))
+    for name, entry in read_table("fault_texts.yaml").items()
+}
+"""The texts of `fault_texts.yaml` by their names."""
+
+FAULT_SECTIONS: Mapping[str, FaultSection] = {
+    event: fault_section(dict(entry))
+    for events in read_table("faults.yaml").values()
+    for event, entry in events.items()
+}
+"""The faults of `faults.yaml` by their events."""

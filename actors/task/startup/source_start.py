@@ -408,15 +408,15 @@ async def position_at(
     with understood("SELECT UNIX_TIMESTAMP()"):
         clock = int(rows[0][0])
     if wanted > clock:
-        raise _no_start(setup, moment, f"it is only {_shown(clock)} by its clock", ())
+        raise _no_start(setup, moment, f"it is only {_shown(clock)} by its clock", "future")
     rows = await upstream.fetch("SHOW BINARY LOGS")
     with understood("SHOW BINARY LOGS"):
         files = [str(row[0]) for row in rows]
     file = await _file_before(setup, server, files, moment)
     found = await look_up(setup, server, upstream, partial(first_since, file=file, moment=wanted))
     if found is None:
-        way = "name the place by `binlog-name` and `binlog-pos` of the instance's `meta`"
-        raise _no_start(setup, moment, "its binlog does not show where transactions begin", (way,))
+        why = "its binlog does not show where transactions begin"
+        raise _no_start(setup, moment, why, "transactions")
     return found
 
 
@@ -428,11 +428,7 @@ async def _file_before(
     begun = await _begun(setup, server, files[0], moment) if files else 0
     if not files or begun >= wanted:
         oldest = f"its oldest binlog file, {files[0]}, begins at {_shown(begun)}" if files else ""
-        remedies = (
-            "name a later time, if the target has the rows from before",
-            "copy the rows: `task-mode: all`",
-        )
-        raise _no_start(setup, moment, oldest or "it has no binlog", remedies)
+        raise _no_start(setup, moment, oldest or "it has no binlog", "past")
     first, last = 0, len(files)
     while last - first > 1:
         middle = (first + last) // 2
@@ -446,21 +442,19 @@ async def _file_before(
 async def _begun(setup: SourceSetup, server: ServerIdentity, file: str, moment: datetime) -> int:
     anchor = await anchor_before(setup, server, file)
     if anchor is None:
-        way = "look at its log; or name the place by `binlog-name` of the instance's `meta`"
-        raise _no_start(setup, moment, f"its binlog file {file} can't be read", (way,))
+        raise _no_start(setup, moment, f"its binlog file {file} can't be read", "file")
     return anchor.created
 
 
-def _no_start(
-    setup: SourceSetup, moment: datetime, why: str, remedies: tuple[str, ...]
-) -> FatalError:
+def _no_start(setup: SourceSetup, moment: datetime, why: str, kind: str) -> FatalError:
+    """Return the fault that a time is no start; ``kind``: as in the catalogue of faults."""
     return fault(
         "source.no-start",
         "time",
         source=setup.source,
         moment=moment,
         reason=why,
-        remedies=remedies or ("name an earlier time",),
+        kind=kind,
     )
 
 

@@ -15,10 +15,10 @@ from actors.errors.faults import DdlEvent, FatalError, fault, of_source, of_targ
 from actors.task.failover.failover import Failover
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.events.fault_catalogue import (
+    FAULT_SECTIONS,
     GIVEN_REMEDIES,
     FaultCase,
     Remedy,
-    fault_sections,
     filled,
     shared_text,
 )
@@ -33,7 +33,7 @@ NO_FIELDS = {"scope", "about", "recovery"}
 """The arguments of `fault` that are no fields."""
 CASES = [
     (event, name, case)
-    for event, section in fault_sections().items()
+    for event, section in FAULT_SECTIONS.items()
     for name, case in section.cases.items()
 ]
 
@@ -55,7 +55,7 @@ def fields_for(case: FaultCase, remedy: Remedy | None = None) -> dict[str, objec
         fields["remedies"] = ("<remedies>",)
     if remedy is not None and remedy.condition:
         value = remedy.condition.partition("=")[2]
-        fields[remedy.condition_field] = value or remedy.condition.startswith("if")
+        fields[remedy.condition_field] = remedy.condition.startswith("if") and (value or True)
     return fields
 
 
@@ -122,6 +122,7 @@ class Raised:
     event: str
     cases: frozenset[str]
     fields: frozenset[str]
+    kinds: frozenset[str]
     scoped: bool
     place: str
 
@@ -141,6 +142,12 @@ def raised() -> Iterator[Raised]:
                 ast.literal_eval(call.args[0]),
                 cases,
                 frozenset(keywords - NO_FIELDS),
+                frozenset(
+                    text
+                    for keyword in call.keywords
+                    if keyword.arg == "kind"
+                    for text in texts(keyword.value, path)
+                ),
                 "scope" in keywords,
                 f"{path.relative_to(ROOT)}:{call.lineno}",
             )
@@ -167,7 +174,7 @@ def texts(node: ast.expr, path: Path) -> Iterator[str]:
 
 
 def problems(one: Raised) -> Iterator[str]:
-    section = fault_sections()[one.event]
+    section = FAULT_SECTIONS[one.event]
     if not one.cases or one.cases - section.cases.keys():
         yield f"{one.place}: {one.event} has no such case: {set(one.cases)}"
         return
@@ -178,6 +185,14 @@ def problems(one: Raised) -> Iterator[str]:
         yield f"{one.place}: {one.event} needs the {section.blocks} that it blocks"
     blocked = {section.blocks} if not one.scoped else set[str]()
     known = {name for case in section.cases.values() for name in case.fields} | blocked
+    kinds = {
+        remedy.condition.partition("=")[2]
+        for name in one.cases
+        for remedy in section.cases[name].remedies
+        if remedy.condition_field == "kind"
+    }
+    if one.kinds and one.kinds != kinds:
+        yield f"{one.place}: {one.event} has remedies for {kinds}, the program gives {one.kinds}"
     if unused := one.fields - known:
         yield f"{one.place}: no template of {one.event} uses {set(unused)}"
 
@@ -187,7 +202,7 @@ def test_the_program_gives_each_fault_the_fields_of_its_templates() -> None:
 
 
 def test_each_case_of_a_fault_is_raised_somewhere() -> None:
-    calls: Mapping[str, set[str]] = {event: set() for event in fault_sections()}
+    calls: Mapping[str, set[str]] = {event: set() for event in FAULT_SECTIONS}
     for one in raised():
         calls[one.event].update(one.cases)
     of_failover: set[Any] = {
