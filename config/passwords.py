@@ -34,11 +34,12 @@ class WrongPasswordError(Exception):
 def fill_in_passwords(
     document: Document, environment: Mapping[str, str], folder: FilePath
 ) -> tuple[str, ...]:
-    """Put passwords in place of what says where they are; the variables that they were taken from.
+    """Replace the references to passwords by the passwords; return the variables that were used.
 
     ``folder`` is that of the task file, where relative paths start. A password that looks like a
-    number to YAML is taken as written: ``0123`` is not 83. What can't be had is added to the
-    document's problems, and so is a password that is none, as DM prints it.
+    number to YAML is taken as written: ``0123`` is not 83. A password
+    that can't be obtained is added to the document's problems. So is a placeholder for a password,
+    as DM prints it.
     """
     variables = []
     for key, section in _sections(document):

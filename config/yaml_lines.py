@@ -71,7 +71,7 @@ class BoundedLoader(yaml.SafeLoader):
             self._levels -= 1
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Write the merge keys of a mapping out; of entries with one key the last one counts."""
+        """Expand the merge keys of a mapping. Of several equal keys the last one counts."""
         if id(node) in self._merging or all(key.tag != _MERGE for key, _ in node.value):
             return
         self._merging.add(id(node))

@@ -204,7 +204,7 @@ class _Console(logging.StreamHandler[Any]):
 
 
 class _PresentStderr(io.TextIOBase):
-    """The present standard error output: above a bar, while one is shown."""
+    """What `sys.stderr` is at present: while a progress bar is shown, records appear above it."""
 
     def write(self, text: str) -> int:
         return sys.stderr.write(text)

@@ -67,7 +67,7 @@ from replicator.schema.structure.inspection import read_target
 from replicator.sharding.optimistic.fills import TargetFills, filled
 
 PLANS = 4
-"""Most comparisons of a target, if schema changes happen meanwhile."""
+"""Maximum number of comparisons of a target, if schema changes happen meanwhile."""
 
 OWNERS_CHANGED = "its shards have changed while it was compared; compare it again"
 
@@ -92,9 +92,8 @@ class CompareOptions:
         max_load: limits above which a server is busy, and the comparison pauses.
         repair: the file for the SQL that corrects the targets.
         repair_now: whether rows are corrected as they are found.
-        pairs_only: whether missing rows stay missing if they may be changed rows of the target that
-            no key identifies. Otherwise, a changed row that the target must keep would be there
-            twice.
+        pairs_only: whether a missing row is not inserted if it may be the new version of a row
+            that the target has, and no key tells which. Inserting it would leave both versions.
         mismatches: as for `doubts.Evidence.suffices`.
         resume: whether to continue a comparison that was interrupted.
         exact_structure: whether every difference of structure counts.

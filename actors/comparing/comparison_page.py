@@ -21,10 +21,10 @@ CELLS = 400
 """Cells of a strip at most: where there are more ranges, several share one."""
 
 _KINDS = {"differs": "differing", "unsettled": "unsettled", "held": "held"}
-"""What a range can have that is not equal, the worst first: its count in a `ComparedRange`."""
+"""The counts of a `ComparedRange` that make a range unequal, the worst first."""
 _COUNTS = ("missing", "extra", "different", "held", "unsettled")
 _WORDS = {"equal": "good", "differs": "bad"}
-"""How verdicts look that are not doubtful."""
+"""The style of each definite verdict."""
 
 
 def comparison_page(task: str, results: Sequence[TargetComparison], made_at: datetime) -> str:

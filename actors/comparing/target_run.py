@@ -39,10 +39,10 @@ from replicator.pipeline.copy.copy_plan import Bound
 from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
 
 MOST_READS = 3 * MISMATCHES
-"""Most further reads of a row."""
+"""Maximum number of further reads of a row."""
 
 LEAST_READS = MISMATCHES + 1
-"""Further reads by which a wrong value is known, if its shard keeps it."""
+"""The number of further reads that prove a value wrong if the shard's value stays the same."""
 
 RangeDoubt = tuple[int, Doubt]
 """The number of a range, and a doubt about it."""
@@ -120,11 +120,12 @@ class Settling:
 def reads_again(reads: int, *, late: bool, least: int = LEAST_READS) -> bool:
     """Return whether rows in doubt are read again.
 
-    Rows that change at every read are never decided, so late there are only the ``least`` reads.
+    Rows that change at every read are never decided. So once the time is up, only the ``least``
+    reads are made.
 
     Args:
         reads: the further reads so far.
-        late: whether these have taken longer than the time for them.
+        late: whether these reads have exceeded their time limit.
         least: the further reads that are made even if they take longer.
     """
     return reads < (least if late else MOST_READS)
@@ -153,7 +154,10 @@ def why_undecided(behind: Sequence[str], reads: int, seconds: float, *, more: bo
 
 
 async def held_events(progress: TaskProgress, target: TableName, before: HeldShards) -> int | None:
-    """Return how many row events locks held during a read; ``before``: what they held before."""
+    """Return the number of row events that locks held during a read.
+
+    ``before``: the state before the read.
+    """
     after = await progress.held(target)
     if before.events is None or after.events is None:
         return None
@@ -161,10 +165,10 @@ async def held_events(progress: TaskProgress, target: TableName, before: HeldSha
 
 
 CORRECTIONS = 3
-"""Most comparisons of a target without a key that is corrected."""
+"""Maximum number of comparisons of a target without a key while it is being corrected."""
 
 RANGES_A_JOB = 2
-"""Ranges that one of several Spark tasks reads, one after the other."""
+"""The number of ranges that each Spark task of a job reads, one after the other."""
 
 LEAST_RANGES_A_JOB = 8
 """Ranges of a job with few tasks: to start a job takes about as long as to read a range."""
@@ -212,7 +216,7 @@ class CompareJobs:
     _mismatches: int = field(kw_only=True)
     """As for `compare_doubt`."""
     _rest: Callable[[], float] = field(kw_only=True)
-    """Returns the rest of the next job, as for `CompareServers`."""
+    """Returns how long the next job pauses between queries, as `CompareServers.rest`."""
 
     async def compare_ranges(
         self, ranges: Sequence[KeyRange], tasks: int, most: int
@@ -275,12 +279,15 @@ def sources_of(comparison: ComparisonPlan) -> frozenset[str]:
 
 
 def ranges_a_job(tasks: int) -> int:
-    """Return how many ranges a Spark job with so many tasks reads."""
+    """Return how many ranges a Spark job with this many tasks reads."""
     return max(LEAST_RANGES_A_JOB, RANGES_A_JOB * tasks)
 
 
 def first_ranges(ranges: Sequence[KeyRange], most: int) -> int:
-    """Return how many of these ranges are together as large as ``most`` whole ones; at least 1."""
+    """Return how many of the first ranges are together at most as large as ``most`` whole ones.
+
+    At least 1.
+    """
     sizes = accumulate(key_range.share for key_range in ranges)
     # The shares of the parts of a range may add up to slightly more than 1.
     return max(1, sum(size <= most + 0.01 for size in sizes))
@@ -304,8 +311,8 @@ async def _compare_whole(run: CompareRun, *, exactly: bool = False) -> None:
 async def _compare_exactly(run: CompareRun) -> None:
     """Compare and correct a target until it is equal for certain.
 
-    A correction can be wrong: a DELETE that the task has applied after the last reading has found
-    no row, if the target had too few. So the rows are compared again after a correction.
+    A correction can be wrong: if the target had too few rows, a DELETE that was applied after the
+    last read may have found none to delete. So the rows are compared again after a correction.
     """
     result = run.result
     for _ in range(CORRECTIONS):
@@ -451,7 +458,8 @@ class _WholeComparison:
     _run: CompareRun
     _digests: DigestComparer
     _exactly: bool
-    """Whether an event that is still to be applied must not hide a difference; for no key."""
+    """Whether to rule out that an event which is not applied yet hides a difference. Only for
+    targets without a key."""
 
     async def run(self) -> None:
         result, comparison = self._run.result, self._run.comparison

@@ -89,7 +89,7 @@ class ControlServer:
                 path.unlink(missing_ok=True)
 
     def _note(self, note: Callable[[str], None]) -> None:
-        """Note for `replicator status` that the task runs, or has ended; it does without."""
+        """Record for `replicator status` that the task runs, or has ended. A failure is logged."""
         try:
             note(self._task_name)
         except OSError as error:

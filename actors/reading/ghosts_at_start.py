@@ -68,7 +68,7 @@ async def record_ghosts(
     *,
     first: bool,
 ) -> None:
-    """Record unknown changes, before ``start``, of ghosts that were not made or changed after it.
+    """Record the changes before ``start`` of ghosts that were not made or changed after it.
 
     Raises FatalError, TransientError or DatabaseUnavailableError.
 

@@ -104,8 +104,8 @@ class DdlRunner:
     _others: Others
     _show_values: bool
     _queued: Callable[[], None] | None
-    """Called when the rows of a target are queued for a reconciliation; None if a statement after
-    which only the shards know the values is a fault."""
+    """Called when the rows of a target are queued for a reconciliation. None if a statement is a
+    fault when only the shards know the values after it."""
     under_way: set[TableName] = field(factory=set, init=False)
     """The targets on which a statement is being executed."""
     _altering: defaultdict[TableName, anyio.Lock] = field(
@@ -266,9 +266,9 @@ class DdlRunner:
     ) -> DdlExecution:
         """Return an execution with all columns to read from the shards afterwards.
 
-        Raises FatalError for values that only a shard knows, if the task stops in this case, or if
-        it finds rows by these values and may not delete rows with other ones. Does not raise if the
-        execution has begun.
+        Raises FatalError if only a shard knows the new values, and the task file says that the task
+        stops then, or the task finds rows by these values and may not delete rows with other
+        values. Does not raise if the execution has begun.
 
         Args:
             statement: the shard's statement.

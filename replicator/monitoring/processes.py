@@ -16,7 +16,7 @@ PROC = Path("/proc")
 def memory_by_process(proc: Path = PROC, own: int | None = None) -> dict[str, int]:
     """Return bytes of ``driver``, ``java`` and ``workers``; empty if the system does not show them.
 
-    ``own``: the process of the task. Reads some files for each process of this host: for a thread.
+    ``own``: the process of the task. Call it in a thread: it reads some files of each process.
     """
     driver = os.getpid() if own is None else own
     parents = dict(_parents(proc))

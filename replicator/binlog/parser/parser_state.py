@@ -45,8 +45,9 @@ class XaGroup(Enum):
 
 
 MARIADB, MYSQL, TAGGED, WIDE = 1, 2, 3, 4
-"""Kinds of GTIDs. Tagged ones, and numbers beyond 63 bits, are objects: the compiled loop can end
-the groups of tagged ones, and handlers take all events of wide ones."""
+"""Kinds of GTIDs. Those with a tag, or with a number beyond 63 bits (wide), are kept as objects.
+The compiled loop can end a group with a tagged GTID; handlers take all events of a group with a
+wide one."""
 
 _UUID = struct.Struct("<qq")
 

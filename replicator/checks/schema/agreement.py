@@ -24,7 +24,7 @@ class Shard:
     """A member and its structure.
 
     Attributes:
-        later_ddl: the stream may still change it before its rows.
+        later_ddl: statements in the binlog may change the structure before the first rows.
         collations: the defaults of its server, by charset.
         available: all collations of its server, in lower case.
         logs_cascades: its server logs the effects of foreign keys.

@@ -65,7 +65,7 @@ def key_results(finding: KeyFinding) -> list[CheckResult]:
 
 
 def nothing_to_compare() -> CheckResult:
-    """Return the result without a unique key that several members could disagree about."""
+    """Return the result if no target has a unique key of which two shards could share a value."""
     text = "no target has a unique key of which two shards could have the same value"
     return _PLACE.passed("key_collisions", text)
 

@@ -4,7 +4,7 @@ TiDB refuses many changes of tables with rows that it could store, such as anoth
 of the primary key ("Unsupported modify column"). MySQL and MariaDB create the table again for these
 ("ALTER TABLE Statement", ALGORITHM=COPY), and so does this: it creates the changed table, copies
 the rows, and exchanges the names. Nothing else is written to the target meanwhile. The exchange is
-one statement, so that whatever is interrupted before it begins again.
+a single statement. If the work is interrupted before it, everything starts over.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Use(Flag):
     GIVE = auto()
     """Set if the target knows it; elsewhere nothing is lost without it."""
     NEED = auto()
-    """Set; a target that does not know it can't execute the statement with its meaning."""
+    """Set; without this mode, a target can't execute the statement with its original meaning."""
     GIVE_WHEN_STRICT = auto()
     """As GIVE, if the session was strict: otherwise it only warned, and now it would refuse."""
 

@@ -136,7 +136,7 @@ def doubts_after(
 def unequal_rows(
     session: SparkSession, rows: DataFrame, former: DataFrame, *, every: bool
 ) -> DataFrame:
-    """Return the rows that target and shards do not have as often as the shards had before.
+    """Return the rows that target or shards have more or less often than the shards had before.
 
     Args:
         rows: the rows of the target and of the shards.

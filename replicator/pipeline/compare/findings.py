@@ -97,7 +97,7 @@ class TargetComparison:
         shared: keys that several rows of shards have.
         blocked: a sentence with the reason, besides schema changes, why the task does not apply
             rows; empty if there is none.
-        retired: rows of the target that belong to shards that do not exist any more, or may do so.
+        retired: rows of the target that belong, or may belong, to shards that no longer exist.
         unowned: rows that only the target has, and that may belong to a shard that the account
             can't see, or that is gone and was never saved.
         remarks: sentences about these rows, and about rows that were not corrected.
