@@ -141,8 +141,8 @@ class _FieldsAndTexts(dict[str, object]):
 def read_table(name: str) -> dict[str, Any]:
     """Return the contents of a YAML file in this folder."""
     # The parser of libyaml takes a twelfth of the time, which each start of the program spends.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    table: dict[str, Any] = yaml.load(Path(__file__).with_name(name).read_text("utf-8"), loader)
+    text = Path(__file__).with_name(name).read_text("utf-8")
+    table: dict[str, Any] = yaml.load(text, yaml.CSafeLoader)
     return table
 
 
