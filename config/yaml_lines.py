@@ -36,8 +36,8 @@ LONGEST_WORD = 1000
 _MERGE = "tag:yaml.org,2002:merge"
 
 
-class TooMuchError(yaml.MarkedYAMLError):
-    """A file that comes to more than a task file can have."""
+class LimitExceededError(yaml.MarkedYAMLError):
+    """The file exceeds a limit on nesting, merged values or length."""
 
     def __init__(self, problem: str, at: yaml.Node | yaml.Event) -> None:
         mark = at.start_mark
@@ -51,7 +51,7 @@ class BoundedLoader(yaml.SafeLoader):
     Aliases let a few lines stand for billions of values ("billion laughs"), merge keys likewise,
     and PyYAML goes through deep nesting and long numbers without a limit.
 
-    Raises TooMuchError, besides what PyYAML raises.
+    Raises LimitExceededError, and the errors of PyYAML.
     """
 
     def __init__(self, stream: bytes) -> None:
@@ -64,7 +64,7 @@ class BoundedLoader(yaml.SafeLoader):
         self._levels += 1
         if self._levels > MOST_LEVELS:
             said = f"nested too deeply: more than {MOST_LEVELS} levels"
-            raise TooMuchError(said, self.peek_event())  # type: ignore[no-untyped-call]
+            raise LimitExceededError(said, self.peek_event())  # type: ignore[no-untyped-call]
         try:
             return super().compose_node(parent, index)
         finally:
@@ -81,7 +81,9 @@ class BoundedLoader(yaml.SafeLoader):
                 self.flatten_mapping(below)
                 entries += len(below.value)
                 if entries > MOST_VALUES:
-                    raise TooMuchError(f"more than {MOST_VALUES:,} values by merge keys", node)
+                    raise LimitExceededError(
+                        f"more than {MOST_VALUES:,} values by merge keys", node
+                    )
             super().flatten_mapping(node)
         finally:
             self._merging.remove(id(node))
@@ -197,9 +199,9 @@ class _DocumentReader:
         self._values += 1
         if self._values > MOST_VALUES:
             said = f"more than {MOST_VALUES:,} values, with aliases written out"
-            raise TooMuchError(said, self._open[1] if len(self._open) > 1 else node)
+            raise LimitExceededError(said, self._open[1] if len(self._open) > 1 else node)
         if len(self._open) > MOST_LEVELS:
-            raise TooMuchError(f"nested too deeply: more than {MOST_LEVELS} levels", node)
+            raise LimitExceededError(f"nested too deeply: more than {MOST_LEVELS} levels", node)
         self._document.places.setdefault(path, self._place(node, path))
         if any(node is outer for outer in self._open):
             message = "a section contains itself through an alias; write it out"

@@ -117,11 +117,11 @@ KEPT_FILES = 5
 """Older log files that a rotation by size keeps: ``FILE.1`` is the newest of them."""
 
 _SECRET_WORDS = ("password", "passwd", "secret", "token", "private_key")
-_BLOT = "***"
+_MASK = "***"
 _CHATTY_LIBRARIES = ("py4j", "asyncio", "pyspark")
 
 
-_TOLD_ONCE = frozenset(
+_LOGGED_ONCE = frozenset(
     {
         "route.unused",
         "source.no-tables",
@@ -246,7 +246,7 @@ def _once() -> Processor:
     def leave_out(
         logger: Any, method: str, record: MutableMapping[str, Any]
     ) -> MutableMapping[str, Any]:
-        if record.get("event") in _TOLD_ONCE:
+        if record.get("event") in _LOGGED_ONCE:
             said = repr(sorted(record.items(), key=lambda item: item[0]))
             if said in known:
                 raise structlog.DropEvent
@@ -325,7 +325,7 @@ def _mask_secrets(
 
 def _masked(key: str, value: Any) -> Any:
     if any(word in key.lower().replace("-", "_") for word in _SECRET_WORDS):
-        return _BLOT
+        return _MASK
     if isinstance(value, dict):
         return {inner: _masked(str(inner), held) for inner, held in value.items()}
     return value

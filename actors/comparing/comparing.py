@@ -66,7 +66,7 @@ from replicator.routing.wildcards import NamePattern
 from replicator.schema.structure.inspection import read_target
 from replicator.sharding.optimistic.fills import TargetFills, filled
 
-PLANS = 4
+MAX_COMPARISONS = 4
 """Maximum number of comparisons of a target, if schema changes happen meanwhile."""
 
 OWNERS_CHANGED = "its shards have changed while it was compared; compare it again"
@@ -254,7 +254,7 @@ class TargetComparer:
             result.rows = result.retired = await self._rows_of(name, where)
             members.remark(result, EXTRA)
             return result
-        for _ in range(PLANS):
+        for _ in range(MAX_COMPARISONS):
             try:
                 comparison = await planned_comparison(
                     self._progress, found, name, members, self._options.where

@@ -172,8 +172,8 @@ class DifferingRows:
             return 0
         self._result.repaired += done.rows
         for key, shards in done.shared.items():
-            self._result.shared += 1
-            if self._result.shared <= EXAMPLES:
+            self._result.duplicate_keys += 1
+            if self._result.duplicate_keys <= EXAMPLES:
                 shown = self._key(key)
                 self._result.remarks.append(
                     f"The target can have one row with the key {shown}, but there are several:"

@@ -47,7 +47,7 @@ LEAST_READS = MISMATCHES + 1
 RangeDoubt = tuple[int, Doubt]
 """The number of a range, and a doubt about it."""
 
-Take = Callable[[int, list[RowDifference]], Awaitable[None]]
+TakeDifferences = Callable[[int, list[RowDifference]], Awaitable[None]]
 
 
 @define(eq=False)
@@ -62,7 +62,7 @@ class Settling:
     Its arguments are the doubts, whether everything is applied that the sources had at the previous
     read, and the held shards.
     """
-    _take: Take
+    _take: TakeDifferences
     """Takes the rows of a range that differ for certain."""
     _patience: float = PATIENCE
     """As `CompareOptions.settle`."""
@@ -74,7 +74,7 @@ class Settling:
     """Row events that locks held when rows were counted as held; None if that is not known."""
     unsettled: dict[int, int] = field(factory=dict, init=False)
     """By range, rows that the task has not caught up with, or that change at every read."""
-    undecided: str = field(default="", init=False)
+    unsettled_reason: str = field(default="", init=False)
     """The reason for the unsettled rows."""
 
     async def settle(self, doubts: Sequence[RangeDoubt]) -> None:
@@ -90,7 +90,7 @@ class Settling:
         if doubts:
             behind = () if applied else self._progress.behind
             more = reads < MOST_READS
-            self.undecided = why_undecided(behind, 1 + reads, self._patience, more=more)
+            self.unsettled_reason = why_unsettled(behind, 1 + reads, self._patience, more=more)
         # If the task has applied everything, a held row was counted as held at the first of these
         # reads.
         for number, doubt in doubts:
@@ -131,7 +131,7 @@ def reads_again(reads: int, *, late: bool, least: int = LEAST_READS) -> bool:
     return reads < (least if late else MOST_READS)
 
 
-def why_undecided(behind: Sequence[str], reads: int, seconds: float, *, more: bool) -> str:
+def why_unsettled(behind: Sequence[str], reads: int, seconds: float, *, more: bool) -> str:
     """Return why rows stay in doubt, and what helps.
 
     Args:
@@ -167,10 +167,10 @@ async def held_events(progress: TaskProgress, target: TableName, before: HeldSha
 CORRECTIONS = 3
 """Maximum number of comparisons of a target without a key while it is being corrected."""
 
-RANGES_A_JOB = 2
+RANGES_PER_TASK = 2
 """The number of ranges that each Spark task of a job reads, one after the other."""
 
-LEAST_RANGES_A_JOB = 8
+MIN_RANGES_PER_JOB = 8
 """Ranges of a job with few tasks: to start a job takes about as long as to read a range."""
 
 DOUBTED_ROWS = 20_000
@@ -278,9 +278,9 @@ def sources_of(comparison: ComparisonPlan) -> frozenset[str]:
     return frozenset(shard.source for shard in comparison.shards)
 
 
-def ranges_a_job(tasks: int) -> int:
+def ranges_per_job(tasks: int) -> int:
     """Return how many ranges a Spark job with this many tasks reads."""
-    return max(LEAST_RANGES_A_JOB, RANGES_A_JOB * tasks)
+    return max(MIN_RANGES_PER_JOB, RANGES_PER_TASK * tasks)
 
 
 def first_ranges(ranges: Sequence[KeyRange], most: int) -> int:
@@ -351,7 +351,7 @@ class _RangedComparison:
         try:
             lower: Bound = reached or None
             while True:
-                most = ranges_a_job(await self._run.jobs.gate())
+                most = ranges_per_job(await self._run.jobs.gate())
                 ranges = await anyio.to_thread.run_sync(self._next_ranges, stream, lower, most)
                 lower, settled_at = ranges[-1].upper, self._settled_at
                 await self._compare(ranges)
@@ -389,7 +389,7 @@ class _RangedComparison:
         waiting = list(ranges)
         while waiting:
             tasks = await self._run.jobs.gate()
-            count = first_ranges(waiting, ranges_a_job(tasks))
+            count = first_ranges(waiting, ranges_per_job(tasks))
             some, waiting = waiting[:count], waiting[count:]
             parts: list[KeyRange] = []
             answers = await self._run.jobs.compare_ranges(some, tasks, 2 * self._chunk_rows)
@@ -435,7 +435,7 @@ async def _settle(run: CompareRun, doubts: Sequence[RangeDoubt]) -> None:
 
     settling = Settling(result.target, run.progress, run.jobs.compare_doubts, take, run.patience)
     await settling.settle(doubts)
-    result.undecided = settling.undecided or result.undecided
+    result.unsettled_reason = settling.unsettled_reason or result.unsettled_reason
     if settling.reason:
         result.blocked = f"the target is blocked: {settling.reason}"
     if settling.events is not None:
@@ -497,7 +497,7 @@ class _WholeComparison:
             behind = () if applied else progress.behind
             more = reads < MOST_READS
             result.unsettled = result.ranges[0].unsettled = left
-            result.undecided = why_undecided(behind, 1 + reads, patience, more=more)
+            result.unsettled_reason = why_unsettled(behind, 1 + reads, patience, more=more)
         if left and held.reason:
             result.blocked = f"the target is blocked: {held.reason}"
         elif self._exactly and not left and not (applied and not held.some):

@@ -126,7 +126,7 @@ class BackgroundCopy:
         complete = await self._complete()
         for source, copy in self._copies.items():
             members = [m for m in copy.members if m.target in complete]
-            misread = await self._sources.read_again(source, copy, members)
+            misread = await self._sources.mark_misread(source, copy, members)
             complete -= {member.target for member in members if member.name in misread}
         sharing = self._sharing(complete)
         for source in sorted(sharing - self._copies.keys()):

@@ -22,7 +22,7 @@ from pymysql.err import MySQLError
 
 from actors.copying.start import CopyMember, CopyStart, resumed
 from actors.copying.statements import CopyStatements
-from actors.errors.faults import FatalError, Parts, fault
+from actors.errors.faults import FatalError, TaskParts, fault
 from actors.errors.refusals import refusal
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
@@ -69,7 +69,7 @@ async def deferred_copy(
     setup: SourceSetup,
     meta: MetaStore,
     store: CopyStore,
-    blocked: Parts,
+    blocked: TaskParts,
     applied: Mapping[TableName, int],
 ) -> DeferredCopy | None:
     """Return the later copies of a source whose first copy is done; None if there are none.

@@ -21,7 +21,7 @@ from actors.copying.start import CopyMember, CopyStart, begin_copy, begun_copy
 from actors.copying.targets import CopyTarget, RowsBefore, make_targets
 from actors.copying.workers import ChunkWorkers, RateLimit
 from actors.counting.counts import CopyCounts
-from actors.errors.faults import FatalError, Parts
+from actors.errors.faults import FatalError, TaskParts
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
 from actors.reading.source_relay import SourceRelay
 from actors.setup.task_setup import SourceSetup, address_of, beside, columns_of
@@ -59,7 +59,7 @@ class FullCopy:
         spark: SparkContext,
         settings: CopySettings,
         counts: CopyCounts,
-        blocked: Parts,
+        blocked: TaskParts,
     ) -> None:
         self.progress = CopyProgress(counts)
         self.targets: frozenset[TableName] = frozenset()

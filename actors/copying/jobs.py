@@ -79,7 +79,7 @@ class CopyJobs:
                 if failed is None:
                     continue
                 if failed.mismatch is not None:
-                    await self._meta.out_of_step(failed.mismatch)
+                    await self._meta.raise_out_of_step(failed.mismatch)
                 if failed.outcome is CopyOutcome.CHANGED:
                     of = failed.chunk.copy.member
                     now = [await replanned(c) if c.copy.member == of else c for c in left]

@@ -177,14 +177,14 @@ class SourceCopies:
             await workers.copy(copy.planner, self._dump[source].threads)
             if workers.stop.is_set() or (copy.held and not self._follow):
                 return False
-            if not await self.read_again(source, copy, copy.members):
+            if not await self.mark_misread(source, copy, copy.members):
                 return True
 
     async def whole(self, source: str) -> Set[TableName]:
         """Return the members of a source whose chunks are all copied. Raises as `opened`."""
         return await self._store.whole(source)
 
-    async def read_again(
+    async def mark_misread(
         self, source: str, copy: SourceCopy, members: Sequence[CopyMember]
     ) -> set[TableName]:
         """Mark members to be read again if chunks of them were read from another table.
@@ -197,7 +197,7 @@ class SourceCopies:
         names = {span.member for span in spans}
         log.info("copy.read-again", source=source, members=sorted(map(str, names)))
         before = await self._store.chunks(source)
-        await self._store.read_again(source, spans)
+        await self._store.mark_for_rereading(source, spans)
         records = await self._store.chunks(source)
         again = (r for r, now in zip(before, records, strict=True) if not now.done)
         self._progress.take_back(source, again)

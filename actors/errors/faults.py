@@ -42,7 +42,7 @@ class UnreadRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class TaskParts:
     """Parts of a task that can be blocked while all others continue.
 
     The task holds the rows of a blocked target, and does not read a blocked source.
@@ -56,14 +56,14 @@ class Parts:
         return bool(self.targets or self.sources)
 
 
-def of_target(*names: TableName) -> Parts:
+def of_target(*names: TableName) -> TaskParts:
     """The scope of a fault that concerns these targets only."""
-    return Parts(targets=frozenset(names))
+    return TaskParts(targets=frozenset(names))
 
 
-def of_source(source: str) -> Parts:
+def of_source(source: str) -> TaskParts:
     """The scope of a fault that keeps one source from being read."""
-    return Parts(sources=frozenset({source}))
+    return TaskParts(sources=frozenset({source}))
 
 
 class Recovery(Enum):
@@ -99,7 +99,7 @@ class FatalError(Exception):
         message: str,
         *remedies: str,
         where: str,
-        scope: Parts | None = None,
+        scope: TaskParts | None = None,
         about: DdlEvent | UnreadRows | None = None,
         recovery: Recovery = Recovery.BY_OPERATOR,
     ) -> None:
@@ -122,7 +122,7 @@ def fault(
     event: str,
     case: str = "",
     *,
-    scope: Parts | None = None,
+    scope: TaskParts | None = None,
     about: DdlEvent | UnreadRows | None = None,
     recovery: Recovery = Recovery.BY_OPERATOR,
     **fields: object,

@@ -83,12 +83,12 @@ async def record_ghosts(
         return
     to = BinlogPosition(found.end.file, found.end.offset)
     try:
-        behind = await statements_between(setup, server, start, to, _statements)
+        later_statements = await statements_between(setup, server, start, to, _statements)
     except StreamLostError as error:
         raise TransientError(f"source {setup.source}: {error}") from error
     except BinlogError as error:
         raise source_fault(setup.source, start, error, by_gtid=setup.use_gtid) from error
-    changed = [name for statement in behind for name in changed_tables(statement)]
+    changed = [name for statement in later_statements for name in changed_tables(statement)]
     # No event can have these places: they are inside the event before.
     at = max(place - 2, 0)
     for ghost, (real, present) in found.ghosts.items():
@@ -97,7 +97,7 @@ async def record_ghosts(
             await _record(setup.source, store, real, present, ghost, at)
     for trash, (real, former) in found.trash.items():
         name = TableName(real.schema, real.name)
-        taken = exchanged_ghost(name, trash, behind, partial(_beside, setup))
+        taken = exchanged_ghost(name, trash, later_statements, partial(_beside, setup))
         if taken is not None and not history.life(taken, place):
             await _record(setup.source, store, former, real, taken, at)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import replace
 
-from actors.errors.faults import Parts
+from actors.errors.faults import TaskParts
 from actors.reading.statement_reader import Step
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
@@ -74,7 +74,7 @@ class HeldTargets:
             return None
         return self._tied.get(target) or self._schemas.get(target.schema)
 
-    def holds_all(self, scope: Parts | None, statement: Statement) -> bool:
+    def holds_all(self, scope: TaskParts | None, statement: Statement) -> bool:
         """Return whether a statement with a fault of this scope only concerns held targets.
 
         If so, it is held.

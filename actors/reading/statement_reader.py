@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import structlog
 from pymysql.constants import ER
 
-from actors.errors.faults import Parts, of_source, of_target, refuse_clash
+from actors.errors.faults import TaskParts, of_source, of_target, refuse_clash
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.foreign_keys import refuse_unrepeatable
 from actors.reading.moving_tables import MovingTables, at_moments
@@ -555,7 +555,7 @@ class StatementReader:
             if (target := self.target(name)) is not None:
                 self._log.warning("sequence.not-replicated", sequence=str(name), target=str(target))
 
-    def scope_of(self, parsed: ParsedStatement) -> Parts:
+    def scope_of(self, parsed: ParsedStatement) -> TaskParts:
         """Return the targets of a statement's tables if they are certain, else its source."""
         if parsed.kind is StatementKind.UNKNOWN:
             targets = self._concerned(parsed)

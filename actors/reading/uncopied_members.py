@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from shlex import quote as quoted
 
-from actors.errors.faults import FatalError, Parts, fault, of_target
+from actors.errors.faults import FatalError, TaskParts, fault, of_target
 from replicator.binlog.errors import BinlogError
 from replicator.mysql.names import TableName, quote
 
@@ -32,7 +32,7 @@ def uncopied_members(
     tables: Mapping[TableName, TableName],
     met: str,
     where: str,
-    scope: Parts | None = None,
+    scope: TaskParts | None = None,
     *,
     unread: bool = False,
 ) -> FatalError:

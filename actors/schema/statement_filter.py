@@ -10,7 +10,7 @@ import structlog
 from actors.errors.faults import (
     DdlEvent,
     FatalError,
-    Parts,
+    TaskParts,
     fault,
 )
 from replicator.binlog.segments.segment import Segment, Statement
@@ -130,7 +130,7 @@ class StatementFilter:
 
 
 def forbidden(
-    source: str, statement: Statement, error: ForbiddenStatementError, scope: Parts
+    source: str, statement: Statement, error: ForbiddenStatementError, scope: TaskParts
 ) -> FatalError:
     """The fault of a statement that a filter of the task file forbids."""
     return fault(
@@ -145,7 +145,7 @@ def forbidden(
 
 
 def unsupported(
-    source: str, segment: Segment, statement: Statement, error: DdlError, scope: Parts
+    source: str, segment: Segment, statement: Statement, error: DdlError, scope: TaskParts
 ) -> FatalError:
     """The fault of a statement that ends a segment and can't be replicated."""
     return fault(

@@ -494,6 +494,6 @@ def _rows_to_validate(validation: ValidationStatus) -> int:
 def _difference(found: TargetComparison) -> str:
     counts = ("missing", "extra", "different", "held", "unowned")
     named = [f"{getattr(found, n):,} rows {n}" for n in counts if getattr(found, n)]
-    named += [found.failure, found.blocked, *found.structure, found.undecided_remark]
+    named += [found.failure, found.blocked, *found.structure, found.unsettled_remark]
     named += [f"{out.column} is not compared: {out.why}" for out in found.left_out]
     return "; ".join(filter(None, named))

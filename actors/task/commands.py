@@ -577,9 +577,9 @@ async def _check(
     # A task that has run before would have reported the values that its shards share.
     if away or keys == "none" or (keys == "sample" and found.resuming):
         return results, estimates
-    from actors.task.startup.key_check import KeyCheck, KeyLook
+    from actors.task.startup.key_check import KeyCheck, KeyCheckScope
 
-    look = KeyLook(exact=keys == "exact")
+    scope = KeyCheckScope(exact=keys == "exact")
     if size is not None:
-        look = KeyLook(size=size)
-    return results + await KeyCheck(task, look).run(), estimates
+        scope = KeyCheckScope(size=size)
+    return results + await KeyCheck(task, scope).run(), estimates

@@ -20,7 +20,7 @@ from pyspark import SparkContext
 from actors.control.arguments import OnChangedRules
 from actors.copying.full_copy import FullCopy, copy_settings
 from actors.counting.counts import TaskCounts
-from actors.errors.faults import Parts
+from actors.errors.faults import TaskParts
 from actors.mailboxes.messages import Flush
 from actors.reconciling.key_reconciler import FollowedSources, KeyReconciler, is_past
 from actors.reconciling.reconciler import Reconciler
@@ -95,7 +95,7 @@ class Generation:
     _spark: Callable[[anyio.Event], Awaitable[SparkContext | None]]
     counts: TaskCounts
     lease: Lease
-    blocked: Parts
+    blocked: TaskParts
     away: UnavailableSources
     _learned: LearnedStructures
     _on_changed_rules: OnChangedRules = OnChangedRules.STOP
@@ -167,7 +167,7 @@ class Generation:
             task,
             self.counts,
             self.lease,
-            Parts(self.blocked.targets, self.blocked.sources | away.keys()),
+            TaskParts(self.blocked.targets, self.blocked.sources | away.keys()),
             self._learned,
         ) as resources:
             self._log.info("task.step", step="saved state")
@@ -457,7 +457,7 @@ def _without(resources: Resources, copy: FullCopy) -> Resources:
     """Return the resources with the targets of a background copy blocked, too."""
     copied = copy.background.targets if copy.background else frozenset()
     blocked = resources.blocked
-    return replace(resources, blocked=Parts(blocked.targets | copied, blocked.sources))
+    return replace(resources, blocked=TaskParts(blocked.targets | copied, blocked.sources))
 
 
 def _takes_load_data(address: DatabaseAddress, schema: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import anyio
 from attrs import define, field
 
-from actors.errors.faults import Parts
+from actors.errors.faults import TaskParts
 from actors.task.operator.blocked_parts import BlockedParts
 from replicator.mysql.names import TableName
 
@@ -53,7 +53,7 @@ class LockBackoff:
     _clock: Callable[[], float] = time.monotonic
     _pauses: dict[TableName, _Pause] = field(factory=dict, init=False)
 
-    def begin(self, parts: Parts) -> None:
+    def begin(self, parts: TaskParts) -> None:
         """Set the pauses of targets that have just been blocked."""
         now = self._clock()
         first, longest = PAUSES
@@ -71,7 +71,7 @@ class LockBackoff:
             if due and self._busy():
                 await anyio.sleep(BUSY_SECONDS)
             elif due:
-                self._parts.release(Parts(targets=frozenset(due)))
+                self._parts.release(TaskParts(targets=frozenset(due)))
                 return
             elif waiting:
                 await anyio.sleep(min(waiting.values()) - self._clock())

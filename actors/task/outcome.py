@@ -17,9 +17,9 @@ from actors.control.server import AlreadyRunningError
 from actors.errors.faults import (
     FatalError,
     LostCommitsError,
-    Parts,
     Recovery,
     SourceMovedError,
+    TaskParts,
     TransientError,
 )
 from actors.errors.refusals import refusal
@@ -109,7 +109,7 @@ def _rank(error: BaseException) -> int:
             return 1
         case FatalError(scope=None):
             return 2
-        case FatalError(scope=Parts(targets=targets)) if not targets:
+        case FatalError(scope=TaskParts(targets=targets)) if not targets:
             return 3
         case FatalError():
             return 4

@@ -16,7 +16,7 @@ from attrs import define, field
 
 from actors.control.arguments import OnChangedRules
 from actors.control.protocol import Reply
-from actors.errors.faults import FatalError, Parts, Recovery, TransientError
+from actors.errors.faults import FatalError, Recovery, TaskParts, TransientError
 from actors.setup.task_setup import address_of
 from actors.task.outcome import Failed, Outcome, Retry
 from actors.task.resources.unavailable_sources import UnavailableSources
@@ -71,7 +71,7 @@ class Reload:
 
     task: Task
     former: Task
-    blocked: Parts
+    blocked: TaskParts
     on_changed_rules: OnChangedRules
     begun: bool = False
     reply: Reply | None = None
@@ -117,7 +117,7 @@ class Reload:
         self.reply = reply
         self._settled.set()
 
-    def _is_new(self, scope: Parts) -> bool:
+    def _is_new(self, scope: TaskParts) -> bool:
         return not (scope.targets <= self.blocked.targets and scope.sources <= self.blocked.sources)
 
 

@@ -121,11 +121,11 @@ class StalledTarget:
     _told: str = field(default="", init=False)
     _since: datetime | None = field(default=None, init=False)
 
-    def use(self, address: DatabaseAddress) -> None:
+    def use_address(self, address: DatabaseAddress) -> None:
         """Use another address from the next connection on."""
         self._address = address
 
-    async def keep_looking(self) -> None:
+    async def check_regularly(self) -> None:
         """Check the target every `LOOK_SECONDS`, until cancelled."""
         with closing(Connection(self._address, patience=PATIENCE)) as connection:
             while True:

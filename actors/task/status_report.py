@@ -51,14 +51,14 @@ class RateMeter:
 
     def __init__(self, counts: TaskCounts) -> None:
         self.counts = counts
-        self._looks: deque[tuple[float, dict[TableName, int]]] = deque()
+        self._samples: deque[tuple[float, dict[TableName, int]]] = deque()
         self._trend: deque[tuple[float, float | None]] = deque(maxlen=TREND_POINTS)
 
-    async def keep_looking(self, lag: Callable[[], float | None]) -> None:
+    async def sample_regularly(self, lag: Callable[[], float | None]) -> None:
         """Read the counters every `INTERVAL` seconds, and the ``lag`` every `TREND_SECONDS`."""
         due = time.monotonic() + TREND_SECONDS
         while True:
-            self.look()
+            self.sample()
             if time.monotonic() >= due:
                 due += TREND_SECONDS
                 self._trend.append((round(self.writer(), 1), lag()))
@@ -69,13 +69,13 @@ class RateMeter:
         rates, lags = tuple(r for r, _ in self._trend), tuple(lag for _, lag in self._trend)
         return Trend(TREND_SECONDS, rates, lags)
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Read the present counters."""
         moment = time.monotonic()
         rows = {name: target.written for name, target in self.counts.targets.items()}
-        self._looks.append((moment, rows))
-        while self._looks[0][0] < moment - WINDOW:
-            self._looks.popleft()
+        self._samples.append((moment, rows))
+        while self._samples[0][0] < moment - WINDOW:
+            self._samples.popleft()
 
     def writer(self) -> float:
         """Return the rows per second of all targets."""
@@ -83,9 +83,9 @@ class RateMeter:
 
     def target(self, name: TableName) -> float:
         """Return the rows per second written to a target."""
-        if len(self._looks) < 2:
+        if len(self._samples) < 2:
             return 0.0
-        (began, before), (ended, after) = self._looks[0], self._looks[-1]
+        (began, before), (ended, after) = self._samples[0], self._samples[-1]
         return (after.get(name, 0) - before.get(name, 0)) / (ended - began)
 
 

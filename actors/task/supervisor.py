@@ -16,7 +16,7 @@ from actors.control.metrics_server import MetricsServer
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counting.counts import TaskCounts
-from actors.errors.faults import FatalError, LostCommitsError, Parts, Recovery, TransientError
+from actors.errors.faults import FatalError, LostCommitsError, Recovery, TaskParts, TransientError
 from actors.jobs.backoff import Backoff
 from actors.setup.task_setup import address_of, source_setups
 from actors.task.generation import Generation
@@ -205,7 +205,7 @@ class TaskSupervisor:
         known = sources_by_target(self._running, self._targets)
         targets = recopy_wanted(self.status(), self._task.task_mode, arguments, known)
         self._recopy |= targets
-        self._go_on_with(Parts(targets))
+        self._go_on_with(TaskParts(targets))
 
     async def _reload_file(self, arguments: Mapping[str, Any]) -> Reply:
         """Try a changed task file; the answer says whether the task uses it."""
@@ -233,7 +233,7 @@ class TaskSupervisor:
         self._go_on_with(faulty)
         return await tried.settled()
 
-    def _go_on_with(self, parts: Parts) -> None:
+    def _go_on_with(self, parts: TaskParts) -> None:
         self._parts.release(parts)
         self._go_on_if_possible()
         self._start_again()
@@ -256,9 +256,9 @@ class TaskSupervisor:
                 address, meters = host_and_port(listen), self._counts.meters
                 await tasks.start(MetricsServer(address, self.status, meters).run)
             tasks.start_soon(obey_signals, self.request)
-            tasks.start_soon(self._rates.keep_looking, self._lag)
+            tasks.start_soon(self._rates.sample_regularly, self._lag)
             tasks.start_soon(Heartbeat(self.status).keep)
-            tasks.start_soon(self._stalled.keep_looking)
+            tasks.start_soon(self._stalled.check_regularly)
             if self._options.until is not None:
                 tasks.start_soon(self._end_when_reached, self._options.until)
             tasks.start_soon(self._keep_lease)
@@ -413,8 +413,8 @@ class TaskSupervisor:
         self._answers.task = self._switch.task = task
         address = address_of(task.target_database)
         self._target_watch.use(address, task.ignore_checking_items)
-        self._stalled.use(address)
-        self._keeper.use(address)
+        self._stalled.use_address(address)
+        self._keeper.use_address(address)
 
     async def _run_generation(self, started: anyio.Event) -> bool:
         """Run a generation; return whether all is done. Raises the most important error."""
@@ -471,7 +471,7 @@ class TaskSupervisor:
         if started is not None:
             await started.wait()
         await is_there()
-        self._go_on_with(Parts())
+        self._go_on_with(TaskParts())
 
     def _go_on_if_possible(self) -> None:
         """End a pause that was only due to a lack of unblocked parts."""
@@ -481,7 +481,7 @@ class TaskSupervisor:
 
     async def _keep_lease(self) -> None:
         """Renew the lease. If it is lost, end the run, or the pause, so that a run reports it."""
-        await self._keeper.keep()
+        await self._keeper.renew_until_lost()
         self._lease_lost.set()
         if self._wish == "pause":
             self._wish = "run"

@@ -46,7 +46,7 @@ from replicator.watermark import Reached, Watermark
 class WritableColumns(Protocol):
     """The rules of a shard mode for the columns of a target that a member may write."""
 
-    def without(self, target: int, member: Member, structure: Table, table: Table) -> Table:
+    def writable_table(self, target: int, member: Member, structure: Table, table: Table) -> Table:
         """Return the target's table as a member with this structure may write it.
 
         Raises FatalError.
@@ -254,7 +254,7 @@ class BatchPlanner:
         failure: PlanError | None = None
         buckets = self._meta.buckets
         for structure in (*known, *guesses):
-            taking = self._rules.without(part.target, name, structure, target)
+            taking = self._rules.writable_table(part.target, name, structure, target)
             try:
                 plan = self._alike.plan(
                     name, structure, table_map, taking, part.target, buckets, rules

@@ -79,7 +79,7 @@ class CheckpointSaver:
             checkpoints.values(),
             members=frozenset(changed),
             former=self._newest,
-            left=moved,
+            expected=moved,
             also=partial(self._save_more, held),
         )
         self.watermarks.verified(moved)
@@ -118,7 +118,9 @@ class CheckpointSaver:
             )
             for source, former in self._newest.items()
         }
-        await self._meta.save_low_watermarks(checkpoints.values(), former=self._newest, left=moved)
+        await self._meta.save_low_watermarks(
+            checkpoints.values(), former=self._newest, expected=moved
+        )
         self.watermarks.verified(moved)
         self._newest |= checkpoints
         self._low_watermarks |= low_watermarks

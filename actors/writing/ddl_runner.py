@@ -69,7 +69,7 @@ it. In the meantime, the server lets no other session begin to use the table."""
 class StatementRules(Protocol):
     """The decisions of a shard mode about statements that their target is about to execute."""
 
-    async def ruled(
+    async def decide(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
     ) -> DdlExecution:
         """Return the execution to run, with its record.
@@ -79,7 +79,7 @@ class StatementRules(Protocol):
         """
         ...
 
-    def proven(self, execution: DdlExecution) -> DdlExecution:
+    def record_shard_columns(self, execution: DdlExecution) -> DdlExecution:
         """Return the execution, with the columns to read from the shards also in its record."""
         ...
 
@@ -129,17 +129,17 @@ class DdlRunner:
             effect = self._learner.decided(item.source, item.effect, item.statement, change)
             known = self._with_columns(replace(item, effect=effect), change)
             try:
-                await self._execute(known, change)
+                await self._decide_and_execute(known, change)
             except FatalError as error:
                 refusal = error.__cause__
                 if not isinstance(refusal, DdlRefusedError):
                     raise
                 if not await self.rules.refused(known, refusal):
                     raise
-                await self._execute(known, change)
+                await self._decide_and_execute(known, change)
             return await self.rules.executed(known)
 
-        await self._until_there(self._registry.target_name(item.target), attempt)
+        await self._retry_until_available(self._registry.target_name(item.target), attempt)
 
     async def run_step(self, target: TableName, step: Callable[[], Awaitable[None]]) -> None:
         """Make a change of a target without a statement, waiting for an unreachable target."""
@@ -152,22 +152,24 @@ class DdlRunner:
                 finally:
                     self.under_way.discard(target)
 
-        await self._until_there(target, attempt)
+        await self._retry_until_available(target, attempt)
 
     async def is_new(self, item: DdlItem) -> bool:
         """Whether an item has no record; an item with a record is executed once, by its record."""
         found = []
 
-        async def look() -> None:
+        async def read_record() -> None:
             found.append(await self._executor.with_record(_execution(self._registry, item, None)))
 
-        await self._until_there(self._registry.target_name(item.target), look)
+        await self._retry_until_available(self._registry.target_name(item.target), read_record)
         return item.recorded and found[0].record is None
 
-    async def _until_there(self, target: TableName, attempt: Callable[[], Awaitable[None]]) -> None:
+    async def _retry_until_available(
+        self, target: TableName, attempt: Callable[[], Awaitable[None]]
+    ) -> None:
         """Retry until all required servers are available."""
 
-        def tell(error: DatabaseUnavailableError, times: str, seconds: float) -> None:
+        def log_retry(error: DatabaseUnavailableError, times: str, seconds: float) -> None:
             self.waiting[target] = f"{error} ({times})"
             self._log.warning(
                 "ddl.retry",
@@ -178,7 +180,7 @@ class DdlRunner:
             )
 
         try:
-            await until_done(attempt, DatabaseUnavailableError, RETRY_WAIT, tell)
+            await until_done(attempt, DatabaseUnavailableError, RETRY_WAIT, log_retry)
         finally:
             self.waiting.pop(target, None)
 
@@ -213,11 +215,11 @@ class DdlRunner:
 
         async def attempt() -> None:
             answered = item.event.instead is not None
-            proven = await self._proven(execution, statement, after, answered=answered)
+            proven = await self._with_shard_columns(execution, statement, after, answered=answered)
             refuse_computed(self._registry, proven, statement, agreed=True)
-            await self._run(proven, version, statement)
+            await self._execute_logged(proven, version, statement)
 
-        await self._until_there(target, attempt)
+        await self._retry_until_available(target, attempt)
 
     async def _change(self, item: DdlItem) -> MemberChange:
         """Return the change that an item's statement made; save the member's new structure."""
@@ -249,19 +251,21 @@ class DdlRunner:
         listed = without_check_names(classify(sql, default_schema=target.schema))
         return item if listed is None else replace(item, effect=replace(effect, sql=listed))
 
-    async def _execute(self, item: DdlItem, change: MemberChange) -> None:
+    async def _decide_and_execute(self, item: DdlItem, change: MemberChange) -> None:
         execution = _execution(self._registry, item, change)
         if item.recorded:
             execution = await self._executor.with_record(execution)
-            execution = await self.rules.ruled(item, change, execution)
+            execution = await self.rules.decide(item, change, execution)
             if execution.record is None:
                 refuse_computed(self._registry, execution, item.statement, agreed=False)
-        execution = await self._proven(
+        execution = await self._with_shard_columns(
             execution, item.statement, change.after, answered=item.effect.instead is not None
         )
-        await self._run(self.rules.proven(execution), item.version, item.statement)
+        await self._execute_logged(
+            self.rules.record_shard_columns(execution), item.version, item.statement
+        )
 
-    async def _proven(
+    async def _with_shard_columns(
         self, ddl: DdlExecution, statement: Statement, after: Table | None, *, answered: bool
     ) -> DdlExecution:
         """Return an execution with all columns to read from the shards afterwards.
@@ -339,7 +343,7 @@ class DdlRunner:
         targets = frozenset(name for _, name in self._registry.targets())
         return targets - self._registry.targets_in_use
 
-    async def _alone(self, ddl: DdlExecution) -> bool:
+    async def _execute_exclusively(self, ddl: DdlExecution) -> bool:
         """Execute a statement while no other runs on its target, or on parents of its foreign keys.
 
         A server that is altering a table may refuse foreign keys that refer to it.
@@ -360,20 +364,20 @@ class DdlRunner:
                 replace(ddl, lock_seconds=self._lock_seconds(ddl), unused=self._unused())
             )
 
-    async def _executed(self, ddl: DdlExecution) -> bool:
+    async def _execute_allowing_corrections(self, ddl: DdlExecution) -> bool:
         """Execute a statement, with other rows if possible; return whether it ran now."""
         values, attempts = RefusedValues(self._registry, self._executor), 0
         while True:
             try:
                 attempts += 1
-                ran = await self._alone(ddl)
+                ran = await self._execute_exclusively(ddl)
                 break
             except DdlRefusedError as error:
                 again = self._queued is not None and attempts < MOST_ATTEMPTS
                 found = await values.executable(ddl, error) if again else None
                 if found is None:
                     raise
-                ddl = self.rules.proven(found)
+                ddl = self.rules.record_shard_columns(found)
                 if ddl.removals:
                     self._log.info("ddl.double-rows", target=str(ddl.target), statement=ddl.sql)
                 # A crash between the statement and its record must not lose the columns.
@@ -382,7 +386,7 @@ class DdlRunner:
             self._queued()
         return ran
 
-    async def _run(
+    async def _execute_logged(
         self,
         ddl: DdlExecution,
         version: int,
@@ -395,7 +399,7 @@ class DdlRunner:
         if text:
             log.info("ddl.started", statement=text[:2000], member=str(ddl.member.name))
         try:
-            ran = await self._executed(ddl)
+            ran = await self._execute_allowing_corrections(ddl)
         except TargetLockedError as error:
             where = f"{ddl.member}, target {ddl.target}, statement: {text[:2000]}"
             raise locked_fault([ddl.target], str(error), where) from error

@@ -134,7 +134,7 @@ class JobRunner:
                     return result
                 for failed in result.failures:
                     if failed.mismatch is not None:
-                        await self._meta.out_of_step(failed.mismatch)
+                        await self._meta.raise_out_of_step(failed.mismatch)
                 kept_out = any(failed.code in LOGIN_REFUSED for failed in result.failures)
                 for failed in result.failures:
                     if _is_changed(failed):

@@ -75,7 +75,7 @@ def findings_as_json(task: str, results: Sequence[TargetComparison]) -> dict[str
             "unsettled": result.unsettled,
             "retired": result.retired,
             "unowned": result.unowned,
-            "remarks": [text for text in (*result.remarks, result.undecided_remark) if text],
+            "remarks": [text for text in (*result.remarks, result.unsettled_remark) if text],
             "repaired": result.repaired,
             "blocked": result.blocked,
             "seconds": round(result.seconds, 3),

@@ -10,7 +10,7 @@ from replicator.downstream.rows.literals import (
     converted_literal,
     converted_predicate,
     identifier,
-    key_predicate,
+    key_literal,
     row_predicate,
     written_literal,
 )
@@ -169,7 +169,7 @@ class ShardChanges:
             condition
             for column, value in keyed
             for condition in (
-                identifier(column.name) + b"=" + key_predicate(column, value),
+                identifier(column.name) + b"=" + key_literal(column, value),
                 _predicate(shard, column, value),
             )
         )

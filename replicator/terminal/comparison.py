@@ -153,7 +153,7 @@ def remarks(result: TargetComparison) -> Iterator[str]:
             " lock is resolved"
         )
     if result.unsettled:
-        yield result.undecided_remark
+        yield result.unsettled_remark
 
 
 def _examples(result: TargetComparison) -> Iterator[str]:

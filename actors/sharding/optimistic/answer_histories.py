@@ -136,14 +136,14 @@ class AnswerHistories:
         if all(self.of(name).followed >= renaming.number for name in names):
             return
         entries = {
-            name: await self._with_fills(name, entry)
+            name: await self._with_moved_fills(name, entry)
             for name, entry in followed_entries(renaming.number, moves, self.by_target).items()
         }
         await self._save(entries.items())
         for name, entry in entries.items():
             self.of(name).take(entry)
 
-    async def _with_fills(
+    async def _with_moved_fills(
         self, target: TableName, entry: HistoryEntry[Member]
     ) -> HistoryEntry[Member]:
         """Return an entry with the fills of moved shards for columns that only others have."""
@@ -214,7 +214,7 @@ class AnswerHistories:
         assert number is not None
         # The structure at the start of its source; one that was read may include later statements.
         held = self._registry.held(number, self._begins(number))
-        structure = held.certain or _as_far_as(present, held.structure)
+        structure = held.certain or _without_unknown_columns(present, held.structure)
         shard_state = state_at_start(history.state, structure)
         if shard_state.ceded:
             self._log.warning(
@@ -271,13 +271,13 @@ class AnswerHistories:
             members=[str(member.name) for member in due],
         )
 
-    async def say(
+    async def save_answer(
         self, target: TableName, member: Member, action: Action, at: Place | None = None
     ) -> None:
         """Save the operator's answer to an open statement, or to the refused step at ``at``."""
         await self.add(target, HistoryEntry(EntryKind.SAID, member, action=action, at=at))
         reach(Failpoint.UNLOCK_SAVED)
-        self.look_again()
+        self.wake_waiting()
 
     async def follow_held(self, target: TableName, member: Member, later: Table | None) -> None:
         """Accept the open statement of a member that drops or converts its columns later.
@@ -296,15 +296,15 @@ class AnswerHistories:
         place = target, member, opened.at
         if place not in self._undone:
             self._undone.add(place)
-            await self.say(target, member, Action.SKIP)
+            await self.save_answer(target, member, Action.SKIP)
 
-    def look_again(self) -> None:
+    def wake_waiting(self) -> None:
         """Wake all tasks that wait for a change."""
         # An anyio event cannot be cleared, so each change sets the event and creates a new one.
         self.changed.set()
         self.changed = anyio.Event()
 
-    def tell(self, target: TableName, entry: HistoryEntry[Member]) -> None:
+    def log_outcome(self, target: TableName, entry: HistoryEntry[Member]) -> None:
         """Log the outcome of a statement."""
         opened = entry.shard_state.open if entry.shard_state is not None else None
         if entry.kind is EntryKind.OPEN and opened is not None:
@@ -340,7 +340,7 @@ class AnswerHistories:
 
     # Rows.
 
-    def without(self, target: int, member: Member, structure: Table, table: Table) -> Table:
+    def writable_table(self, target: int, member: Member, structure: Table, table: Table) -> Table:
         """Return the target's table with the fills of the columns that the member lacks.
 
         A column that both compute, and that the member has ceded, has the target's formula: the
@@ -355,7 +355,7 @@ class AnswerHistories:
         return filled(table, {n: fill for n, fill in state.fills.items() if n not in own})
 
 
-def _as_far_as(present: Table | None, guessed: Table | None) -> Table | None:
+def _without_unknown_columns(present: Table | None, guessed: Table | None) -> Table | None:
     """Return an uncertain structure as far as the target has it.
 
     A statement that has not been read yet may add or change its columns.

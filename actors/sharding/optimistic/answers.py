@@ -39,7 +39,7 @@ from replicator.schema.effects.ddl_effects import (
 from replicator.schema.effects.removed_rows import removed_rows
 from replicator.schema.effects.session_settings import compared_text, settings_of, text_and_rows
 from replicator.schema.effects.touched_parts import Touched, touched_parts
-from replicator.schema.structure.inspection import read_again
+from replicator.schema.structure.inspection import read_cached
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.agreement import TABLE_COLLATION, values_of
 from replicator.sharding.optimistic.alters import NoAlterError, stand_in_index
@@ -91,14 +91,14 @@ class OptimisticAnswers:
         self._registry = tools.registry
         self._target = tools.target
         self._changes: dict[TableName, dict[Member, Change[Member]]] = {}
-        self._ruled: dict[_Key, HistoryEntry[Member] | None] = {}
+        self._decided: dict[_Key, HistoryEntry[Member] | None] = {}
         self._refusals: dict[_Key, str] = {}
         self._given: dict[_Key, anyio.Event] = {}
         self._log = structlog.get_logger()
 
     # Statements at their barriers.
 
-    async def ruled(
+    async def decide(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
     ) -> DdlExecution:
         """Return the execution with the answer as its entry: nothing, the statement, or an ALTER.
@@ -110,10 +110,10 @@ class OptimisticAnswers:
         key = execution.target, execution.member, execution.transaction
         saved = execution.record.entry if execution.record is not None else ""
         if saved:
-            entry = self._ruled.get(key) or load_entry(saved)
-            self._ruled.setdefault(key, None)
+            entry = self._decided.get(key) or load_entry(saved)
+            self._decided.setdefault(key, None)
             if entry.kind is EntryKind.OPEN:
-                present = await read_again(self._target, execution.target)
+                present = await read_cached(self._target, execution.target)
                 self._changed(item, change, execution, present)
                 await self._override(item, key)
         elif execution.transaction < self.histories.left_at(*key[:2]):
@@ -122,7 +122,7 @@ class OptimisticAnswers:
         else:
             entry = await self._answered(item, change, execution)
             entry = replace(entry, shard_only=(*execution.shard_only, *entry.shard_only))
-            self._ruled[key] = entry
+            self._decided[key] = entry
             if entry.kind is EntryKind.OPEN and self._strict:
                 raise self._strictly(item, entry)
             execution = replace(execution, entry=dump_entry(entry))
@@ -139,7 +139,7 @@ class OptimisticAnswers:
             return replace(execution, sql=entry.run[0], change=None, context=entry.context)
         return replace(execution, instead=entry.run)
 
-    def proven(self, execution: DdlExecution) -> DdlExecution:
+    def record_shard_columns(self, execution: DdlExecution) -> DdlExecution:
         """Return the execution with the columns to read from the shards in its record."""
         if not execution.entry:
             return execution
@@ -185,7 +185,7 @@ class OptimisticAnswers:
         if item.effect.instead is None or opened is None or opened.at.transaction != at:
             return
         if not opened.answered:
-            await self.histories.say(target, member, Action.EXEC)
+            await self.histories.save_answer(target, member, Action.EXEC)
 
     async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
         """Whether the answer changes after the target has refused its step.
@@ -208,11 +208,11 @@ class OptimisticAnswers:
         if not target.table:
             return
         key = target, Member(item.source, item.effect.table), item.statement.transaction
-        entry = self._ruled.pop(key, None)
+        entry = self._decided.pop(key, None)
         if entry is not None:
             reach(Failpoint.ANSWER_EXECUTED)
             self.histories.take(target, entry, item.statement.transaction)
-            self.histories.tell(target, entry)
+            self.histories.log_outcome(target, entry)
             if entry.dropped:
                 self._registry.owners.emptied(target)
             if entry.kind is not EntryKind.OPEN:
@@ -221,11 +221,11 @@ class OptimisticAnswers:
                 await self._look_for_keys(target)
         self._refusals.pop(key, None)
         self._given.setdefault(key, anyio.Event()).set()
-        self.histories.look_again()
+        self.histories.wake_waiting()
 
     async def _look_for_keys(self, target: TableName) -> None:
         """Update the target's key in open statements."""
-        present = await read_again(self._target, target)
+        present = await read_cached(self._target, target)
         changes = self._changes[target]
         self._changes[target] = {
             member: replace(put, found_by=_found_by(present)) for member, put in changes.items()
@@ -287,7 +287,7 @@ class OptimisticAnswers:
                 state = self.histories.of(target).state
                 shard_state = state.members.get(member, ShardState(change.before))
                 return HistoryEntry(EntryKind.TAKEN, member, shard_state)
-        present = await read_again(self._target, target)
+        present = await read_cached(self._target, target)
         put = self._changed(item, change, execution, present)
         return await self._judged(item, put, execution, present)
 

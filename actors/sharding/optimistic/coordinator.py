@@ -314,7 +314,7 @@ class OptimisticCoordinator(Coordination):
         if isinstance(opened, RefusedStep):
             if opened.action is not None:
                 raise UnlockError(f"the task already tries the change of {member} again")
-            await self._histories.say(name, member, action, opened.at)
+            await self._histories.save_answer(name, member, action, opened.at)
             return
         if opened.answered:
             raise UnlockError(f"the task already resolves the statement of {member}")
@@ -325,4 +325,4 @@ class OptimisticCoordinator(Coordination):
                 f"{member}: {opened.unfit[action] if fits else opened.reason}."
                 f" {action.value} can't resolve this. {helpful(member, opened, others)}"
             )
-        await self._histories.say(name, member, action)
+        await self._histories.save_answer(name, member, action)

@@ -18,7 +18,7 @@ from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedErro
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.foreign_keys import parent_of
-from replicator.schema.structure.inspection import available_collations, read_again
+from replicator.schema.structure.inspection import available_collations, read_cached
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.agreement import Part, described_part
 from replicator.sharding.optimistic.agreement_alters import agreement_actions, differing_parts
@@ -184,7 +184,7 @@ class DerivedSteps:
             refused = replace(step, reason=str(error), action=None)
             entry = HistoryEntry(EntryKind.REFUSED, step.member, refusal=refused, at=step.at)
             await self._histories.add(target, entry)
-            self._histories.tell(target, entry)
+            self._histories.log_outcome(target, entry)
             return
         history.take(made)
 
@@ -195,7 +195,7 @@ class DerivedSteps:
         DatabaseUnavailableError.
         """
         history = self._histories.of(target)
-        present, shape = await read_again(self._target, target), history.state.joined()
+        present, shape = await read_cached(self._target, target), history.state.joined()
         parts = history.lagging
         self.behind.pop(target, None)
         if present is None or shape is None or not parts:
@@ -232,7 +232,7 @@ class DerivedSteps:
                 self._log_left(target, open_parts, str(error))
                 return
             history.take(made)
-            self._histories.tell(target, made)
+            self._histories.log_outcome(target, made)
         elif made.parts:
             await self._histories.add(target, made)
         if left:
@@ -283,7 +283,7 @@ class DerivedSteps:
         self, target: TableName, step: RefusedStep[Member], state: TargetState[Member]
     ) -> tuple[str, ...]:
         """Return the ALTER that a refused step needs now. Raises NoAlterError."""
-        present, shape = await read_again(self._target, target), state.joined()
+        present, shape = await read_cached(self._target, target), state.joined()
         if present is None or shape is None:
             return ()
         # Prefer the definitions of the member that needs the step.

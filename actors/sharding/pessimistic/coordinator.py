@@ -16,7 +16,7 @@ from actors.sharding.database_group import DatabaseGroup
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.earlier_versions import OTHERS_SECONDS, EarlierVersions
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
-from actors.sharding.pessimistic.item_numbers import later_items
+from actors.sharding.pessimistic.item_numbers import mark_later_items
 from actors.sharding.pessimistic.late_members import note_ahead
 from actors.sharding.pessimistic.lock_messages import (
     EarlierItems,
@@ -315,7 +315,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             return
         for unit in self._units.values():
             self._update(unit, target)
-        if sources := lock.leave_out_truncations() or later_items(self._registry, lock):
+        if sources := lock.leave_out_truncations() or mark_later_items(self._registry, lock):
             for source in sorted(sources):
                 self._units[source].restart()
             return

@@ -50,7 +50,7 @@ async def least_number(
     return number
 
 
-def later_items(
+def mark_later_items(
     registry: SchemaRegistry, lock: TargetLock[TableName, ShardStatement]
 ) -> frozenset[str]:
     """Count the next statements of members as later items, if they show the others' next item.

@@ -61,12 +61,12 @@ class PessimisticMode(ShardMode):
 
 
 class _Agreed:
-    async def ruled(
+    async def decide(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
     ) -> DdlExecution:
         return execution
 
-    def proven(self, execution: DdlExecution) -> DdlExecution:
+    def record_shard_columns(self, execution: DdlExecution) -> DdlExecution:
         return execution
 
     async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
@@ -75,5 +75,5 @@ class _Agreed:
     async def executed(self, item: DdlItem) -> None:
         pass
 
-    def without(self, target: int, member: Member, structure: Table, table: Table) -> Table:
+    def writable_table(self, target: int, member: Member, structure: Table, table: Table) -> Table:
         return table

@@ -11,7 +11,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.schema.effects.column_path import ColumnPath, column_path
 from replicator.schema.registry.registry import KnownStructure, dump_structure, load_structure
-from replicator.schema.structure.inspection import read_again
+from replicator.schema.structure.inspection import read_cached
 from replicator.schema.structure.structure import Table, differences
 from replicator.sharding.pessimistic.lock import TargetLock
 
@@ -66,7 +66,7 @@ class TargetVersions:
 
         Raises DatabaseUnavailableError.
         """
-        return await read_again(self._target, name)
+        return await read_cached(self._target, name)
 
     def expect(self, name: TableName, version: int, structure: Table) -> None:
         """Note the structure of a target whose CREATE was read, and may not be executed yet."""
@@ -98,7 +98,7 @@ class TargetVersions:
         if shard is not None:
             # Set it before the first await: `at` may run at the same time.
             self._expected[name, version] = shard
-        there = await read_again(self._target, name)
+        there = await read_cached(self._target, name)
         text = dump_structure(there or self._expected.get((name, version)))
         self._saved[name, version] = text
         return text
@@ -111,7 +111,7 @@ class TargetVersions:
         name = lock.target
         saved = self._saved.get((name, version))
         if saved is None and version == lock.version:
-            present = await read_again(self._target, name)
+            present = await read_cached(self._target, name)
             # In the meantime an item may have been decided, and its execution may have begun.
             saved = self._saved.get((name, version))
             if saved is None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from actors.errors.faults import DdlEvent, FatalError, Parts, Recovery, UnreadRows
+from actors.errors.faults import DdlEvent, FatalError, Recovery, TaskParts, UnreadRows
 from actors.task.operator import operator_commands, structure_commands
 from actors.task.operator.lock_report import binlog_distance
 from actors.task.operator.typed_commands import as_typed
@@ -50,9 +50,9 @@ class BlockedParts:
         self._log = structlog.get_logger()
 
     @property
-    def blocked(self) -> Parts:
+    def blocked(self) -> TaskParts:
         """All blocked parts."""
-        return Parts(frozenset(self.targets), frozenset(self.sources))
+        return TaskParts(frozenset(self.targets), frozenset(self.sources))
 
     @property
     def blocks(self) -> Iterator[Block]:
@@ -66,9 +66,9 @@ class BlockedParts:
         return any(block.fault is not None and not block.passing for block in self.blocks)
 
     @property
-    def faulty(self) -> Parts:
+    def faulty(self) -> TaskParts:
         """The parts that a fault blocks."""
-        return Parts(
+        return TaskParts(
             frozenset(target for target, block in self.targets.items() if block.fault),
             frozenset(source for source, block in self.sources.items() if block.fault),
         )
@@ -80,9 +80,9 @@ class BlockedParts:
             return "a part that it is tied to is blocked"
         return f"{block.fault.event}: {block.fault.message}" if block.fault else PAUSED
 
-    def add(self, parts: Parts, block: Block) -> bool:
+    def add(self, parts: TaskParts, block: Block) -> bool:
         """Block parts; return False if all of them are blocked already."""
-        new = Parts(parts.targets - self.targets.keys(), parts.sources - self.sources.keys())
+        new = TaskParts(parts.targets - self.targets.keys(), parts.sources - self.sources.keys())
         event = block.fault.event if block.fault else ""
         for target in sorted(new.targets):
             self.targets[target] = block
@@ -119,7 +119,7 @@ class BlockedParts:
                     self.targets[target] = Block(now())
             self.add(parts, Block(now()))
 
-    def _blocked_ones(self, parts: Parts) -> Parts:
+    def _blocked_ones(self, parts: TaskParts) -> TaskParts:
         """Return the parts. Raises ValueError if one of them is not blocked."""
         going = [*map(shown, parts.targets - self.targets.keys())]
         going += parts.sources - self.sources.keys()
@@ -131,7 +131,7 @@ class BlockedParts:
             )
         return parts
 
-    def release(self, parts: Parts) -> None:
+    def release(self, parts: TaskParts) -> None:
         """Unblock these parts."""
         for target in sorted(parts.targets & self.targets.keys()):
             del self.targets[target]
@@ -189,7 +189,7 @@ def shown(target: TableName) -> str:
 
 def named_parts(
     arguments: Mapping[str, Any], targets: Iterable[TableName], sources: Iterable[str]
-) -> Parts:
+) -> TaskParts:
     """Return the parts that an operator names, among the possible ones. Raises ValueError.
 
     ``arguments``: ``targets`` and ``sources``. Names are compared as they are shown, as a whole.
@@ -203,10 +203,10 @@ def named_parts(
             if name not in there:
                 all_names = ", ".join(sorted(there)[:50]) or "none"
                 raise ValueError(f"there is no such {kind}: {name}. There are: {all_names}")
-    return Parts(frozenset(by_name[name] for name in wanted), frozenset(of))
+    return TaskParts(frozenset(by_name[name] for name in wanted), frozenset(of))
 
 
-def resume_command(task: str, parts: Parts | None) -> str:
+def resume_command(task: str, parts: TaskParts | None) -> str:
     """Return the command that resumes parts of a task; None: the whole task."""
     words = ["replicator", "resume", task]
     if parts is not None:
@@ -257,16 +257,18 @@ def blocked_statuses(
 def _blocked(task: str, parts: BlockedParts, running: RunningTask | None) -> Iterator[BlockedPart]:
     for target, block in sorted(parts.targets.items()):
         held = _held(running, target)
-        yield _part(task, Parts(targets=frozenset({target})), "target", shown(target), block, held)
+        yield _part(
+            task, TaskParts(targets=frozenset({target})), "target", shown(target), block, held
+        )
     for source, block in sorted(parts.sources.items()):
-        yield _part(task, Parts(sources=frozenset({source})), "source", source, block, ())
+        yield _part(task, TaskParts(sources=frozenset({source})), "source", source, block, ())
     if running is not None:
         yield from _waiting(running, parts)
 
 
 def _part(
     task: str,
-    parts: Parts,
+    parts: TaskParts,
     kind: PartKind,
     name: str,
     block: Block,

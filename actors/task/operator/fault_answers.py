@@ -11,7 +11,7 @@ from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply, Request
 from actors.counting.counts import TaskCounts
-from actors.errors.faults import DdlEvent, Parts, UnreadRows
+from actors.errors.faults import DdlEvent, TaskParts, UnreadRows
 from actors.task.operator import operator_commands, structure_commands
 from actors.task.operator.binlog_ends import ends_reply
 from actors.task.operator.blocked_parts import Block
@@ -81,7 +81,7 @@ class FaultAnswers:
         self,
         arguments: Mapping[str, Any],
         now: Callable[[], TaskStatus],
-        go_on_with: Callable[[Parts], None],
+        go_on_with: Callable[[TaskParts], None],
     ) -> Reply:
         """Answer `replicator recopy` without --truncate.
 

@@ -19,7 +19,7 @@ from actors.comparing.comparing import planned_comparison
 from actors.comparing.owners import TargetShards, shards_of_targets
 from actors.comparing.task_progress import TaskProgress
 from actors.control.protocol import Reply
-from actors.errors.faults import Parts
+from actors.errors.faults import TaskParts
 from actors.setup.task_setup import address_of
 from actors.task.operator.blocked_parts import recopy_wanted, shown
 from actors.task.startup.check_scope import task_to_check
@@ -46,7 +46,7 @@ class Recopied:
     """The answer to a request, and the parts that are no longer blocked."""
 
     reply: Reply
-    released: Parts = field(default_factory=Parts)
+    released: TaskParts = field(default_factory=TaskParts)
 
 
 @define(eq=False)
@@ -97,7 +97,7 @@ class RecopyCommand:
         faulty |= _faulty((t for t in targets if known[t] & begun), self._now())
         reach(Failpoint.RECOPY_ASKED)
         body = {"targets": [shown(target) for target in sorted(targets)]}
-        return Recopied(Reply(ok=True, body=body), Parts(frozenset(faulty), frozenset(begun)))
+        return Recopied(Reply(ok=True, body=body), TaskParts(frozenset(faulty), frozenset(begun)))
 
     async def _refused(self, targets: Collection[TableName], begun: Collection[str]) -> str:
         """Return why a reconciliation can't make the rows of the targets exact; empty if it can."""

@@ -102,7 +102,7 @@ async def _remove(task: Task) -> None:
 
 
 async def _keep(keeper: LeaseKeeper) -> None:
-    await keeper.keep()
+    await keeper.renew_until_lost()
     assert keeper.lost is not None
     raise lease_lost(keeper.lost)
 

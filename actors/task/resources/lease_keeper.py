@@ -51,7 +51,7 @@ class LeaseKeeper:
         self._taken = anyio.Event()
         self._log = structlog.get_logger()
 
-    def use(self, address: DatabaseAddress) -> None:
+    def use_address(self, address: DatabaseAddress) -> None:
         """Use another address from the next connection on."""
         self._connection.address = address
 
@@ -152,7 +152,7 @@ class LeaseKeeper:
                 return True
         return False
 
-    async def keep(self) -> None:
+    async def renew_until_lost(self) -> None:
         """Renew the lease until another process has it; ``lost`` is its error then."""
         await self._taken.wait()
         while self.lost is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import anyio.to_thread
 
 from actors.counting.counts import TaskCounts
-from actors.errors.faults import Parts
+from actors.errors.faults import TaskParts
 from actors.schema.filtered_columns import FilteredColumns
 from actors.schema.schema_tracker import SchemaTracker
 from actors.schema.statement_filter import StatementFilter
@@ -44,7 +44,7 @@ class Resources:
     meta: MetaStore
     sessions: StatementSessions
     tracker: SchemaTracker
-    blocked: Parts
+    blocked: TaskParts
 
     @property
     def ddl(self) -> Connection:
@@ -68,7 +68,7 @@ async def resources_of(
     task: Task,
     counts: TaskCounts,
     lease: Lease,
-    blocked: Parts,
+    blocked: TaskParts,
     learned: LearnedStructures,
 ) -> AsyncIterator[Resources]:
     """Open the resources of a new generation, and close them in the end.

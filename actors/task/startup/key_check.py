@@ -64,7 +64,7 @@ WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
 
 
 @dataclass(frozen=True, slots=True)
-class KeyLook:
+class KeyCheckScope:
     """The scope of the check: all values, or a total of about ``size``."""
 
     exact: bool = False
@@ -74,9 +74,9 @@ class KeyLook:
 class KeyCheck:
     """Checks the keys of a task once."""
 
-    def __init__(self, task: Task, look: KeyLook) -> None:
+    def __init__(self, task: Task, scope: KeyCheckScope) -> None:
         self._task = task
-        self._look = look
+        self._scope = scope
         self._keys: list[KeyFinding] = []
 
     async def run(self) -> list[CheckResult]:
@@ -96,7 +96,7 @@ class KeyCheck:
         )
         try:
             if any(key.reads for key in self._keys):
-                await (self._compare_all if self._look.exact else self._sample)(servers)
+                await (self._compare_all if self._scope.exact else self._sample)(servers)
         except FatalError as error:
             return [_not_compared(str(error), *error.remedies)]
         except SPARK_FAILED as error:
@@ -125,7 +125,7 @@ class KeyCheck:
 
     async def _sample(self, servers: CompareServers) -> None:
         keys = [key for key in self._keys if key.reads]
-        size = max(FEWEST_VALUES, self._look.size // len(keys))
+        size = max(FEWEST_VALUES, self._scope.size // len(keys))
         limit = anyio.CapacityLimiter(KEYS_AT_ONCE)
 
         async def look_at(key: KeyFinding) -> None:

@@ -242,7 +242,7 @@ class MetaStore:
         """Raise FencedError if the target does not hold this run's last save."""
         await self.lease.confirm(self.connection)
 
-    async def out_of_step(self, mismatch: Mismatch) -> NoReturn:
+    async def raise_out_of_step(self, mismatch: Mismatch) -> NoReturn:
         """Raise the reason why an executor did not find this run's state."""
         with suppress(DatabaseUnavailableError):
             # The lease knows the reason better, unless the connection broke together with the
@@ -451,7 +451,7 @@ class MetaStore:
         *,
         members: frozenset[str],
         former: Mapping[str, Checkpoint] | None = None,
-        left: Mapping[BucketKey, Watermark] | None = None,
+        expected: Mapping[BucketKey, Watermark] | None = None,
         also: AlsoSaved | None = None,
     ) -> None:
         """Write checkpoints, all in one transaction.
@@ -461,14 +461,14 @@ class MetaStore:
                 sources keep theirs.
             former: by source, the last saved checkpoint with its members, if known; equal values
                 are not written again.
-            left: the least watermarks of buckets on which the checkpoints rely.
+            expected: the least watermarks of buckets on which the checkpoints rely.
             also: saves more in the same transaction.
 
         Raises:
-            FencedError: a bucket's watermark is less than in `left`.
+            FencedError: a bucket's watermark is less than in `expected`.
         """
         async with self.saving() as transaction:
-            await self._verify(transaction, left or {})
+            await self._verify(transaction, expected or {})
             for checkpoint in checkpoints:
                 source = checkpoint.source
                 before = (former or {}).get(source)
@@ -483,27 +483,29 @@ class MetaStore:
         checkpoints: Iterable[Checkpoint],
         *,
         former: Mapping[str, Checkpoint],
-        left: Mapping[BucketKey, Watermark],
+        expected: Mapping[BucketKey, Watermark],
     ) -> None:
         """Write only the low watermarks of checkpoints; otherwise as `save`."""
         async with self.saving() as transaction:
-            await self._verify(transaction, left)
+            await self._verify(transaction, expected)
             for one in checkpoints:
                 before = former[one.source].state
                 await write_low_watermarks(transaction, self._tables, one.source, before, one.state)
             reach(Failpoint.CHECKPOINT_OPEN)
         reach(Failpoint.CHECKPOINT_SAVED)
 
-    async def _verify(self, transaction: Transaction, left: Mapping[BucketKey, Watermark]) -> None:
+    async def _verify(
+        self, transaction: Transaction, expected: Mapping[BucketKey, Watermark]
+    ) -> None:
         found: dict[BucketKey, Watermark] = {}
-        for part in _parts(list(left)):
+        for part in _parts(list(expected)):
             places = ", ".join(["(%s, %s, %s, %s)"] * len(part))
             sql = self._watermarks_sql(
                 f"(source, target_schema, target_table, bucket) IN ({places})"
             )
             rows = await transaction.fetch(sql, [field for key in part for field in _columns(key)])
             found |= by_bucket(rows)
-        for (source, target, bucket), watermark in left.items():
+        for (source, target, bucket), watermark in expected.items():
             there = found.get((source, target, bucket), NOTHING_APPLIED)
             if there < watermark:
                 raise FencedError(

@@ -398,7 +398,7 @@ class CopyStore:
             for schema, table, known, by, exact in rows
         ]
 
-    async def read_again(self, source: str, spans: Iterable[ReadSpan]) -> None:
+    async def mark_for_rereading(self, source: str, spans: Iterable[ReadSpan]) -> None:
         """Save that the chunks read in these spans must be read once more."""
         read = f"{_PLACE} AND known_to = %s AND read_by = %s"
         async with self._meta.saving() as transaction:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from replicator.downstream.rows.literals import NULL_FIELD, identifier, key_equal, key_predicate
+from replicator.downstream.rows.literals import NULL_FIELD, identifier, key_equal, key_literal
 from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
 from replicator.downstream.rows.write_session import Session
 from replicator.mysql.column_types import Literal
@@ -76,7 +76,7 @@ def key_condition(run: Sequence[KeyFields]) -> bytes:
         ((column, _),) = run[0]
         values = b",".join([field for ((_, field),) in run])
         if column.literal is not Literal.NUMBER or not _INTEGERS.fullmatch(values):
-            values = b",".join(key_predicate(of, field) for ((of, field),) in run)
+            values = b",".join(key_literal(of, field) for ((of, field),) in run)
         return b"%s IN (%s)" % (identifier(column.name), values)
     # MySQL before 5.7 finds no index for a list of row values.
     return b"(%s)" % b" OR ".join(b"(%s)" % _equal(key) for key in run)

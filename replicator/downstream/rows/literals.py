@@ -96,7 +96,7 @@ def needs_introducer(column: TargetColumn) -> bool:
     return column.literal in (Literal.PARSED, Literal.JSON)
 
 
-def key_predicate(column: TargetColumn, field: bytes) -> bytes:
+def key_literal(column: TargetColumn, field: bytes) -> bytes:
     """Return a literal equal to the value by the column's own comparison, usable by an index."""
     if field == NULL_FIELD:
         return b"NULL"
@@ -116,7 +116,7 @@ def _with_charset(column: TargetColumn, value: bytes) -> bytes:
 
 def key_equal(column: TargetColumn, field: bytes) -> bytes:
     """Return a condition for the rows whose column has this value of a key, usable by an index."""
-    equal = identifier(column.name) + b"=" + key_predicate(column, field)
+    equal = identifier(column.name) + b"=" + key_literal(column, field)
     if not column.bytewise:
         return equal
     return equal + b" AND " + row_predicate(column, field)
@@ -127,7 +127,7 @@ def starts_equal(column: TargetColumn, field: bytes, length: int) -> bytes:
 
     ``length``: number of compared characters, 0 for all.
     """
-    name, value = identifier(column.name), key_predicate(column, field)
+    name, value = identifier(column.name), key_literal(column, field)
     if length:
         return b"LEFT(%s,%d)=LEFT(%s,%d)" % (name, length, value, length)
     return name + b"=" + value

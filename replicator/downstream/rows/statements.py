@@ -21,7 +21,7 @@ from replicator.downstream.rows.literals import (
     field_value,
     identifier,
     key_equal,
-    key_predicate,
+    key_literal,
     row_predicate,
     row_values,
     starts_equal,
@@ -362,7 +362,7 @@ def delete_keys(
     if len(columns) == 1 and not columns[0].bytewise:
         column = columns[0]
         head += identifier(column.name) + b" IN ("
-        parts: Iterable[bytes] = (key_predicate(column, key) for key in keys)
+        parts: Iterable[bytes] = (key_literal(column, key) for key in keys)
         joint, tail = b",", b")"
     else:
         parts = (

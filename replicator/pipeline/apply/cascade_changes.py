@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from replicator.downstream.meta.late_cascades import Change, LateCascade
 from replicator.downstream.meta.tracked_keys import track_keys
 from replicator.downstream.rows.key_lookup import key_conditions, selected_fields
-from replicator.downstream.rows.literals import NULL_FIELD, identifier, key_predicate
+from replicator.downstream.rows.literals import NULL_FIELD, identifier, key_literal
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.downstream.rows.write_session import Session
 from replicator.mysql.names import Member, TableName, folded
@@ -161,7 +161,7 @@ class CascadeChanges:
         self, child: CascadeTable, edge: CascadeEdge, keys: Sequence[Fields]
     ) -> Iterator[bytes]:
         own = b"".join(
-            b" AND %s=%s" % (identifier(column.name), key_predicate(column, value))
+            b" AND %s=%s" % (identifier(column.name), key_literal(column, value))
             for column, value in child.constants
         )
         fields = (list(zip(edge.columns, key, strict=True)) for key in keys)
@@ -173,7 +173,7 @@ class CascadeChanges:
         found = self._referenced(child, condition)
         names = {folded(column.name) for column in edge.columns}
         sets = [
-            b"%s=%s" % (identifier(column.name), key_predicate(column, value))
+            b"%s=%s" % (identifier(column.name), key_literal(column, value))
             for column, value in zip(edge.columns, values, strict=True)
         ]
         sets += [

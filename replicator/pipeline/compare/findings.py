@@ -90,11 +90,11 @@ class TargetComparison:
             on this host.
         unsettled: rows that differ and whose source the task has not caught up with, or that change
             all the time.
-        undecided: why rows are unsettled, and what helps.
+        unsettled_reason: why rows are unsettled, and what helps.
         repaired: differing rows that were corrected.
         untouched: differing rows that no repair may change.
         refused: whether a repair failed; ``failure`` is the server's error.
-        shared: keys that several rows of shards have.
+        duplicate_keys: keys that several rows of shards have.
         blocked: a sentence with the reason, besides schema changes, why the task does not apply
             rows; empty if there is none.
         retired: rows of the target that belong, or may belong, to shards that no longer exist.
@@ -119,11 +119,11 @@ class TargetComparison:
     held: int = 0
     held_events: int | None = None
     unsettled: int = 0
-    undecided: str = ""
+    unsettled_reason: str = ""
     repaired: int = 0
     untouched: int = 0
     refused: bool = False
-    shared: int = 0
+    duplicate_keys: int = 0
     blocked: str = ""
     retired: int = 0
     unowned: int = 0
@@ -151,11 +151,11 @@ class TargetComparison:
         return bool(self.held) and self.held_events == 0 and not self.blocked
 
     @property
-    def undecided_remark(self) -> str:
+    def unsettled_remark(self) -> str:
         """A sentence about the unsettled rows; empty if there are none."""
         if not self.unsettled:
             return ""
-        return f"{self.unsettled:,} rows are not decided: they differ, but {self.undecided}"
+        return f"{self.unsettled:,} rows are not decided: they differ, but {self.unsettled_reason}"
 
     @property
     def incomplete(self) -> bool:

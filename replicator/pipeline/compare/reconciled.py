@@ -68,7 +68,7 @@ def verdict_of(
     if waits:
         return Verdict(Outcome.WAITS, waits)
     if (left := result.differing - result.repaired - result.untouched) > 0:
-        outcome = Outcome.SHARED if result.shared else Outcome.AGAIN
+        outcome = Outcome.SHARED if result.duplicate_keys else Outcome.AGAIN
         return Verdict(outcome, "; ".join([f"{left:,} rows differ", *result.remarks]))
     if strictly and result.untouched:
         why = f"{result.untouched:,} rows differ that no reconciliation may change"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from replicator.downstream.rows.literals import (
     identifier,
-    key_predicate,
+    key_literal,
     row_predicate,
     written_literal,
 )
@@ -232,7 +232,7 @@ def _key_conditions(comparison: ComparisonPlan, line: bytes) -> Iterator[bytes]:
     for at in comparison.key:
         # The column's own comparison lets the server find the row by its index.
         name = identifier(comparison.columns[at].name)
-        yield name + b"=" + key_predicate(comparison.columns[at], fields[at])
+        yield name + b"=" + key_literal(comparison.columns[at], fields[at])
 
 
 def equal_to(comparison: ComparisonPlan, line: bytes, *, but: Set[int] = frozenset()) -> bytes:

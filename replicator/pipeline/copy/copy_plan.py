@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from replicator.downstream.rows.literals import key_predicate, needs_introducer
+from replicator.downstream.rows.literals import key_literal, needs_introducer
 from replicator.downstream.rows.target_columns import TargetColumn, TargetTable, filled_columns
 from replicator.mysql.column_types import Literal
 from replicator.mysql.names import TableName, folded, quote
@@ -369,7 +369,7 @@ def key_range(key: tuple[TargetColumn, ...], bound: tuple[bytes, ...], sign: byt
     and the first one twice, since servers find the range by that comparison.
     """
     names = [quote(column.name).encode() for column in key]
-    values = [key_predicate(column, field) for column, field in zip(key, bound, strict=True)]
+    values = [key_literal(column, field) for column, field in zip(key, bound, strict=True)]
     last = sign + (b"=" if sign == b"<" else b"")
     condition = names[-1] + last + values[-1]
     for name, value in zip(reversed(names[:-1]), reversed(values[:-1]), strict=True):

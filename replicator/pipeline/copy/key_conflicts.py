@@ -13,7 +13,7 @@ from types import MappingProxyType
 from pymysql.err import MySQLError
 
 from replicator.downstream.rows.key_lookup import KeyFields
-from replicator.downstream.rows.literals import NULL_FIELD, field_value, key_predicate
+from replicator.downstream.rows.literals import NULL_FIELD, field_value, key_literal
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import TableName, folded, quote
@@ -214,7 +214,7 @@ def key_conditions(
             if value & ~(VALUE_LIMIT - 1) != rules.mapped.upper:
                 return None
             field = b"%d" % (value & (VALUE_LIMIT - 1))
-        condition = quote(column.name).encode() + b"=" + key_predicate(column, field)
+        condition = quote(column.name).encode() + b"=" + key_literal(column, field)
         if collated and column.collation and field_value(field) is not None:
             condition += b" COLLATE " + column.collation.encode()
         conditions.append(condition)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replicator.binlog.errors import BinlogError
-from replicator.downstream.rows.literals import key_predicate
+from replicator.downstream.rows.literals import key_literal
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.column_types import Literal
 from replicator.pipeline.compare.compare_rows import Sessions
@@ -39,7 +39,7 @@ class Comparing:
     def literal(self, text: bytes) -> bytes:
         """A text as SQL; the introducer is that of the collation's charset."""
         column = TargetColumn("", Literal.TEXT, self.collation.partition("_")[0])
-        return b"(%s COLLATE %s)" % (key_predicate(column, escape(text)), self.collation.encode())
+        return b"(%s COLLATE %s)" % (key_literal(column, escape(text)), self.collation.encode())
 
 
 class TargetWeights:

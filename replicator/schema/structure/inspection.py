@@ -54,7 +54,7 @@ _SHOWN = "shows generated keys"
 """Note on a session that MySQL's generated primary keys are shown in it."""
 
 _READ = "read"
-"""The first part of the keys under which `read_again` keeps tables with a session."""
+"""The first part of the keys under which `read_cached` keeps tables with a session."""
 
 _TABLES = """
 SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
@@ -110,7 +110,7 @@ async def read_table(connection: Connection, name: TableName) -> Table | None:
     return await _completed(connection, name, *parts[name])
 
 
-async def read_again(connection: Connection, name: TableName) -> Table | None:
+async def read_cached(connection: Connection, name: TableName) -> Table | None:
     """Return `read_table` of a table that is read often, by one short query if it is unchanged.
 
     A session keeps the structures that it has read, with the text of SHOW CREATE TABLE.
@@ -313,7 +313,7 @@ async def read_targets(
 ) -> dict[TableName, Table]:
     """Return `read_target` of each of the tables that exist, with fewer queries."""
     if len(names) == 1:
-        table = await read_again(connection, names[0])
+        table = await read_cached(connection, names[0])
         if _SHOWN in connection.notes:
             return await _as_written(connection, {} if table is None else {names[0]: table})
     return await _as_written(connection, await read_tables(connection, names))

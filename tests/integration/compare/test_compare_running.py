@@ -291,8 +291,8 @@ async def test_rows_without_a_key_that_always_change_end_after_some_time(
             (result,) = await all_compared(merging, spark, settle=3)
         assert len(looks) <= 4
         assert (result.unsettled, result.differing, result.incomplete) == (1, 0, True), result
-        assert f"were read {1 + len(looks)} times" in result.undecided_remark
-        assert "--settle 30`" in result.undecided_remark
+        assert f"were read {1 + len(looks)} times" in result.unsettled_remark
+        assert "--settle 30`" in result.unsettled_remark
 
 
 async def test_a_task_that_does_not_advance_is_waited_for_once(
@@ -332,4 +332,4 @@ async def test_a_task_that_does_not_advance_is_waited_for_once(
     assert [result.unsettled for result in results] == [1, 1, 1]
     (source,) = merging.sources
     for result in results:
-        assert f"what {source} had written" in result.undecided_remark
+        assert f"what {source} had written" in result.unsettled_remark

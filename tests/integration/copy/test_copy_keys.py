@@ -7,7 +7,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from actors.errors.faults import Parts, of_target
+from actors.errors.faults import TaskParts, of_target
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.copy.test_copy_ddl import NUMBERS, copying, numbers, on, slow
@@ -81,13 +81,13 @@ async def test_a_target_that_may_not_be_emptied_keeps_no_other_waiting(
     fault = await fault_of(run())
     assert fault.event == "server.refused"
     assert fault.scope == of_target(TableName(db, "x"))
-    merging.blocked = Parts(targets=fault.scope.targets)
+    merging.blocked = TaskParts(targets=fault.scope.targets)
     async with merging.running() as generation:
         await merging.copied(generation)
         await on(merging.source, merging, ["UPDATE y_1 SET n = 7 WHERE id = 1100"])
         await settles(lambda: merging.differences(but=["x"]), {})
     merging.on(merging.target, f"GRANT DROP ON {db}.* TO '{db}'@'%'")
-    merging.blocked = Parts()
+    merging.blocked = TaskParts()
     async with merging.running() as generation:
         await equal(merging, generation)
         await merging.check(generation)

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from actors.counting.counts import SourceCounts
-from actors.errors.faults import Parts, of_source, of_target
+from actors.errors.faults import TaskParts, of_source, of_target
 from actors.reading import purge_watch
 from actors.task.source_report import lag_of
 from replicator.mysql.names import TableName
@@ -44,7 +44,7 @@ async def until_only(merging: Merging, *tables: str) -> None:
     await settles(lambda: merging.differences(but=tables), {})
 
 
-def target(merging: Merging, table: str) -> Parts:
+def target(merging: Merging, table: str) -> TaskParts:
     return of_target(TableName(merging.database, table))
 
 
@@ -108,7 +108,7 @@ async def test_a_fault_of_a_target_lets_all_others_flow(
     merging.do(*trouble.at_source, "INSERT INTO y_1 VALUES (1, 'c')", "INSERT INTO z_1 VALUES (1)")
     found = await merging.fault()
     assert (found.event, found.scope) == (trouble.event, target(merging, "x"))
-    merging.blocked = found.scope or Parts()
+    merging.blocked = found.scope or TaskParts()
     async with merging.running() as generation:
         merging.do("INSERT INTO x_1 VALUES (8, 'd')", "DELETE FROM x_1 WHERE id = 0")
         merging.do("ALTER TABLE y_1 ADD w INT", "INSERT INTO y_1 VALUES (2, 'd', 3)")
@@ -117,7 +117,7 @@ async def test_a_fault_of_a_target_lets_all_others_flow(
         # A coordinated change is executed behind what was read.
         await until_only(merging, "x")
     merging.on(merging.target, *trouble.repair)
-    merging.blocked = Parts()
+    merging.blocked = TaskParts()
     async with merging.running() as generation:
         await merging.caught_up(generation)
         await until_only(merging)
@@ -147,7 +147,7 @@ async def test_what_a_statement_ties_to_a_held_target_is_held_with_it(merging: M
         assert set(held.targets) == {x, w, v}
     assert not {"v", "w"} & tables_of(merging.target, merging.database)
     assert rows_of(merging.target, f"{merging.database}.y").total() == 1
-    merging.blocked = Parts()
+    merging.blocked = TaskParts()
     async with merging.running() as generation:
         await merging.caught_up(generation)
         # The target gets its new name between two runs of its sources.
@@ -183,7 +183,7 @@ async def test_a_blocked_source_keeps_locks_waiting_and_nothing_else(
         [lock] = generation.running.coordination.open_locks()
         assert not lock.view.resolving
     assert merging.differences().keys() == {"x"}
-    merging.blocked = Parts()
+    merging.blocked = TaskParts()
     async with merging.running() as generation:
         with anyio.fail_after(PATIENCE):
             while len(merging.on(merging.target, "SHOW COLUMNS FROM x")) < 3:
@@ -229,7 +229,7 @@ async def test_purging_what_is_held_is_told_early_and_when_it_has_happened(
     assert (near[-1]["files_left"], near[-1]["held"]) == (0, [x])
     assert (found.event, found.scope) == ("source.purged", of_source("a"))
     assert x in found.message
-    merging.blocked = Parts()
+    merging.blocked = TaskParts()
     await copy_all_anew(merging, "x", "y", "z")
 
 
@@ -266,7 +266,7 @@ async def copied_but(merging: Merging, keyless: bool) -> None:
     found = await merging.fault()
     assert found.event == ("rows.no-plan" if keyless else "copy.duplicate")
     assert found.scope == target(merging, "x")
-    merging.blocked = found.scope or Parts()
+    merging.blocked = found.scope or TaskParts()
 
 
 @pytest.mark.parametrize("keyless", [False, True], ids=["keyed", "keyless"])
@@ -295,7 +295,7 @@ async def test_a_fault_of_a_copied_target_lets_all_others_be_copied_and_followed
     merging.do("SET sql_log_bin=0", "DELETE FROM x_2 WHERE id = 1")
     if keyless:
         merging.on(merging.target, "ALTER TABLE x ADD COLUMN v VARCHAR(9)")
-    merging.blocked = Parts()
+    merging.blocked = TaskParts()
     async with merging.running() as generation:
         await merging.copied(generation)
         merging.do("INSERT INTO x_2 VALUES (9, 'then')", "DELETE FROM x_1 WHERE id = 5")
@@ -318,7 +318,7 @@ async def test_what_a_target_misses_of_its_copy_may_change_its_structure_meanwhi
         merging.do("ALTER TABLE x_2 ADD w INT", "UPDATE x_2 SET w = 5", "DELETE FROM x_2 LIMIT 1")
         merging.do("INSERT INTO y_1 VALUES (2, 'b')")
         await until_only(merging, "x")
-    merging.blocked = Parts()
+    merging.blocked = TaskParts()
     async with merging.running() as generation:
         # It begins anew when the target has the statement, and copies then.
         await until_only(merging)
@@ -343,7 +343,7 @@ async def test_others_are_strict_while_the_copy_of_a_blocked_target_waits(mergin
 async def test_a_copied_target_that_was_dropped_is_not_made_anew(merging: Merging) -> None:
     await copied_but(merging, keyless=False)
     merging.on(merging.target, "DROP TABLE x")
-    merging.blocked = Parts()
+    merging.blocked = TaskParts()
     found = await merging.fault()
     assert (found.event, found.scope) == ("target.missing", target(merging, "x"))
 

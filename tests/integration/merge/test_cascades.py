@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from actors.errors.faults import Parts
+from actors.errors.faults import TaskParts
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
@@ -329,7 +329,7 @@ async def test_a_key_that_changes_in_safe_mode_can_be_a_fault(merging: Merging) 
 async def test_a_blocked_target_gets_its_changes_later(merging: Merging, blocked: str) -> None:
     await one_child(merging)
     merging.create("x", "(id INT PRIMARY KEY)")
-    merging.blocked = Parts(frozenset({TableName(merging.database, blocked)}))
+    merging.blocked = TaskParts(frozenset({TableName(merging.database, blocked)}))
     merging.do(
         "INSERT INTO p_1 VALUES (2, 1)",
         "INSERT INTO c_1 VALUES (2, 1), (3, 2)",

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from actors.control.arguments import OnChangedRules
-from actors.errors.faults import Parts
+from actors.errors.faults import TaskParts
 from replicator.failpoints import Failpoint
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
@@ -175,14 +175,14 @@ async def test_statements_that_are_read_again_are_filtered_as_before(
     pair.more["filters"] = filters
     pair.instance["filter-rules"] = ["keys"]
     await run(pair)
-    held = Parts(frozenset({TableName(pair.database, "x")}))
+    held = TaskParts(frozenset({TableName(pair.database, "x")}))
     pair.blocked = held
     pair.do("INSERT INTO x_1 VALUES (1, 1)")
     for shard in ("k_1", "k_2"):
         pair.do(f"ALTER TABLE {shard} ADD KEY more (id)", f"INSERT INTO {shard} VALUES (1)")
     await run(pair)
     other = {"keys": {**rule, "sql-pattern": ["DROP KEY"], "action": "Ignore"}}
-    pair.blocked = Parts()
+    pair.blocked = TaskParts()
     for former in (True, False):
         again(pair, filters=other)
         if former:

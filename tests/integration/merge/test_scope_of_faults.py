@@ -7,7 +7,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from actors.errors.faults import Parts
+from actors.errors.faults import TaskParts
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import PATIENCE
@@ -82,7 +82,7 @@ async def test_other_targets_of_the_source_go_on(
     assert found.scope is not None
     assert not found.scope.sources, found.message
     assert {name.table for name in found.scope.targets} - {"elsewhere", "z"} == {"x"}
-    merging.blocked = Parts(targets=found.scope.targets)
+    merging.blocked = TaskParts(targets=found.scope.targets)
     async with merging.running() as generation:
         merging.do(*later, "INSERT INTO y_1 VALUES (3, 3)")
         with anyio.fail_after(PATIENCE):

@@ -261,9 +261,9 @@ async def test_a_start_that_waits_for_the_lease_can_be_stopped(make_store: MakeS
 async def test_a_checkpoint_is_not_saved_over_a_watermark_that_was_lost(store: MetaStore) -> None:
     await store.open_buckets([BUCKET])
     left = {BUCKET: Watermark(0, 0, 0)}
-    await store.save([], members=frozenset(), left=left)
+    await store.save([], members=frozenset(), expected=left)
     with pytest.raises(FencedError) as caught:
-        await store.save([], members=frozenset(), left={BUCKET: Watermark(0, 12, 1)})
+        await store.save([], members=frozenset(), expected={BUCKET: Watermark(0, 12, 1)})
     assert (caught.value.mismatch.target, caught.value.mismatch.bucket) == ("m.t", 0)
 
 

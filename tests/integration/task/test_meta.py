@@ -98,7 +98,7 @@ async def test_low_watermarks_are_saved_alone(meta: MetaStore) -> None:
         low_gtids={TARGET: "0-1-9"},
         high_watermarks=first.high_watermarks,
     )
-    await meta.save_low_watermarks([moved], former={"a": first}, left={})
+    await meta.save_low_watermarks([moved], former={"a": first}, expected={})
     found = await meta.load("a")
     assert found is not None
     assert (found.offset, found.members) == (100, first.members)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import config
-from actors.task.startup.key_check import KeyCheck, KeyLook
+from actors.task.startup.key_check import KeyCheck, KeyCheckScope
 from replicator.checks.result import CheckResult
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.task_files import task_dict
@@ -42,7 +42,7 @@ class Estate:
 
     async def look(self, size: int = 200_000, **more: Any) -> list[CheckResult]:
         task = config.Task.model_validate(self.task(**more))
-        return await KeyCheck(task, KeyLook(size=size)).run()
+        return await KeyCheck(task, KeyCheckScope(size=size)).run()
 
     def drop(self) -> None:
         for server in {id(s): s for s in self.sources.values()}.values():

@@ -12,7 +12,7 @@ from pyspark import SparkContext
 import config
 from actors.control.arguments import OnChangedRules
 from actors.counting.counts import TaskCounts
-from actors.errors.faults import FatalError, Parts
+from actors.errors.faults import FatalError, TaskParts
 from actors.setup.task_setup import source_setups
 from actors.task.generation import Generation
 from actors.task.resources.unavailable_sources import UnavailableSources
@@ -24,13 +24,13 @@ from tests.support.servers.binlog_ends import end_of
 
 LOOK_SECONDS = 0.02
 PATIENCE = 120.0
-NOTHING = Parts()
+NOTHING = TaskParts()
 
 
 def generation_of(
     task: config.Task,
     spark: SparkContext,
-    blocked: Parts = NOTHING,
+    blocked: TaskParts = NOTHING,
     on_changed_rules: OnChangedRules = OnChangedRules.STOP,
 ) -> Generation:
     """A generation of a task that was not run yet."""
@@ -48,7 +48,7 @@ def generation_of(
 async def running(
     task: config.Task,
     spark: SparkContext,
-    blocked: Parts = NOTHING,
+    blocked: TaskParts = NOTHING,
     on_changed_rules: OnChangedRules = OnChangedRules.STOP,
 ) -> AsyncIterator[Generation]:
     """One generation of the task, stopped in order at the end of the block."""

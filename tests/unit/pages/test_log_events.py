@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from replicator.events.all_events import EVENTS
-from replicator.logs import _TOLD_ONCE
+from replicator.logs import _LOGGED_ONCE
 from scripts.check_warnings import CHECK_WARNINGS
 from scripts.events_reference import log_page, warnings_page
 from tests.support.logged_events import ROOT, PutTogetherError, logged, logged_in
@@ -55,7 +55,7 @@ def test_names_stand_once_and_each_warning_has_its_reason() -> None:
     assert {e.name for e in EVENTS if e.no_row_lost} == {
         e.name for e in EVENTS if "warning" in e.levels
     }
-    assert {name for name in _TOLD_ONCE if TABLE[name].level != "warning"} == set()
+    assert {name for name in _LOGGED_ONCE if TABLE[name].level != "warning"} == set()
 
 
 @pytest.mark.parametrize(

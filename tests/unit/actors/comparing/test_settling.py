@@ -9,7 +9,7 @@ from actors.comparing.target_run import (
     MOST_READS,
     first_ranges,
     reads_again,
-    why_undecided,
+    why_unsettled,
 )
 from replicator.pipeline.compare.compare_rows import KeyRange
 from replicator.pipeline.compare.doubts import MISMATCHES
@@ -39,11 +39,11 @@ def test_a_wrong_value_that_stays_is_known_in_any_case() -> None:
 
 
 def test_the_reason_says_what_helps() -> None:
-    assert "`replicator wait`" in why_undecided(["a"], 2, 30.0, more=True)
-    busy = why_undecided([], 3, 30.0, more=True)
+    assert "`replicator wait`" in why_unsettled(["a"], 2, 30.0, more=True)
+    busy = why_unsettled([], 3, 30.0, more=True)
     assert "read 3 times" in busy
     assert "`--settle 300`" in busy
-    assert "--settle" not in why_undecided([], 25, 30.0, more=False)
+    assert "--settle" not in why_unsettled([], 25, 30.0, more=False)
 
 
 def test_a_job_reads_more_ranges_if_they_are_parts() -> None:

@@ -42,14 +42,14 @@ def test_rates_are_those_of_the_last_seconds(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("actors.task.status_report.time.monotonic", lambda: next(moments))
     rates = RateMeter(counts)
     counts.targets[ORDERS].inserted = 1000
-    rates.look()
+    rates.sample()
     assert rates.writer() == rates.target(ORDERS) == 0
     counts.targets[ORDERS].inserted += 20
     counts.targets[ITEMS].deleted += 4
-    rates.look()
+    rates.sample()
     assert (rates.target(ORDERS), rates.target(ITEMS), rates.writer()) == (10, 2, 12)
-    rates.look()
-    rates.look()
+    rates.sample()
+    rates.sample()
     # Seconds 104 to 108, in which nothing was written.
     assert rates.writer() == 0
 

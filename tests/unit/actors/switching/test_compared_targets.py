@@ -15,7 +15,7 @@ X = TableName("shop", "x")
     ("found", "first", "last"),
     [
         (TargetComparison(X), True, True),
-        (TargetComparison(X, unsettled=3, undecided="busy"), True, False),
+        (TargetComparison(X, unsettled=3, unsettled_reason="busy"), True, False),
         (TargetComparison(X, unsettled=3, missing=1), False, False),
         (TargetComparison(X, held=1), False, False),
         (TargetComparison(X, failure="no answer"), False, False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from actors.errors.faults import FatalError, Parts, Recovery, of_target
+from actors.errors.faults import FatalError, Recovery, TaskParts, of_target
 from actors.errors.refusals import locked_fault
 from actors.task.lock_backoff import ATTEMPT_SECONDS, PAUSES, LockBackoff
 from actors.task.operator.blocked_parts import Block, BlockedParts, block_of
@@ -74,7 +74,7 @@ async def test_all_that_are_due_are_released_and_no_others() -> None:
     assert parted.parts.blocked == of_target(Y)
     parted.seconds += PAUSES[0] / 2
     assert await parted.due()
-    assert parted.parts.blocked == Parts()
+    assert parted.parts.blocked == TaskParts()
 
 
 async def test_a_target_is_not_released_while_something_is_under_way() -> None:

@@ -12,7 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from actors.control.arguments import RunOptions
-from actors.errors.faults import FatalError, Parts, TransientError, of_source, of_target
+from actors.errors.faults import FatalError, TaskParts, TransientError, of_source, of_target
 from actors.errors.refusals import locked_fault
 from actors.jobs.backoff import Backoff
 from actors.task import lock_backoff as lock_backoff
@@ -198,7 +198,7 @@ async def test_a_fault_while_the_task_stops_does_not_keep_it() -> None:
     assert await Scripted(asked("stop", FAULT)).live() == 1
 
 
-def failed(scope: Parts) -> Failed:
+def failed(scope: TaskParts) -> Failed:
     return Failed(
         FatalError(
             "rows.duplicate",

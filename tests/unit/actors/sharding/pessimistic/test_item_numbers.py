@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from actors.saved.lock_state import ShardStatement
-from actors.sharding.pessimistic.item_numbers import later_items, shown_items
+from actors.sharding.pessimistic.item_numbers import mark_later_items, shown_items
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import KnownStructure, Provenance, SchemaRegistry
@@ -110,5 +110,5 @@ def test_a_source_that_is_read_again_numbers_no_items_of_others() -> None:
     a.adopt()
     alter(registry, a, one, 7, "widen", NOTED, table("bigint", commented=True))
     assert [item.text for source in "ab" for item in lock.candidates(source)] == ["widen", "note"]
-    assert later_items(registry, lock) == frozenset()
+    assert mark_later_items(registry, lock) == frozenset()
     assert not lock.shown

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from actors.errors.faults import DdlEvent, FatalError, Parts, UnreadRows, of_source, of_target
+from actors.errors.faults import DdlEvent, FatalError, TaskParts, UnreadRows, of_source, of_target
 from actors.task.operator.blocked_parts import (
     Block,
     BlockedParts,
@@ -35,7 +35,7 @@ def steer(parts: BlockedParts, command: str, *targets: str, sources: tuple[str, 
 def test_the_operator_names_parts_as_they_are_shown() -> None:
     parts = BlockedParts()
     steer(parts, "pause", "m.`a.b`", sources=("b",))
-    assert parts.blocked == Parts(frozenset({DOTTED}), frozenset({"b"}))
+    assert parts.blocked == TaskParts(frozenset({DOTTED}), frozenset({"b"}))
     assert not parts.failed
     steer(parts, "resume", "m.`a.b`")
     assert parts.blocked == of_source("b")

@@ -33,7 +33,7 @@ GONE = ColumnLeftOut("c", "no shard has it", harmless=True, absent=True)
         (found(), "", Outcome.DONE),
         (found(different=3, missing=1, repaired=4), "", Outcome.DONE),
         (found(different=3, repaired=2), "", Outcome.AGAIN),
-        (found(missing=3, repaired=2, shared=1), "", Outcome.SHARED),
+        (found(missing=3, repaired=2, duplicate_keys=1), "", Outcome.SHARED),
         (found(extra=3, untouched=3), "", Outcome.DONE),
         (found(held=1), "", Outcome.WAITS),
         (found(unsettled=1), "", Outcome.WAITS),
