@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from replicator.relay_status import RelayStatus
-from replicator.status_values import ShapeError, plain, shaped
+from replicator.status_json import ShapeError, plain, shaped
 
 TaskState = Literal[
     "starting", "standby", "running", "pausing", "paused", "stopping", "stopped", "killed"

@@ -11,8 +11,8 @@ import anyio
 from attrs import define, field
 
 from replicator.mysql.connection.address import DatabaseAddress
-from replicator.mysql.connection.answers import understood
 from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.connection.malformed_answers import understood
 
 RUNNING = "threads_running"
 """The counter that each query of the comparison raises by one."""

@@ -116,7 +116,7 @@ def _list(as_json: bool, *, tells_health: bool) -> None:
 def shards(task: TaskName, as_json: AsJson = False) -> None:
     """List the shards that a running task follows, with what each lacks."""
     from replicator.api.open_task import OpenTask
-    from replicator.status_values import plain
+    from replicator.status_json import plain
     from replicator.terminal.shards import render_shards
 
     found = OpenTask.open(task).shards()
@@ -151,7 +151,7 @@ def relay(
 ) -> None:
     """Show the relay logs of a running task: their files, and from where on they are needed."""
     from actors.control.requests import command, status_of
-    from replicator.status_values import plain
+    from replicator.status_json import plain
     from replicator.terminal.status import render_relay
 
     name = name_of(task)
@@ -327,7 +327,7 @@ def retire(
     waits for them, and no comparison misses them or changes their rows. A source whose shards are
     all retired is not read any more, and may leave the task file.
     """
-    from actors.control.retiring import parse_shard, retire_shards
+    from actors.control.retire_request import parse_shard, retire_shards
     from config.values import parse_duration
 
     if not source and not shard:

@@ -11,7 +11,7 @@ from actors.control.client import DEFAULT_TIMEOUT, ask, ask_all, end
 from actors.control.protocol import STOP, CommandRefusedError, ControlError, Reply, Request
 from actors.control.task_records import TaskRecord, records, was_killed
 from replicator.status import BlockedPart, ShardStatus, StatusFormatError, TaskState, TaskStatus
-from replicator.status_values import ShapeError, shaped
+from replicator.status_json import ShapeError, shaped
 
 PAUSE_LOOK_SECONDS = 0.2
 """Seconds between two looks whether a task has paused."""

@@ -11,12 +11,12 @@ import anyio
 
 from actors.control.arguments import Until
 from actors.control.client import NotRunningError, RunsElsewhereError
+from actors.control.end_positions import EndVerdict, parse_until, verdict
 from actors.control.protocol import ControlError
 from actors.control.requests import command, status_of
-from actors.control.until import EndVerdict, parse_until, verdict
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.status import SourceStatus, TaskStatus
-from replicator.status_values import plain
+from replicator.status_json import plain
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
 """Seconds between two looks at the task; the pause grows while nothing changes."""

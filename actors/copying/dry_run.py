@@ -16,7 +16,7 @@ from actors.copying.retrying_stream import RetryingStream
 from actors.copying.shard_plans import ShardPlans
 from actors.copying.start import CopyMember, members_of
 from actors.copying.targets import CopyTarget, creation_of, pattern_shard
-from actors.counting.counts import CopyCounts
+from actors.counting.task_counts import CopyCounts
 from actors.errors.faults import FatalError
 from actors.errors.refusals import refusal, refuse_engine
 from actors.setup.task_setup import SourceSetup, address_of, columns_of, source_setups

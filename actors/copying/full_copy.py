@@ -20,7 +20,7 @@ from actors.copying.source_copies import SourceCopies, SourceCopy, deferred_text
 from actors.copying.start import CopyMember, CopyStart, begin_copy, begun_copy
 from actors.copying.targets import CopyTarget, RowsBefore, make_targets
 from actors.copying.workers import ChunkWorkers, RateLimit
-from actors.counting.counts import CopyCounts
+from actors.counting.task_counts import CopyCounts
 from actors.errors.faults import FatalError, TaskParts
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
 from actors.reading.source_relay import SourceRelay

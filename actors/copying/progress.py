@@ -12,7 +12,7 @@ import anyio
 import structlog
 from pyspark import SparkContext
 
-from actors.counting.counts import CopyCounts
+from actors.counting.task_counts import CopyCounts
 from replicator.downstream.meta.chunks import ChunkRecord, CopiedTables
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy.chunk_progress import ProgressReader

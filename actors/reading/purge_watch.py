@@ -17,12 +17,12 @@ from actors.reading.idle_streams import IdleStream, IdleStreams
 from actors.reading.source_relay import SourceRelay
 from actors.reading.unread_shards import UnreadShards
 from replicator.binlog.positions.position import BinlogFile, BinlogPosition, Distance, distance
-from replicator.mysql.connection.answers import understood
 from replicator.mysql.connection.asyncio_connection import (
     Connection,
     DatabaseAddress,
     DatabaseUnavailableError,
 )
+from replicator.mysql.connection.malformed_answers import understood
 from replicator.mysql.server.binlog_end import binlog_end
 
 WATCH_SECONDS = 10.0

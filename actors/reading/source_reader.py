@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 import structlog
 
-from actors.counting.counts import SourceCounts
+from actors.counting.task_counts import SourceCounts
 from actors.errors.faults import FatalError
 from actors.jobs.backoff import until_done
 from actors.mailboxes.actor import Actor, Mailbox

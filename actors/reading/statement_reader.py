@@ -22,7 +22,7 @@ from actors.schema.statement_filter import (
     forbidden,
     unsupported,
 )
-from replicator.binlog.connection.source_kinds import ServerInfo
+from replicator.binlog.connection.server_info import ServerInfo
 from replicator.binlog.segments.segment import Segment, Statement
 from replicator.checks.schema.cascading_keys import SourceRules
 from replicator.ddl.analysis.side_effects import acts_on_rows
@@ -36,8 +36,8 @@ from replicator.ddl.rewrite.retarget import splice
 from replicator.ddl.rewrite.single_changes import change_and_rename
 from replicator.ddl.rewrite.storage import physical_edits, physical_options
 from replicator.downstream.meta.ddl_overrides import DdlOverride
-from replicator.mysql.context.session_defaults import SessionDefaults
 from replicator.mysql.names import Member, TableName, folded
+from replicator.mysql.session_context.session_defaults import SessionDefaults
 from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules
 from replicator.routing.event_filter import NO_FILTER, EventFilter
 from replicator.routing.routes import Router

@@ -9,7 +9,7 @@ from contextlib import closing
 import structlog
 from pymysql.err import MySQLError
 
-from actors.counting.counts import Unreadable, UnreadableShards
+from actors.counting.task_counts import Unreadable, UnreadableShards
 from replicator.checks.connecting import account_of
 from replicator.checks.source.followed_shards import UnreadTable, why_unread
 from replicator.mysql.connection.asyncio_connection import (

@@ -24,7 +24,7 @@ from actors.comparing.comparing import planned_comparison, servers_of
 from actors.comparing.owners import TargetShards, shards_of_targets
 from actors.comparing.target_run import Settling, sources_of
 from actors.comparing.task_progress import TaskProgress
-from actors.counting.counts import Unreadable, UnreadableShards
+from actors.counting.task_counts import Unreadable, UnreadableShards
 from actors.errors.faults import TransientError
 from actors.reconciling.key_faults import refused_row, unknown_keys
 from actors.setup.task_setup import address_of

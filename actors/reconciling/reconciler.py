@@ -25,7 +25,7 @@ from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.comparing.source_load import LoadLimit
 from actors.comparing.target_run import ComparisonView
 from actors.comparing.task_progress import TaskProgress
-from actors.counting.counts import ReconciliationCounts
+from actors.counting.task_counts import ReconciliationCounts
 from actors.errors.faults import FatalError, fault
 from actors.jobs.spark_jobs import SPARK_FAILED
 from actors.reconciling.kept_pass import KeptPass

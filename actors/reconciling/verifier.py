@@ -22,7 +22,7 @@ from pyspark import SparkContext
 from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.comparing.target_run import ComparisonView
 from actors.comparing.task_progress import TaskProgress
-from actors.counting.counts import TaskCounts
+from actors.counting.task_counts import TaskCounts
 from actors.jobs.spark_jobs import SPARK_FAILED
 from actors.reconciling.kept_pass import KeptVerification
 from actors.reconciling.reconciler import LOOK_SECONDS, MAX_LOAD, free_context, waiting_reason

@@ -13,8 +13,8 @@ from actors.errors.faults import DdlEvent, FatalError, fault
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.alter_actions import alter_actions
 from replicator.ddl.parser.statement import StatementKind
-from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member
+from replicator.mysql.session_context.sql_modes import STRICT
 from replicator.pipeline.plans.filter_columns import filter_column, known_collation
 from replicator.routing.expression.expression_filter import ExpressionFilters
 from replicator.routing.expression.types import ExpressionError, FilterColumn

@@ -20,9 +20,9 @@ from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.ddl.rewrite.ignored_foreign_keys import named_engine
 from replicator.ddl.rewrite.storage import REPLACED, TRANSACTIONAL
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
-from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.errors import KEY_IS_SO
 from replicator.mysql.names import Member, TableName
+from replicator.mysql.session_context.statement_context import StatementContext
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.effects.given_columns import reads_alike

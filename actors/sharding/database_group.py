@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from actors.mailboxes.actor import Mailbox
 from actors.mailboxes.messages import DdlItem, TargetSegment, WriterMessage
-from actors.sharding.coordination import Unit
 from actors.sharding.group import GroupActor
+from actors.sharding.shard_mode import Unit
 from replicator.binlog.segments.segment import Statement
 from replicator.schema.effects.ddl_effects import Effect
 from replicator.schema.registry.registry import SchemaRegistry

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from actors.sharding.coordination import ShardMode
 from actors.sharding.optimistic.mode import OptimisticMode
 from actors.sharding.pessimistic.mode import PessimisticMode
+from actors.sharding.shard_mode import ShardMode
 
 SHARD_MODES: Mapping[str, ShardMode] = {
     "": OptimisticMode(drops_targets=True),

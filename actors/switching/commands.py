@@ -73,7 +73,7 @@ def switch(
     seconds: the task applies the rest, the changed rows are compared, AUTO_INCREMENT is set, and
     the task ends for good. If the command is aborted before, everything continues.
     """
-    from actors.switching.only_one import only_switch
+    from actors.switching.switch_lock import only_switch
     from actors.switching.switching import SwitchOptions, switch_record
     from config import load_task
     from replicator import logs
@@ -118,7 +118,7 @@ def _seconds(timeout: str) -> float:
 
 
 def _abort(task: Task) -> None:
-    from actors.switching.only_one import only_switch
+    from actors.switching.switch_lock import only_switch
     from actors.switching.switching import abort
 
     with only_switch(task.name):

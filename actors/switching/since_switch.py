@@ -35,9 +35,9 @@ from replicator.ddl.model.table import ForeignKeyDefinition
 from replicator.ddl.parser.statement_kinds import classify
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.mysql.names import Member, TableName, folded
 from replicator.mysql.server.binlog_end import binlog_end
+from replicator.mysql.session_context.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.pipeline.compare.repair_sql import HEAD, TRANSACTION_ROWS
 from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.planning import PlanError, plan_table

@@ -40,8 +40,8 @@ from replicator.checks.result import CheckResult
 from replicator.downstream.meta.switch_records import SwitchRecord, read_switch
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
-from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.mysql.names import TableName
+from replicator.mysql.session_context.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.status import TaskStatus, ValidationStatus
 from replicator.switch.certificate import SwitchCertificate

@@ -365,7 +365,7 @@ def _with_start_time(task: Task, given: str) -> Task:
 
 
 def _until(task: Task, given: list[str]) -> Until:
-    from actors.control.until import parse_until
+    from actors.control.end_positions import parse_until
 
     if task.task_mode == "full":
         raise typer.BadParameter("--until: a task with task-mode full ends by itself")

@@ -19,7 +19,7 @@ from pyspark import SparkContext
 
 from actors.control.arguments import OnChangedRules
 from actors.copying.full_copy import FullCopy, copy_settings
-from actors.counting.counts import TaskCounts
+from actors.counting.task_counts import TaskCounts
 from actors.errors.faults import TaskParts
 from actors.mailboxes.messages import Flush
 from actors.reconciling.key_reconciler import FollowedSources, KeyReconciler, is_past
@@ -39,7 +39,7 @@ from actors.task.startup.changed_rules import accept_rules
 from actors.task.startup.changed_task import take_mode
 from actors.task.startup.copy_overlap import hand_over
 from actors.task.startup.recopy import copy_emptied, empty_targets, recopy_targets
-from actors.task.startup.retiring import retire_shards
+from actors.task.startup.shard_retirement import retire_shards
 from actors.task.startup.source_restart import restart_sources
 from actors.task.startup.source_start import SourceStart, load_start, load_stopped
 from actors.task.wiring.held_shards import held_statuses, save_held_shards

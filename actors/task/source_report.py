@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from actors.counting.counts import SourceCounts, TaskCounts
+from actors.counting.task_counts import SourceCounts, TaskCounts
 from actors.task.operator.lock_report import binlog_distance
 from actors.task.wiring.wiring import RunningTask
 from replicator.relay_status import RelayStatus

@@ -20,12 +20,12 @@ from attrs import define, field
 from pymysql.err import MySQLError
 
 from actors.jobs.backoff import times
-from replicator.mysql.connection.answers import understood
 from replicator.mysql.connection.asyncio_connection import (
     Connection,
     DatabaseAddress,
     DatabaseUnavailableError,
 )
+from replicator.mysql.connection.malformed_answers import understood
 from replicator.mysql.names import TableName
 from replicator.status import now
 

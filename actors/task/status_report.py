@@ -10,7 +10,7 @@ from datetime import datetime
 
 import anyio
 
-from actors.counting.counts import TargetCounts, TaskCounts
+from actors.counting.task_counts import TargetCounts, TaskCounts
 from actors.mailboxes.messages import DdlItem
 from actors.task.generation import Generation
 from actors.task.operator.blocked_parts import BlockedParts, blocked_statuses

@@ -15,7 +15,7 @@ from actors.control.arguments import DEFAULTS, OnChangedRules, RunOptions, Until
 from actors.control.metrics_server import MetricsServer
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
-from actors.counting.counts import TaskCounts
+from actors.counting.task_counts import TaskCounts
 from actors.errors.faults import FatalError, LostCommitsError, Recovery, TaskParts, TransientError
 from actors.jobs.backoff import Backoff
 from actors.setup.task_setup import address_of, source_setups
@@ -56,7 +56,7 @@ from actors.task.stalled_target import StalledTarget, end_stalled
 from actors.task.startup.prechecks import Prechecks
 from actors.task.status_report import RateMeter, lag_of_all, stalled_status, task_status
 from actors.task.target_watch import TargetWatch
-from actors.task.until import EndOfTask
+from actors.task.task_end import EndOfTask
 from actors.task.wiring.wiring import RunningTask
 from config.models import Task
 from config.processing import host_and_port

@@ -23,7 +23,7 @@ from replicator.downstream.meta.validation.validation_errors import (
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.names import TableName
 from replicator.status import ValidationStatus
-from replicator.status_values import plain
+from replicator.status_json import plain
 
 _MARKS = {"ignore-error": ErrorState.IGNORED, "resolve-error": ErrorState.RESOLVED}
 

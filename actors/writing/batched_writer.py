@@ -17,7 +17,7 @@ import structlog
 from attrs import define, field
 from pymysql.err import MySQLError
 
-from actors.counting.counts import TaskCounts
+from actors.counting.task_counts import TaskCounts
 from actors.errors.faults import FatalError
 from actors.mailboxes.actor import Actor
 from actors.mailboxes.messages import (

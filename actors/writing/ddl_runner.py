@@ -41,9 +41,9 @@ from replicator.downstream.ddl.ddl_execution import (
 from replicator.downstream.ddl.record_progress import DONE
 from replicator.downstream.meta.decisions import DECIDED
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
-from replicator.mysql.context.statement_context import SYSTEM
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.row_values import without_values
+from replicator.mysql.session_context.statement_context import SYSTEM
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import (
     counting,

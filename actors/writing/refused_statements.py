@@ -10,7 +10,7 @@ from pymysql.constants import ER
 from actors.errors.faults import DdlEvent, FatalError, fault
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.model.actions import AddConstraint, AddKey
-from replicator.ddl.parser.actions_text import typed_actions
+from replicator.ddl.parser.alter_parser import typed_actions
 from replicator.ddl.parser.statement import StatementKind
 from replicator.ddl.parser.statement_kinds import classify
 from replicator.downstream.ddl.ddl_execution import (

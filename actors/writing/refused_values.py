@@ -15,9 +15,9 @@ from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.downstream.ddl.double_rows import removals
 from replicator.downstream.ddl.target_reader import TargetReader
-from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.errors import DOES_NOT_FIT
 from replicator.mysql.names import TableName, folded
+from replicator.mysql.session_context.sql_modes import STRICT
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.touched_parts import name_of_column, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry, load_structure

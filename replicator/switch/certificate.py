@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
-from replicator.status_values import ShapeError, plain, shaped
+from replicator.status_json import ShapeError, plain, shaped
 
 VERSION = 1
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from replicator.printable_text import shown_json, shown_line
 from replicator.status import BinlogDistance, DifferingTarget, LockClaim, LockSource, LockStatus
-from replicator.status_values import plain
+from replicator.status_json import plain
 from replicator.terminal.figures import counted, number, seconds, size, some_by_source, some_of
 from replicator.terminal.remedies import Framed, remedies_list
 

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
-from replicator.binlog.connection.source_kinds import ServerInfo
+from replicator.binlog.connection.server_info import ServerInfo
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import RouteSlot, Segment

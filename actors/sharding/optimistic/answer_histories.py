@@ -9,8 +9,8 @@ import anyio
 import structlog
 from pydantic import TypeAdapter
 
-from actors.sharding.coordination import WriterTools
 from actors.sharding.optimistic.open_locks import listed
+from actors.sharding.shard_mode import WriterTools
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.downstream.meta.answers import AnswerRecord, AnswerStore
 from replicator.downstream.meta.checkpoint import MetaStore

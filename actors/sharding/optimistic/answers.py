@@ -15,19 +15,19 @@ import structlog
 
 from actors.errors.faults import DdlEvent, FatalError, fault
 from actors.mailboxes.messages import DdlItem
-from actors.sharding.coordination import WriterTools
 from actors.sharding.moved_shards import MovedShards
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry, load_entry
 from actors.sharding.optimistic.derived_steps import DerivedSteps, may_stay_wider, refused_entry
 from actors.sharding.optimistic.open_locks import listed
+from actors.sharding.shard_mode import WriterTools
 from replicator.ddl.parser.statement import TableReference
 from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.default_collations import with_column_charsets
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.context.sql_modes import STRICT
-from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import Member, TableName, folded
+from replicator.mysql.session_context.sql_modes import STRICT
+from replicator.mysql.session_context.statement_context import StatementContext
 from replicator.schema.effects.added_keys import has_all_added
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import (

@@ -8,18 +8,18 @@ from functools import partial
 
 import anyio
 
-from actors.sharding.coordination import (
+from actors.sharding.database_group import DatabaseGroup
+from actors.sharding.group import GroupActor
+from actors.sharding.optimistic.answers import OptimisticAnswers
+from actors.sharding.optimistic.group import OptimisticGroup
+from actors.sharding.optimistic.open_locks import helpful, refused_lock, statement_lock
+from actors.sharding.shard_mode import (
     Coordination,
     CoordinationTools,
     OpenLock,
     Unit,
     Widening,
 )
-from actors.sharding.database_group import DatabaseGroup
-from actors.sharding.group import GroupActor
-from actors.sharding.optimistic.answers import OptimisticAnswers
-from actors.sharding.optimistic.group import OptimisticGroup
-from actors.sharding.optimistic.open_locks import helpful, refused_lock, statement_lock
 from replicator.downstream.meta.held_shards import HeldShards, all_held
 from replicator.downstream.meta.reconciliations import queued_columns
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError

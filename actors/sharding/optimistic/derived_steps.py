@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import structlog
 
-from actors.sharding.coordination import WriterTools
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry
+from actors.sharding.shard_mode import WriterTools
 from replicator.ddl.model.table import ForeignKeyDefinition
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.default_collations import with_available
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
-from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.names import Member, TableName
+from replicator.mysql.session_context.statement_context import NO_CONTEXT, StatementContext
 from replicator.schema.structure.foreign_keys import parent_of
 from replicator.schema.structure.inspection import available_collations, read_cached
 from replicator.schema.structure.structure import Table

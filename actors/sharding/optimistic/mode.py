@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from actors.sharding.coordination import (
+from actors.sharding.optimistic.answer_histories import dump_entry, load_entry, saved_histories
+from actors.sharding.optimistic.answers import OptimisticAnswers
+from actors.sharding.optimistic.coordinator import OptimisticCoordinator
+from actors.sharding.shard_mode import (
     Coordination,
     CoordinationTools,
     ShardMode,
     WriterRules,
     WriterTools,
 )
-from actors.sharding.optimistic.answer_histories import dump_entry, load_entry, saved_histories
-from actors.sharding.optimistic.answers import OptimisticAnswers
-from actors.sharding.optimistic.coordinator import OptimisticCoordinator
 from replicator.downstream.meta.answers import AnswerStore
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.names import Member, TableName

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from actors.saved.lock_state import ShardStatement
-from actors.sharding.coordination import LockRemedy, OpenLock
+from actors.sharding.shard_mode import LockRemedy, OpenLock
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.sharding.items import Item

@@ -11,7 +11,6 @@ import structlog
 from actors.errors.faults import FatalError
 from actors.mailboxes.actor import Actor
 from actors.saved.lock_state import LockHistory, ShardStatement, record_of
-from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit
 from actors.sharding.database_group import DatabaseGroup
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.earlier_versions import OTHERS_SECONDS, EarlierVersions
@@ -30,6 +29,7 @@ from actors.sharding.pessimistic.shown_items import QuietLooks, note_shown
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.unreached_cutovers import UnreachedCutovers
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
+from actors.sharding.shard_mode import Coordination, CoordinationTools, OpenLock, Unit
 from replicator.binlog.segments.row_events import merged
 from replicator.ddl.parser.statement import TableRole
 from replicator.ddl.parser.statement_kinds import classify_in

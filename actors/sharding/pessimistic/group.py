@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from actors.counting.counts import TaskCounts
+from actors.counting.task_counts import TaskCounts
 from actors.errors.faults import DdlEvent, fault
 from actors.mailboxes.actor import Mailbox
 from actors.mailboxes.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from actors.mailboxes.messages import DdlItem
 from actors.saved.lock_state import LockHistory, first_groups, histories
-from actors.sharding.coordination import (
+from actors.sharding.pessimistic.coordinator import LockCoordinator
+from actors.sharding.shard_mode import (
     Coordination,
     CoordinationTools,
     ShardMode,
     WriterRules,
     WriterTools,
 )
-from actors.sharding.pessimistic.coordinator import LockCoordinator
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord, DecisionStore

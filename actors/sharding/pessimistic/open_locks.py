@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from actors.saved.lock_state import ShardStatement
-from actors.sharding.coordination import OpenLock
+from actors.sharding.shard_mode import OpenLock
 from replicator.downstream.meta.held_shards import HeldShards
 from replicator.mysql.names import Member, TableName
 from replicator.sharding.open_locks import LockView

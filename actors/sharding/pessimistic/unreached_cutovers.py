@@ -16,8 +16,8 @@ from attrs import define, field
 
 from actors.mailboxes.actor import Mailbox
 from actors.saved.lock_state import ShardStatement
-from actors.sharding.coordination import Unit
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
+from actors.sharding.shard_mode import Unit
 from actors.writing.batched_writer import BatchedWriter
 from replicator.mysql.names import TableName
 from replicator.sharding.pessimistic.lock import TargetLock

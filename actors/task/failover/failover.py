@@ -21,8 +21,8 @@ from actors.reading.binlog_lookups import look_up
 from actors.reading.source_faults import other_names, source_fault
 from actors.saved.lock_state import dump_decision, dump_group, load_decision, load_group
 from actors.setup.task_setup import SourceSetup
-from actors.sharding.coordination import ShardMode
 from actors.sharding.modes import SHARD_MODES
+from actors.sharding.shard_mode import ShardMode
 from actors.task.resources.resources import Resources
 from actors.task.resources.unavailable_sources import Behind
 from replicator.binlog.errors import BinlogError, OtherBinlogError, OtherOrderError

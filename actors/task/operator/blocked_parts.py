@@ -16,7 +16,7 @@ import structlog
 from actors.errors.faults import DdlEvent, FatalError, Recovery, TaskParts, UnreadRows
 from actors.task.operator import operator_commands, structure_commands
 from actors.task.operator.lock_report import binlog_distance
-from actors.task.operator.typed_commands import as_typed
+from actors.task.operator.remedy_commands import as_typed
 from actors.task.wiring.wiring import RunningTask
 from replicator.downstream.meta.held_shards import PAUSED
 from replicator.mysql.names import TableName

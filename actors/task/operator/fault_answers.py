@@ -10,11 +10,11 @@ from attrs import define
 from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply, Request
-from actors.counting.counts import TaskCounts
+from actors.counting.task_counts import TaskCounts
 from actors.errors.faults import DdlEvent, TaskParts, UnreadRows
 from actors.task.operator import operator_commands, structure_commands
-from actors.task.operator.binlog_ends import ends_reply
 from actors.task.operator.blocked_parts import Block
+from actors.task.operator.ends_reply import ends_reply
 from actors.task.operator.reconcile_command import reconcile
 from actors.task.operator.recopy_command import RecopyCommand
 from actors.task.operator.relay_command import purge_relays

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from actors.saved.lock_state import ShardStatement
-from actors.sharding.coordination import LockRemedy, OpenLock
+from actors.sharding.shard_mode import LockRemedy, OpenLock
 from actors.task.wiring.wiring import RunningTask
 from replicator.binlog.positions.position import Distance
 from replicator.mysql.names import Member, TableName

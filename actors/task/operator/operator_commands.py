@@ -14,7 +14,7 @@ from actors.control.protocol import Reply
 from actors.errors.faults import DdlEvent
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.setup.task_setup import address_of
-from actors.sharding.coordination import Coordination
+from actors.sharding.shard_mode import Coordination
 from actors.task.operator.lock_report import choices_of
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition

@@ -9,7 +9,7 @@ from typing import Any
 from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply
-from actors.counting.counts import ReconciliationCounts
+from actors.counting.task_counts import ReconciliationCounts
 from actors.setup.task_setup import address_of
 from actors.task.operator.blocked_parts import named_parts, shown
 from actors.task.wiring.wiring import RunningTask

@@ -11,7 +11,7 @@ from typing import Any
 from attrs import define
 
 from actors.control.protocol import Reply
-from actors.counting.counts import TaskCounts
+from actors.counting.task_counts import TaskCounts
 from actors.task.wiring.held_shards import held_shards
 from actors.task.wiring.wiring import RunningTask
 from replicator.binlog.positions.position import BinlogPosition

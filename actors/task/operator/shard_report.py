@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from actors.control.protocol import Reply
-from actors.counting.counts import ShardCounts, TaskCounts
+from actors.counting.task_counts import ShardCounts, TaskCounts
 from actors.task.wiring.wiring import RunningTask
 from replicator.mysql.names import Member
 from replicator.status import ShardStatus
-from replicator.status_values import plain
+from replicator.status_json import plain
 
 
 def shards_reply(running: RunningTask | None, counts: TaskCounts) -> Reply:

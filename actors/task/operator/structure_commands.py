@@ -30,10 +30,10 @@ from replicator.downstream.scratch_names import scratch_table
 from replicator.mysql.connection.address import CONNECT_TIMEOUT, DatabaseAddress
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.connection.blocking_connection import connect
-from replicator.mysql.context.session_defaults import SessionDefaults, session_defaults
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.binlog_end import binlog_end
 from replicator.mysql.server.identity import server_identity
+from replicator.mysql.session_context.session_defaults import SessionDefaults, session_defaults
 from replicator.pipeline.plans.planning import PlanError, misfit
 from replicator.schema.registry.past_changes import PastChange, past_changes
 from replicator.schema.registry.registry import SchemaRegistry

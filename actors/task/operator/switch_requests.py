@@ -18,8 +18,8 @@ import structlog
 from attrs import define, field
 from pymysql.err import MySQLError
 
+from actors.control.end_positions import has_passed
 from actors.control.protocol import Reply
-from actors.control.until import has_passed
 from actors.setup.task_setup import address_of
 from config.models import Task
 from config.processing import Validator

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import anyio.to_thread
 
-from actors.counting.counts import TaskCounts
+from actors.counting.task_counts import TaskCounts
 from actors.errors.faults import TaskParts
 from actors.schema.filtered_columns import FilteredColumns
 from actors.schema.schema_tracker import SchemaTracker
@@ -19,9 +19,9 @@ from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease
 from replicator.downstream.scratch_names import scratch_table
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.statement_session import StatementSessions
 from replicator.mysql.names import TableName
 from replicator.mysql.server.identity import folds_names
+from replicator.mysql.session_context.statement_session import StatementSessions
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.scratch.learned_structures import LearnedStructures
 from replicator.schema.scratch.scratch_table import ScratchTable

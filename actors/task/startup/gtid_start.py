@@ -13,8 +13,8 @@ from replicator.binlog.positions.gtid import GtidStart, MariaDBGtids
 from replicator.binlog.positions.position import SourcePosition
 from replicator.binlog.stream.gtid_positions import first_new, gtids_at
 from replicator.binlog.stream.nameless_transactions import refuse_nameless
-from replicator.mysql.connection.answers import understood
 from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.connection.malformed_answers import understood
 from replicator.mysql.server.identity import ServerIdentity
 
 

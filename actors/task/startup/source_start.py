@@ -20,8 +20,8 @@ from actors.reading.uncopied_members import uncopied_members
 from actors.saved.lock_state import load_group
 from actors.saved.saved_position import saved_position
 from actors.setup.task_setup import SourceSetup
-from actors.sharding.coordination import ShardMode
 from actors.sharding.modes import SHARD_MODES
+from actors.sharding.shard_mode import ShardMode
 from actors.task.startup.added_tables import add_tables
 from actors.task.startup.changed_task import refuse_missed
 from actors.task.startup.gtid_start import start_by_gtid
@@ -40,8 +40,8 @@ from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.downstream.meta.declared_structures import DeclaredStructureStore, is_needed
-from replicator.mysql.connection.answers import understood
 from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.connection.malformed_answers import understood
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.binlog_end import binlog_end

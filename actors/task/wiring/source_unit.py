@@ -11,8 +11,8 @@ import structlog
 from actors.errors.faults import FatalError
 from actors.mailboxes.messages import Drain
 from actors.reading.source_reader import SourceReader
-from actors.sharding.coordination import Coordination
 from actors.sharding.group import GroupActor
+from actors.sharding.shard_mode import Coordination
 from actors.task.startup.source_start import SourceStart
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.segment_tracker import SourceState

@@ -16,8 +16,8 @@ from attrs import define, field
 
 from actors.errors.faults import DdlEvent, FatalError, fault, of_target
 from actors.saved.lock_state import ShardStatement
-from actors.sharding.coordination import Coordination, LockRemedy, OpenLock, Unit
 from actors.sharding.moved_shards import MovedShards, WaitingShard
+from actors.sharding.shard_mode import Coordination, LockRemedy, OpenLock, Unit
 from actors.writing.batched_writer import BatchedWriter
 from replicator.downstream.ddl.target_renames import RenameRefusedError, TargetRenames
 from replicator.downstream.meta.checkpoint import MetaStore

@@ -31,15 +31,15 @@ from actors.setup.task_setup import (
     columns_of,
     marks_of,
 )
-from actors.sharding.coordination import (
+from actors.sharding.modes import SHARD_MODES
+from actors.sharding.moved_shards import MovedShards
+from actors.sharding.shard_mode import (
     Coordination,
     CoordinationTools,
     OpenLock,
     WriterRules,
     WriterTools,
 )
-from actors.sharding.modes import SHARD_MODES
-from actors.sharding.moved_shards import MovedShards
 from actors.task.resources.resources import Resources
 from actors.task.startup.copy_overlap import UNTIL_COPIED
 from actors.task.startup.source_start import SourceStart

@@ -22,7 +22,7 @@ import pymysql
 from pymysql.constants import CR, ER
 
 from replicator.binlog.connection.server_errors import StreamRequest, translate
-from replicator.binlog.connection.source_kinds import ServerInfo, server_info
+from replicator.binlog.connection.server_info import ServerInfo, server_info
 from replicator.binlog.connection.xa_recover import PreparedAtSource, prepared_at_source
 from replicator.binlog.errors import (
     AccessRefusedError,
@@ -35,13 +35,13 @@ from replicator.binlog.errors import (
 from replicator.binlog.positions.gtid import GtidStart, MariaDBGtids, MySQLGtids
 from replicator.binlog.positions.position import FILE_HEADER, SourcePosition
 from replicator.mysql.connection.address import DatabaseAddress
-from replicator.mysql.connection.answers import READING, understood
 from replicator.mysql.connection.blocking_connection import connect
+from replicator.mysql.connection.malformed_answers import READING, understood
 from replicator.mysql.connection.session_settings import NO_SELECT_LIMIT, set_session
 from replicator.mysql.connection.tls import TlsError
-from replicator.mysql.context.session_defaults import session_defaults
 from replicator.mysql.errors import OddAnswerError
 from replicator.mysql.server.identity import ServerIdentity
+from replicator.mysql.session_context.session_defaults import session_defaults
 
 _COM_REGISTER_SLAVE: Final = 0x15
 _COM_BINLOG_DUMP: Final = 0x12

@@ -17,7 +17,7 @@ from replicator.binlog.events.event_header import HEADER_SIZE
 from replicator.kernels.compiled import Bytes
 from replicator.kernels.shared_numbers import shared
 from replicator.memory import largest_event, too_large
-from replicator.mysql.connection.answers import LONGEST_MESSAGE
+from replicator.mysql.connection.malformed_answers import LONGEST_MESSAGE
 
 PACKET_HEADER = 4
 FULL_PACKET = 0xFFFFFF

@@ -17,7 +17,7 @@ from pymysql.charset import charset_by_id
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.compression import expand_rows
-from replicator.mysql.context.statement_context import StatementContext
+from replicator.mysql.session_context.statement_context import StatementContext
 
 _POST_HEADER = struct.Struct("<8xBHH")
 """Thread id 4, seconds 4, length of the schema 1, error code 2, length of the variables 2."""

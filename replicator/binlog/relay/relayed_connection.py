@@ -11,7 +11,7 @@ import numpy as np
 
 from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
 from replicator.binlog.connection.framing import FIRST_PACKET, FULL_PACKET
-from replicator.binlog.connection.source_kinds import ServerInfo
+from replicator.binlog.connection.server_info import ServerInfo
 from replicator.binlog.errors import StreamLostError
 from replicator.binlog.events.event_header import (
     CHECKSUM_SIZE,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.row_events import RowEvents
-from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
+from replicator.mysql.session_context.statement_context import NO_CONTEXT, StatementContext
 
 
 @dataclass(frozen=True, slots=True)

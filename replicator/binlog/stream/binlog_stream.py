@@ -17,7 +17,7 @@ from replicator.binlog.connection.dump_connection import (
     binlog_connection,
 )
 from replicator.binlog.connection.framing import PacketBuffer
-from replicator.binlog.connection.source_kinds import ServerInfo
+from replicator.binlog.connection.server_info import ServerInfo
 from replicator.binlog.connection.xa_recover import PreparedAtSource
 from replicator.binlog.errors import (
     BinlogError,

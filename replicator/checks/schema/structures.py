@@ -43,9 +43,9 @@ from replicator.ddl.rewrite.target_table import (
     target_table,
 )
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.mysql.names import Member, TableName, quote
 from replicator.mysql.server.identity import folds_names
+from replicator.mysql.session_context.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.routing.routes import RouteError
 from replicator.schema.structure.foreign_keys import parent_of

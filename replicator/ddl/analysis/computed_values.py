@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from replicator.ddl.model.actions import AddColumn, Redefine, Unknown
 from replicator.ddl.model.table import ColumnDefinition, DefaultKind
-from replicator.ddl.parser.actions_text import typed_actions
+from replicator.ddl.parser.alter_parser import typed_actions
 from replicator.ddl.parser.statement import ParsedStatement
 
 

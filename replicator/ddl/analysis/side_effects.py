@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 
-from replicator.ddl.parser.actions_text import only_counts
+from replicator.ddl.parser.alter_parser import only_counts
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.parser.tokens import Token, TokenKind
 from replicator.ddl.parser.unknown_statements import mentioned_tables

@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from replicator.ddl.analysis.side_effects import changed_tables, concerns
-from replicator.ddl.parser.actions_text import only_counts
 from replicator.ddl.parser.alter_actions import alter_actions
+from replicator.ddl.parser.alter_parser import only_counts
 from replicator.ddl.parser.statement import (
     ParsedStatement,
     StatementKind,
     TableReference,
     TableRole,
 )
-from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.names import TableName
+from replicator.mysql.session_context.statement_context import NO_CONTEXT, StatementContext
 
 
 class OnlineDdlError(Exception):

@@ -11,7 +11,7 @@ from replicator.ddl.parser.cursor import Cursor, NotUnderstoodError
 from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind, TableRole
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
 from replicator.ddl.parser.unknown_statements import not_understood, view
-from replicator.mysql.context.statement_context import StatementContext
+from replicator.mysql.session_context.statement_context import StatementContext
 
 _DATABASE = ("DATABASE", "SCHEMA")
 _INDEX_KINDS = ("UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")

@@ -21,7 +21,7 @@ import structlog
 from pymysql.constants import ER
 
 from replicator.ddl.model.table import TableOption
-from replicator.ddl.parser.actions_text import typed_actions
+from replicator.ddl.parser.alter_parser import typed_actions
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.ddl.rewrite.constraint_names import present_keys
@@ -56,9 +56,6 @@ from replicator.downstream.meta.reconciliations import RECONCILIATION_TABLE, que
 from replicator.downstream.scratch_names import scratch_table
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection, Transaction
-from replicator.mysql.context.sql_modes import UnknownModeError
-from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
-from replicator.mysql.context.statement_session import StatementSessions, set_up_session
 from replicator.mysql.errors import (
     FOREIGN_KEY,
     LOGIN_REFUSED,
@@ -68,6 +65,9 @@ from replicator.mysql.errors import (
     error_code,
 )
 from replicator.mysql.names import Member, TableName, quote
+from replicator.mysql.session_context.sql_modes import UnknownModeError
+from replicator.mysql.session_context.statement_context import NO_CONTEXT, StatementContext
+from replicator.mysql.session_context.statement_session import StatementSessions, set_up_session
 from replicator.schema.effects.carried_change import MemberChange, lacking
 from replicator.schema.effects.ddl_effects import Effect
 from replicator.schema.effects.removed_rows import NO_ROWS, removed_rows

@@ -6,7 +6,7 @@ Schema changes of a Galera target reach all its nodes, whatever the node's defau
 from __future__ import annotations
 
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.statement_session import LOCK_TIMEOUT
+from replicator.mysql.session_context.statement_session import LOCK_TIMEOUT
 
 _METHOD = "wsrep_OSU_method"
 

@@ -12,7 +12,7 @@ import structlog
 from pymysql.constants import ER
 
 from replicator.ddl.model.actions import DropConstraint
-from replicator.ddl.parser.actions_text import typed_actions
+from replicator.ddl.parser.alter_parser import typed_actions
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.ddl.rewrite.constraint_names import renamed_checks, without_names
 from replicator.mysql.connection.asyncio_connection import Connection

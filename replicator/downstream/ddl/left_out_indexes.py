@@ -13,8 +13,8 @@ from replicator.ddl.rewrite.index_changes import (
     without_actions,
 )
 from replicator.downstream.ddl.rehearsal import Rehearsal
-from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import TableName
+from replicator.mysql.session_context.statement_context import StatementContext
 
 log = structlog.get_logger()
 

@@ -9,7 +9,7 @@ import anyio
 import pymysql.err
 from pymysql.constants import ER
 
-from replicator.ddl.parser.actions_text import typed_actions
+from replicator.ddl.parser.alter_parser import typed_actions
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.constraint_names import foreign_key_names
@@ -17,9 +17,6 @@ from replicator.ddl.rewrite.ignored_foreign_keys import without_foreign_keys
 from replicator.ddl.rewrite.retarget import retarget
 from replicator.ddl.rewrite.single_changes import dropped_keys, renewed_columns
 from replicator.downstream.ddl.rebuilding import changed_table, create_changed
-from replicator.mysql.context.sql_modes import UnknownModeError
-from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
-from replicator.mysql.context.statement_session import StatementSessions, set_up_session
 from replicator.mysql.errors import (
     NO_SUCH_TABLE,
     REFUSED_BY_TIDB,
@@ -29,6 +26,9 @@ from replicator.mysql.errors import (
     is_contention,
 )
 from replicator.mysql.names import TableName, folded, quote
+from replicator.mysql.session_context.sql_modes import UnknownModeError
+from replicator.mysql.session_context.statement_context import NO_CONTEXT, StatementContext
+from replicator.mysql.session_context.statement_session import StatementSessions, set_up_session
 from replicator.schema.scratch.scratch_statements import renamed
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table

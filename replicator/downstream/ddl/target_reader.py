@@ -11,8 +11,8 @@ from replicator.downstream.meta.decisions import DecisionRecord, DecisionStore
 from replicator.downstream.meta.reconciliations import queued_columns, queued_safe_sources
 from replicator.downstream.meta.row_owners import all_owned_by
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import Member, TableName
+from replicator.mysql.session_context.statement_context import StatementContext
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 

@@ -24,12 +24,16 @@ from replicator.ddl.parser.statement import ParsedStatement
 from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.mysql.column_types import FRACTIONAL
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.sql_modes import NO_AUTO_VALUE_ON_ZERO, UnknownModeError, rounds_times
-from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.names import TableName, quote
 from replicator.mysql.row_values import without_values
 from replicator.mysql.server_kind import ServerKind, kind_of
+from replicator.mysql.session_context.sql_modes import (
+    NO_AUTO_VALUE_ON_ZERO,
+    UnknownModeError,
+    rounds_times,
+)
+from replicator.mysql.session_context.statement_context import StatementContext
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import numbers_of
 

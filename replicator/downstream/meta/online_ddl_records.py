@@ -12,8 +12,8 @@ from dataclasses import asdict
 from replicator.ddl.online.online_ddl import GhostAct, GhostEntry
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta_table import MetaTable
-from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import TableName
+from replicator.mysql.session_context.statement_context import StatementContext
 
 ONLINE_DDL_TABLE = MetaTable(
     "onlineddl",

@@ -20,9 +20,9 @@ from pymysql.protocol import OKPacketWrapper
 
 from replicator.mysql.connection import prepared_statements as prepared
 from replicator.mysql.connection.address import DatabaseAddress
-from replicator.mysql.connection.answers import READING, understood
 from replicator.mysql.connection.blocking_connection import Answer, BlockingSession
 from replicator.mysql.connection.liveness import Thread
+from replicator.mysql.connection.malformed_answers import READING, understood
 from replicator.mysql.connection.prepared_statements import LARGEST_PACKET
 from replicator.mysql.connection.session_settings import (
     NO_SELECT_LIMIT,

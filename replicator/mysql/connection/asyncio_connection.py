@@ -27,14 +27,6 @@ from pymysql.err import MySQLError
 
 from replicator.mysql.connection import liveness
 from replicator.mysql.connection.address import CONNECT_TIMEOUT, DatabaseAddress
-from replicator.mysql.connection.answers import (
-    READING,
-    AnswerSize,
-    asks_for_file,
-    look_at_rows,
-    shortened,
-    understood,
-)
 from replicator.mysql.connection.auth_plugins import (
     CACHING_SHA2,
     OWN_PLUGINS,
@@ -51,6 +43,14 @@ from replicator.mysql.connection.login_errors import (
     provable_beside,
     prove_beside,
     telling,
+)
+from replicator.mysql.connection.malformed_answers import (
+    READING,
+    AnswerSize,
+    asks_for_file,
+    look_at_rows,
+    shortened,
+    understood,
 )
 from replicator.mysql.connection.session_settings import (
     NO_SELECT_LIMIT,
@@ -383,7 +383,7 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
 
     By default aiomysql continues in the clear if a server does not offer TLS, even if it is
     required, and does not use TLS unless asked to. An answer larger than
-    `replicator.mysql.connection.answers` allows is refused.
+    `replicator.mysql.connection.malformed_answers` allows is refused.
     """
 
     def __init__(self, address: DatabaseAddress, context: ssl.SSLContext) -> None:

@@ -26,15 +26,15 @@ from pymysql.connections import Connection
 from pymysql.constants import CLIENT, CR
 
 from replicator.mysql.connection import liveness
-from replicator.mysql.connection.answers import (
+from replicator.mysql.connection.auth_plugins import first_plugin
+from replicator.mysql.connection.liveness import THREAD_SQL, Thread, thread_of
+from replicator.mysql.connection.malformed_answers import (
     READING,
     AnswerSize,
     asks_for_file,
     look_at_rows,
     shortened,
 )
-from replicator.mysql.connection.auth_plugins import first_plugin
-from replicator.mysql.connection.liveness import THREAD_SQL, Thread, thread_of
 from replicator.mysql.connection.tls import context_for
 from replicator.mysql.errors import OddAnswerError
 
@@ -165,7 +165,7 @@ class WatchedConnection(BulkConnection):
     """A connection whose waits are cut short once it is certain that no answer will come.
 
     Until `watch` is called it waits as PyMySQL's own. It takes no answer larger than
-    `replicator.mysql.connection.answers` allows; bytes of `receive` are not counted.
+    `replicator.mysql.connection.malformed_answers` allows; bytes of `receive` are not counted.
     """
 
     _answer: AnswerSize

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from replicator.mysql.connection.answers import understood
+from replicator.mysql.connection.malformed_answers import understood
 
 VANISHED_SECONDS = 30
 """Seconds without an acknowledgement, or an answer to probes, until a connection is lost."""

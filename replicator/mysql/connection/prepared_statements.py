@@ -16,8 +16,8 @@ from pymysql.connections import Connection
 from pymysql.constants import COMMAND, FLAG
 from pymysql.protocol import FieldDescriptorPacket
 
-from replicator.mysql.connection.answers import READING
 from replicator.mysql.connection.blocking_connection import Answer
+from replicator.mysql.connection.malformed_answers import READING
 
 _PREPARED = struct.Struct("<xIHH")
 _BULK_EXECUTE = 0xFA

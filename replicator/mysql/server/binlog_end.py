@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicator.mysql.connection.answers import understood
+from replicator.mysql.connection.malformed_answers import understood
 from replicator.mysql.server.statement_aliases import (
     SHOW_BINLOG_END,
     Asking,

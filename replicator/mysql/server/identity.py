@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from replicator.mysql.connection.answers import understood
+from replicator.mysql.connection.malformed_answers import understood
 from replicator.mysql.server.statement_aliases import Fetching
 
 IDENTITY_SQL: Final = (

@@ -10,8 +10,8 @@ from pymysql.constants import CR
 from pymysql.protocol import MysqlPacket
 
 from replicator.memory import largest_event, too_large
-from replicator.mysql.connection.answers import READING
 from replicator.mysql.connection.blocking_client import WatchedConnection
+from replicator.mysql.connection.malformed_answers import READING
 from replicator.mysql.errors import OddAnswerError
 from replicator.pipeline.copy.text_rows import HEADER, LONGEST_PAYLOAD, Bytes
 

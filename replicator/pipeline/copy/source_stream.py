@@ -14,8 +14,8 @@ import pymysql.err
 
 from replicator.binlog.errors import OtherServerError
 from replicator.mysql.connection.address import DatabaseAddress
-from replicator.mysql.connection.answers import understood
 from replicator.mysql.connection.blocking_connection import BlockingSession
+from replicator.mysql.connection.malformed_answers import understood
 from replicator.mysql.connection.prepared_statements import ask, prepare
 from replicator.mysql.connection.session_settings import (
     NO_SELECT_LIMIT,

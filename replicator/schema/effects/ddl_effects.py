@@ -30,8 +30,8 @@ from replicator.ddl.rewrite.storage import (
     merges_tables,
     storage_edits,
 )
-from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import TableName, quote
+from replicator.mysql.session_context.statement_context import StatementContext
 from replicator.schema.structure.sequences import turns_sequence
 
 Route = Callable[[TableName], TableName | None]

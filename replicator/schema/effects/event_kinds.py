@@ -26,7 +26,7 @@ from replicator.ddl.model.actions import (
     SetOption,
 )
 from replicator.ddl.model.table import ColumnDefault, KeyKind
-from replicator.ddl.parser.actions_text import typed_actions
+from replicator.ddl.parser.alter_parser import typed_actions
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.mysql.names import folded
 from replicator.schema.structure.conversions import Fit, conversion

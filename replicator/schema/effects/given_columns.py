@@ -25,7 +25,7 @@ from replicator.ddl.model.actions import (
     SetOption,
 )
 from replicator.ddl.model.table import ColumnDefinition, KeyKind
-from replicator.ddl.parser.actions_text import typed_actions
+from replicator.ddl.parser.alter_parser import typed_actions
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.mysql.names import folded
 

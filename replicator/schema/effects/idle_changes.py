@@ -23,7 +23,7 @@ from replicator.ddl.model.actions import (
     SetDefault,
     SetOption,
 )
-from replicator.ddl.parser.actions_text import typed_actions
+from replicator.ddl.parser.alter_parser import typed_actions
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.rewrite.storage import PHYSICAL, REPLACED, STATISTICS, TRANSACTIONAL
 from replicator.mysql.names import folded

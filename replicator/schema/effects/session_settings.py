@@ -15,8 +15,8 @@ from replicator.ddl.parser.statement import ParsedStatement
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.mysql.column_types import FRACTIONAL
 from replicator.mysql.connection.session_settings import UTC
-from replicator.mysql.context.sql_modes import PAD_CHAR_TO_FULL_LENGTH, rounds_times
-from replicator.mysql.context.statement_context import StatementContext
+from replicator.mysql.session_context.sql_modes import PAD_CHAR_TO_FULL_LENGTH, rounds_times
+from replicator.mysql.session_context.statement_context import StatementContext
 from replicator.schema.effects.removed_rows import removed_rows
 from replicator.schema.effects.traced_columns import family
 from replicator.schema.structure.structure import Column, Table, fraction_digits

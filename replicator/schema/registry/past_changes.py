@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from replicator.ddl.model.actions import Action, DropKey
-from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.alter_actions import alter_actions
+from replicator.ddl.parser.alter_parser import typed_actions
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.parser.tokens import Token

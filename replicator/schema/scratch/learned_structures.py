@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import TableName
+from replicator.mysql.session_context.statement_context import StatementContext
 from replicator.schema.scratch.scratch_statements import as_run, renamed, uncounted
 from replicator.schema.structure.structure import Table
 

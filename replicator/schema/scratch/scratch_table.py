@@ -20,7 +20,7 @@ from attrs import define, field
 from pymysql.constants import ER
 
 from replicator.ddl.analysis.column_defaults import truncated_times
-from replicator.ddl.parser.actions_text import typed_actions
+from replicator.ddl.parser.alter_parser import typed_actions
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.parser.statement_kinds import classify_in
 from replicator.ddl.rewrite.altered_table import UncertainTableError, altered_table
@@ -29,9 +29,6 @@ from replicator.ddl.rewrite.retarget import splice
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.ddl.rewrite.table_sql import create_table_sql
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.sql_modes import UnknownModeError, rounds_times
-from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
-from replicator.mysql.context.statement_session import set_up_session
 from replicator.mysql.errors import (
     NO_SUCH_TABLE,
     NOT_UNDERSTOOD,
@@ -41,6 +38,9 @@ from replicator.mysql.errors import (
 )
 from replicator.mysql.names import TableName, folded, quote
 from replicator.mysql.server_kind import ServerKind, kind_of
+from replicator.mysql.session_context.sql_modes import UnknownModeError, rounds_times
+from replicator.mysql.session_context.statement_context import NO_CONTEXT, StatementContext
+from replicator.mysql.session_context.statement_session import set_up_session
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.check_constraints import (
     without_checks_of,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from replicator.ddl.model.actions import AddConstraint, DropConstraint, Redefine, RenameColumn
 from replicator.ddl.model.table import ForeignKeyDefinition
-from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.alter_actions import split_at_commas
+from replicator.ddl.parser.alter_parser import typed_actions
 from replicator.ddl.parser.definitions import item_of
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.rewrite.table_sql import foreign_key_sql

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
+from replicator.mysql.session_context.statement_context import NO_CONTEXT, StatementContext
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.agreement import Part, agreed, changed_parts
 from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, takeable

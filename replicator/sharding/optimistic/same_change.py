@@ -13,8 +13,8 @@ from replicator.ddl.parser.alter_actions import alter_actions
 from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind
 from replicator.ddl.parser.tokens import Token
 from replicator.ddl.rewrite.normalise import normalise
-from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import folded
+from replicator.mysql.session_context.statement_context import StatementContext
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.session_settings import settings_of
 from replicator.schema.effects.touched_parts import touched_parts

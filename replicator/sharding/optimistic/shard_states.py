@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Generic
 
-from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
+from replicator.mysql.session_context.statement_context import NO_CONTEXT, StatementContext
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.fills import Fill

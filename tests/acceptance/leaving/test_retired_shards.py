@@ -13,7 +13,7 @@ from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.saved.retired_shards import retirements_of
 from actors.task.generation import Generation
 from actors.task.operator.retire_command import RetireCommand
-from actors.task.startup import retiring
+from actors.task.startup import shard_retirement
 from config.models import Task
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.sandbox.server import DatabaseServer
@@ -266,7 +266,7 @@ async def test_a_retirement_that_was_cut_off_can_be_asked_for_again(
             await retire(estate, "A2")
 
     with monkeypatch.context() as patched:
-        patched.setattr(retiring, "reach", crash)
+        patched.setattr(shard_retirement, "reach", crash)
         with pytest.raises(ExceptionGroup):
             await killed()
     assert await retirements_of(task_of(estate)) == ()

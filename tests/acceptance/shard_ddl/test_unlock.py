@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from structlog.testing import capture_logs
 
 from actors.control.protocol import Reply
-from actors.counting.counts import TaskCounts
+from actors.counting.task_counts import TaskCounts
 from actors.errors.faults import FatalError
 from actors.reading import purge_watch
 from actors.task.operator import operator_commands

@@ -11,7 +11,7 @@ import pytest
 
 from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
 from replicator.binlog.connection.framing import PacketBuffer
-from replicator.binlog.connection.source_kinds import ServerInfo
+from replicator.binlog.connection.server_info import ServerInfo
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.parser.assembler import SegmentAssembler
 from replicator.binlog.parser.file_state import FileState

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from replicator.binlog.connection.source_kinds import ServerInfo, server_info
+from replicator.binlog.connection.server_info import ServerInfo, server_info
 from replicator.binlog.errors import UnsupportedEventError
 from replicator.binlog.events.event_header import EventType
 from replicator.sandbox.server import DatabaseServer

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
-from replicator.binlog.connection.source_kinds import ServerInfo
+from replicator.binlog.connection.server_info import ServerInfo
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer

@@ -14,8 +14,8 @@ from replicator.checks.result import CheckResult
 from replicator.checks.run.all_checks import run_checks
 from replicator.downstream.rows.write_session import Session
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
-from replicator.mysql.context.statement_context import StatementContext
-from replicator.mysql.context.statement_session import set_up_session
+from replicator.mysql.session_context.statement_context import StatementContext
+from replicator.mysql.session_context.statement_session import set_up_session
 from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.checking import routed

@@ -12,7 +12,7 @@ from replicator.downstream.meta.all_tables import create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease, this_process
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.statement_session import StatementSessions
+from replicator.mysql.session_context.statement_session import StatementSessions
 
 
 @pytest.fixture

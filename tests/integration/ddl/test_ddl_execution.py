@@ -26,9 +26,9 @@ from replicator.mysql.connection.asyncio_connection import (
     DatabaseAddress,
     DatabaseUnavailableError,
 )
-from replicator.mysql.context.statement_context import NO_CONTEXT
-from replicator.mysql.context.statement_session import StatementSessions
 from replicator.mysql.names import Member, TableName
+from replicator.mysql.session_context.statement_context import NO_CONTEXT
+from replicator.mysql.session_context.statement_session import StatementSessions
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.structure.inspection import read_table

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actors.counting.counts import SourceCounts
+from actors.counting.task_counts import SourceCounts
 from actors.errors.faults import TaskParts, of_source, of_target
 from actors.reading import purge_watch
 from actors.task.source_report import lag_of

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from actors.sharding.coordination import OpenLock
 from actors.sharding.pessimistic.coordinator import LockCoordinator
+from actors.sharding.shard_mode import OpenLock
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.merge.test_cascades import PARENT, child, create, family

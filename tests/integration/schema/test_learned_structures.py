@@ -14,9 +14,9 @@ from actors.schema.schema_tracker import SchemaTracker
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.statement_kinds import classify
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.sql_modes import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
-from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.names import Member, TableName
+from replicator.mysql.session_context.sql_modes import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
+from replicator.mysql.session_context.statement_context import NO_CONTEXT, StatementContext
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.ddl_effects import effects_of
 from replicator.schema.registry.registry import KnownStructure, Provenance, SchemaRegistry

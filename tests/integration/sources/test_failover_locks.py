@@ -9,7 +9,7 @@ import pytest
 
 from actors.errors.faults import DdlEvent
 from actors.setup.task_setup import address_of
-from actors.sharding.coordination import OpenLock
+from actors.sharding.shard_mode import OpenLock
 from actors.task.generation import Generation
 from actors.task.operator.operator_commands import give_override
 from replicator.downstream.meta.lease import Lease, this_process

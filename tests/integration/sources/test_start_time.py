@@ -10,7 +10,7 @@ import anyio
 
 from actors.control.arguments import Until
 from actors.setup.task_setup import source_setups
-from actors.task.until import EndOfTask
+from actors.task.task_end import EndOfTask
 from replicator.sandbox.server import DatabaseServer
 from tests.support.servers.binlog_ends import end_of
 from tests.support.tasks.merging import Merging

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import anyio
 
-from actors.sharding.coordination import OpenLock
+from actors.sharding.shard_mode import OpenLock
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 from tests.support.tasks.shard_ddl import ShardedEstate
 

@@ -12,7 +12,7 @@ import anyio
 import config
 from actors.control.protocol import Reply
 from actors.errors.faults import DdlEvent, FatalError, UnreadRows
-from actors.sharding.coordination import LockRemedy, OpenLock
+from actors.sharding.shard_mode import LockRemedy, OpenLock
 from actors.task.operator.recopy_command import RecopyCommand
 from actors.task.operator.removal import remove_task
 from actors.task.operator.structure_commands import declare_structure

@@ -11,7 +11,7 @@ from pyspark import SparkContext
 
 import config
 from actors.control.arguments import OnChangedRules
-from actors.counting.counts import TaskCounts
+from actors.counting.task_counts import TaskCounts
 from actors.errors.faults import FatalError, TaskParts
 from actors.setup.task_setup import source_setups
 from actors.task.generation import Generation

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from actors.control.arguments import Until
-from actors.control.until import has_passed, remedies_for, verdict
+from actors.control.end_positions import has_passed, remedies_for, verdict
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.status import (
     BlockedPart,

@@ -9,7 +9,7 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from actors.counting.counts import SourceCounts
+from actors.counting.task_counts import SourceCounts
 from actors.errors.faults import FatalError
 from actors.mailboxes.actor import Mailbox
 from actors.mailboxes.messages import GroupMessage, SegmentEnd, TargetSegment, WriterMessage
@@ -22,7 +22,7 @@ from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
 from actors.sharding.group import GroupActor
 from replicator.binlog.connection.dump_connection import BinlogSource
-from replicator.binlog.connection.source_kinds import ServerInfo, parse_server_info
+from replicator.binlog.connection.server_info import ServerInfo, parse_server_info
 from replicator.binlog.errors import StreamLostError
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import Segment, Statement
@@ -32,7 +32,7 @@ from replicator.ddl.parser.statement import ParsedStatement
 from replicator.ddl.parser.statement_kinds import classify
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.mysql.connection.address import DatabaseAddress
-from replicator.mysql.context.statement_context import StatementContext
+from replicator.mysql.session_context.statement_context import StatementContext
 from replicator.routing.allow_list import AllowList
 from replicator.routing.routes import Router, RouteRule, Routes
 from replicator.schema.registry.registry import SchemaRegistry

@@ -13,8 +13,8 @@ from actors.saved.lock_state import (
     record_of,
 )
 from replicator.binlog.segments.segment import Statement
-from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import TableName
+from replicator.mysql.session_context.statement_context import StatementContext
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.pessimistic.lock import Resolution
 from replicator.watermark import Place

@@ -9,8 +9,8 @@ import pytest
 
 from actors.mailboxes.actor import Mailbox
 from actors.mailboxes.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
-from actors.sharding.coordination import Unit
 from actors.sharding.database_group import DatabaseGroup
+from actors.sharding.shard_mode import Unit
 from actors.writing.segment_tracker import SourceState
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.statement_kinds import classify

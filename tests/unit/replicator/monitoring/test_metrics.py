@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from actors.counting.counts import TransactionCount
+from actors.counting.task_counts import TransactionCount
 from replicator.events.all_events import FAULT_EVENTS
 from replicator.monitoring.meters import TaskMeters
 from replicator.monitoring.metrics import STATUS_METRICS, registry_of

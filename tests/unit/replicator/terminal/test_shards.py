@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from rich.console import Console, RenderableType
 
 from replicator.status import ShardStatus
-from replicator.status_values import plain, shaped
+from replicator.status_json import plain, shaped
 from replicator.terminal.shards import render_shards
 
 AT = datetime(2026, 11, 20, 10, tzinfo=UTC)

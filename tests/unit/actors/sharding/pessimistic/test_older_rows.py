@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import anyio
 
-from actors.counting.counts import TaskCounts
+from actors.counting.task_counts import TaskCounts
 from actors.mailboxes.actor import Mailbox
 from actors.saved.lock_state import LockHistory, ShardStatement
 from actors.schema.schema_tracker import SchemaTracker
-from actors.sharding.coordination import CoordinationTools
 from actors.sharding.pessimistic.coordinator import LockCoordinator
 from actors.sharding.pessimistic.group import PessimisticGroup
 from actors.sharding.pessimistic.lock_messages import GroupChanged
+from actors.sharding.shard_mode import CoordinationTools
 from actors.writing.batched_writer import BatchedWriter
 from replicator.binlog.segments.segment import Statement
 from replicator.downstream.meta.checkpoint import MetaStore

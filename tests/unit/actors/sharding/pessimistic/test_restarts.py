@@ -9,13 +9,13 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from actors.counting.counts import TaskCounts
+from actors.counting.task_counts import TaskCounts
 from actors.mailboxes.actor import Mailbox
 from actors.saved.lock_state import LockHistory, ShardStatement
-from actors.sharding.coordination import CoordinationTools
 from actors.sharding.pessimistic import coordinator
 from actors.sharding.pessimistic.coordinator import LockCoordinator
 from actors.sharding.pessimistic.lock_messages import GroupChanged
+from actors.sharding.shard_mode import CoordinationTools
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry

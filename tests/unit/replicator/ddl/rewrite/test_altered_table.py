@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.parser.actions_text import typed_actions
+from replicator.ddl.parser.alter_parser import typed_actions
 from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.parser.table_text import table_definition
 from replicator.ddl.rewrite.altered_table import AlteredTable, UncertainTableError, altered_table

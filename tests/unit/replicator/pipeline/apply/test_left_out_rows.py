@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from structlog.testing import capture_logs
 
-from actors.counting.counts import TaskCounts
+from actors.counting.task_counts import TaskCounts
 from actors.writing.batched_writer import PACE, LeftOutRows
 from replicator.binlog.events.event_header import EventType
 from replicator.downstream.fence import Fence

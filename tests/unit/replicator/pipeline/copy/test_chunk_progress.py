@@ -12,7 +12,7 @@ import pytest
 
 from actors.copying import progress as copy_progress
 from actors.copying.progress import CopyProgress
-from actors.counting.counts import CopyCounts
+from actors.counting.task_counts import CopyCounts
 from replicator.pipeline.copy.chunk_progress import ProgressReader, ProgressWriter
 from replicator.pipeline.copy.copy_writing import Counter
 

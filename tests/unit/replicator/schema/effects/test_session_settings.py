@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.parser.statement_kinds import classify
-from replicator.mysql.context.statement_context import StatementContext
+from replicator.mysql.session_context.statement_context import StatementContext
 from replicator.schema.effects.session_settings import compared_text, settings_of
 from replicator.schema.structure.structure import Column, Table
 

@@ -8,7 +8,7 @@ import pytest
 
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.ddl.parser.statement_kinds import classify
-from replicator.mysql.context.statement_context import NO_CONTEXT
+from replicator.mysql.session_context.statement_context import NO_CONTEXT
 from replicator.schema.scratch.learned_structures import (
     LearnedOutcome,
     LearnedStructures,

@@ -6,7 +6,7 @@ import pytest
 
 from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.rewrite.normalise import normalise
-from replicator.mysql.context.statement_context import NO_CONTEXT
+from replicator.mysql.session_context.statement_context import NO_CONTEXT
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.sharding.optimistic.same_change import renaming_form, without_positions
 from replicator.sharding.optimistic.shard_states import ConflictKind, OpenStatement

@@ -12,8 +12,8 @@ import structlog
 from attrs import define
 
 from actors.control.arguments import Until
-from actors.control.until import has_passed
-from actors.counting.counts import TaskCounts
+from actors.control.end_positions import has_passed
+from actors.counting.task_counts import TaskCounts
 from actors.setup.task_setup import SourceSetup
 from actors.task.generation import Generation
 from actors.task.source_report import oldest_waiting

@@ -2,7 +2,7 @@
 
 A statement has the same effect on another server only if these are the same. Most of them are in
 the status variables of its query event; for the others, the source's own defaults apply
-(`replicator.mysql.context.session_defaults`).
+(`replicator.mysql.session_context.session_defaults`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from replicator.mysql.connection.session_settings import UTC
-from replicator.mysql.context.sql_modes import (
+from replicator.mysql.session_context.sql_modes import (
     ANSI_QUOTES,
     MSSQL,
     NO_BACKSLASH_ESCAPES,

@@ -8,9 +8,9 @@ from typing import Any
 
 import anyio
 
+from actors.control.end_positions import remedies_for
 from actors.control.protocol import CommandRefusedError, ControlError
 from actors.control.requests import command, status_of
-from actors.control.until import remedies_for
 from actors.control.waiting import (
     FINAL_SECONDS,
     FIRST_PAUSE,

@@ -31,8 +31,8 @@ from replicator.ddl.model.actions import (
     Versioning,
 )
 from replicator.ddl.model.table import KeyKind
-from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.alter_actions import alter_actions
+from replicator.ddl.parser.alter_parser import typed_actions
 from replicator.ddl.parser.statement_kinds import classify
 from replicator.ddl.parser.tokens import tokenise
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from actors.control.arguments import Until
-from actors.control.until import parse_until
+from actors.control.end_positions import parse_until
 from replicator.binlog.positions.position import BinlogPosition
 
 PLACE = BinlogPosition("bin.000002", 4)

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from actors.copying.progress import CopyProgress
-from actors.counting.counts import CopyCounts, TaskCounts
+from actors.counting.task_counts import CopyCounts, TaskCounts
 from actors.jobs.spark_jobs import JobAttempts
 from actors.task.operator.blocked_parts import BlockedParts
 from actors.task.status_report import RateMeter, task_status

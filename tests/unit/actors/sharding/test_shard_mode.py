@@ -11,12 +11,12 @@ import anyio
 import pytest
 from rich.console import Console
 
-from actors.counting.counts import TaskCounts
+from actors.counting.task_counts import TaskCounts
 from actors.mailboxes.actor import Mailbox
 from actors.saved.lock_state import LockHistory, ShardStatement
-from actors.sharding.coordination import CoordinationTools
 from actors.sharding.modes import SHARD_MODES
 from actors.sharding.pessimistic.coordinator import LockCoordinator
+from actors.sharding.shard_mode import CoordinationTools
 from actors.task.operator.lock_report import lock_statuses
 from actors.task.wiring.wiring import RunningTask
 from config.models import Task

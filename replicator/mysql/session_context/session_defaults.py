@@ -13,11 +13,11 @@ from typing import Any
 import pymysql.err
 from pymysql.constants import ER
 
-from replicator.mysql.connection.answers import understood
-from replicator.mysql.context.statement_context import SYSTEM, StatementContext
+from replicator.mysql.connection.malformed_answers import understood
 from replicator.mysql.errors import error_code
 from replicator.mysql.names import TableName
 from replicator.mysql.server_kind import ServerKind, kind_of
+from replicator.mysql.session_context.statement_context import SYSTEM, StatementContext
 
 _MONTH = 30 * 24 * 3600
 _MOMENTS = range(_MONTH, 2**31 - _MONTH, _MONTH)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.mysql.context.sql_modes import UnknownModeError, modes_for, without_reading
 from replicator.mysql.server_kind import ServerKind, kind_of
+from replicator.mysql.session_context.sql_modes import UnknownModeError, modes_for, without_reading
 
 ORACLE_OF_MARIADB = 1 << 9
 NO_ZERO_DATE = 1 << 24

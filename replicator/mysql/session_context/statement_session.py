@@ -12,10 +12,10 @@ from pymysql.constants import ER
 
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.connection.session_settings import UTC, keep_warnings
-from replicator.mysql.context.sql_modes import STRICT, UnknownModeError, modes_for
-from replicator.mysql.context.statement_context import SYSTEM, StatementContext
 from replicator.mysql.errors import error_code
 from replicator.mysql.server_kind import ServerKind, kind_of
+from replicator.mysql.session_context.sql_modes import STRICT, UnknownModeError, modes_for
+from replicator.mysql.session_context.statement_context import SYSTEM, StatementContext
 
 LOCK_TIMEOUT = "lock_wait_timeout"
 """The variable that limits how long a schema change waits for the sessions that use its table (the

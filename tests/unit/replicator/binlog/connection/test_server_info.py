@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.binlog.connection.source_kinds import parse_server_info
+from replicator.binlog.connection.server_info import parse_server_info
 from replicator.binlog.errors import BinlogError
 from replicator.mysql.server_kind import ServerKind
 

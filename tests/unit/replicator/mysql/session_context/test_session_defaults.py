@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.mysql.context.session_defaults import SessionDefaults, offset_of
-from replicator.mysql.context.statement_context import SYSTEM, StatementContext
+from replicator.mysql.session_context.session_defaults import SessionDefaults, offset_of
+from replicator.mysql.session_context.statement_context import SYSTEM, StatementContext
 
 
 @pytest.mark.parametrize(

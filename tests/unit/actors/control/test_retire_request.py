@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.control.retiring import parse_shard
+from actors.control.retire_request import parse_shard
 
 
 @pytest.mark.parametrize(

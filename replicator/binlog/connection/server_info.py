@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from replicator.binlog.errors import BinlogError
-from replicator.mysql.connection.answers import understood
-from replicator.mysql.context.session_defaults import SessionDefaults
+from replicator.mysql.connection.malformed_answers import understood
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.mysql.server_kind import ServerKind, kind_of
+from replicator.mysql.session_context.session_defaults import SessionDefaults
 
 VARIABLES_SQL: Final = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'server_id', "

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import structlog
 
-from actors.counting.counts import RetiringShards
+from actors.counting.task_counts import RetiringShards
 from actors.saved.lock_state import dump_group, load_group
 from actors.sharding.modes import SHARD_MODES
 from replicator.binlog.positions.position import BinlogPosition
