@@ -102,8 +102,9 @@ class CheckpointSaver:
     async def save_low_watermarks(self) -> None:
         """Save only the low watermarks, as a schema change requires.
 
-        Raises the same errors as `save`. After a restart, a source may be read again from a position before the change. Its rows
-        before the change have no plan, and the low watermarks show that they are applied.
+        Raises the same errors as `save`. After a restart, a source may be read again from a
+        position before the change. Its rows before the change have no plan, and the low
+        watermarks show that they are applied.
         """
         unsaved = [t for source, t in self._trackers.items() if source not in self._newest]
         if any(tracker.resume.position for tracker in unsaved):

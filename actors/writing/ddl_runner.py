@@ -369,7 +369,7 @@ class DdlRunner:
             )
 
     async def _execute_allowing_corrections(self, ddl: DdlExecution) -> bool:
-        """Execute a statement, if necessary after corrections of rows; return whether it ran now."""
+        """Execute a statement, after corrections of rows if needed; return whether it ran now."""
         values, attempts = RefusedValues(self._registry, self._executor), 0
         while True:
             try:
