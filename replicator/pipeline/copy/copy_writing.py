@@ -1,4 +1,4 @@
-"""Writing the rows of a chunk into the target, in a transaction that the caller holds."""
+"""Writes the rows of a chunk into the target, in a transaction of the caller."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Writing:
     Attributes:
         on_duplicate: the treatment of rows whose key exists.
         tracked_table: quoted name of the table in which such keys are recorded; empty for none.
-        load_data: write by LOAD DATA, not by statements.
+        load_data: whether to write with LOAD DATA instead of statements.
     """
 
     on_duplicate: OnDuplicate
