@@ -37,8 +37,7 @@ from replicator.pipeline.copy.key_conflicts import own_key
 from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
 
 ATTEMPTS, ATTEMPT_PAUSE = 100, 0.1
-"""Number of snapshots of a shard until one shows everything that the task has read, and the pause
-in seconds.
+"""Maximum number of snapshots until a shard shows everything read, and the pause in seconds.
 
 A server may send a transaction before other sessions see it.
 """
