@@ -1,4 +1,4 @@
-"""The command compare: whether the targets of a task hold the rows of its shards."""
+"""The command compare, which checks whether the targets of a task have the rows of its shards."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ComparedStructure(StrEnum):
 
 
 class CompareMode(StrEnum):
-    """What is compared of a range at first."""
+    """How the rows of a range are compared first."""
 
     CHECKSUM = "checksum"
     ROWS = "rows"
@@ -179,7 +179,7 @@ def _end(results: list[TargetComparison]) -> None:
 
 
 def _try_to_write(path: Path | None) -> None:
-    """Fail at once where a file can't be written at the end."""
+    """Fail at once if a file can't be written at the end."""
     if path is None:
         return
     try:
@@ -189,7 +189,7 @@ def _try_to_write(path: Path | None) -> None:
 
 
 def _view(*, quiet: bool) -> ComparisonView:
-    """Return what shows the progress on the error output."""
+    """Return the view that shows the progress on the error output."""
     from actors.comparing.target_run import ComparisonView
     from replicator.terminal.comparison import ComparisonBar, comparison_line
 

@@ -67,7 +67,7 @@ from replicator.schema.structure.inspection import read_target
 from replicator.sharding.optimistic.fills import TargetFills, filled
 
 MAX_COMPARISONS = 4
-"""Maximum number of comparisons of a target, if schema changes happen meanwhile."""
+"""Maximum number of comparisons of one target, if schema changes happen during them."""
 
 OWNERS_CHANGED = "its shards have changed while it was compared; compare it again"
 
@@ -86,14 +86,15 @@ class CompareOptions:
         checksums: as for `compare_range`.
         where: the SQL condition of the rows to compare.
         chunk_rows: rows of the target that are compared at a time.
-        queries: most simultaneous queries to each server; 0 for as many as in the full copy.
-        clients_first: whether it makes one query at a time, with rests, while its sources are
-            written to.
+        queries: maximum number of simultaneous queries to each server; 0 for the number of the full
+            copy.
+        clients_first: whether to make one query at a time, with pauses, while clients write to the
+            sources.
         max_load: limits above which a server is busy, and the comparison pauses.
         repair: the file for the SQL that corrects the targets.
         repair_now: whether rows are corrected as they are found.
-        pairs_only: whether a missing row is not inserted if it may be the new version of a row
-            that the target has, and no key tells which. Inserting it would leave both versions.
+        pairs_only: whether a missing row is not inserted if it may be the new version of a row of
+            the target, and no key decides this. Inserting it would leave both versions.
         mismatches: as for `doubts.Evidence.suffices`.
         resume: whether to continue a comparison that was interrupted.
         exact_structure: whether every difference of structure counts.
@@ -119,7 +120,7 @@ class CompareOptions:
 
 
 class TargetComparer:
-    """The comparison of all targets of a task, once."""
+    """Compares all targets of a task once."""
 
     def __init__(
         self,
@@ -156,7 +157,7 @@ class TargetComparer:
         files that can't be written, and Spark's errors.
         """
         if self._options.repair is not None or self._options.repair_now:
-            # A repair would take back what the application has written since a switch.
+            # A repair would undo the changes that the application has made since a switch.
             await admit(self._task, reopens=False)
         found = await task_to_check(self._task)
         shards = await shards_of_targets(found, self._progress)
@@ -165,7 +166,7 @@ class TargetComparer:
         kept = await self._kept_in.load(asked) if self._options.resume else None
         if kept is None or not self._is_there(kept.repair_size):
             kept = KeptComparison(asked)
-        # A target that could not be compared may be comparable by now.
+        # A target that could not be compared before may be comparable by now.
         kept.finished = [r for r in kept.finished if r.differing or not r.failure]
         self._kept = kept
         done = {result.target: result for result in self._kept.finished}
@@ -175,7 +176,8 @@ class TargetComparer:
                     await self._compare_one(found, name, members)
             await self._kept_in.remove()
             if file is not None and self._options.repair is not None:
-                # After the removal, since the kept comparison refers to the file as it was written.
+                # Only after the removal, since the kept comparison refers to the file as it was
+                # written.
                 file.finish(self._options.repair)
         return self._kept.finished
 
@@ -186,7 +188,7 @@ class TargetComparer:
             return
         if self._spark is None:
             self._spark = await self._start_spark()
-            # A source can serve as many queries at once as its full copy makes.
+            # A source can serve as many simultaneous queries as its full copy makes.
             instances = self._task.mysql_instances
             of_copy = max(self._task.mydumper_of(i).threads for i in instances)
             self._tasks = self._options.queries or of_copy
@@ -211,7 +213,7 @@ class TargetComparer:
             yield self._file
 
     def _is_there(self, size: int) -> bool:
-        """Return whether the repair file still has so many bytes."""
+        """Return whether the repair file still has at least this many bytes."""
         path = self._options.repair
         return not size or (path is not None and path.exists() and path.stat().st_size >= size)
 
@@ -273,8 +275,8 @@ class TargetComparer:
             doubtful = comparison.filled and result.differing
             if not (result.failure or result.structure or result.incomplete or doubtful):
                 break
-            # A schema change may be about to be applied, or may have been applied meanwhile.
-            # Unsettled rows were given the time to be applied already.
+            # A schema change may be about to be applied, or may have been applied meanwhile. If
+            # rows are unsettled, the task has already had this time.
             if not result.unsettled:
                 ends = await binlog_ends_of(comparison, self._servers)
                 await self._progress.applied([ends], name, self._options.settle)
@@ -395,7 +397,7 @@ class TargetComparer:
         return int(rows[0][0])
 
     def _begin(self, comparison: ComparisonPlan, name: TableName) -> UnfinishedTarget:
-        """Return the kept comparison of this target if its plan is the same, else a new one."""
+        """Return the kept comparison of this target if its plan is the same, or a new one."""
         plan = digest_of(comparison)
         kept = self._kept.current
         of_this = kept is not None and kept.result.target == name
@@ -415,7 +417,7 @@ async def compare_task(
 ) -> list[TargetComparison]:
     """Compare the targets of a task, in a Spark application of its own.
 
-    Raises as `TargetComparer.run`.
+    Raises the errors of `TargetComparer.run`.
     """
     spark = TaskSpark(task)
     try:
@@ -431,9 +433,9 @@ async def planned_comparison(
     members: TargetShards,
     where: str = "",
 ) -> ComparisonPlan | None:
-    """Return how a target is compared; None if it does not exist.
+    """Return the plan to compare a target; None if the target does not exist.
 
-    ``where``: the SQL condition of its rows. Raises PlanError if it can't be compared,
+    ``where``: the SQL condition of the rows. Raises PlanError if the target can't be compared,
     DatabaseUnavailableError and the server's error.
     """
     filters = {source.source_id: source.expression_filters for source in found.sources}

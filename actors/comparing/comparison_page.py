@@ -1,4 +1,4 @@
-"""The outcome of a comparison as a page of HTML: one file that needs no network."""
+"""The outcome of a comparison as an HTML page: one file that needs no network."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from replicator.terminal.comparison import remarks, verdict
 from replicator.terminal.figures import number
 
 CELLS = 400
-"""Cells of a strip at most: where there are more ranges, several share one."""
+"""Maximum number of cells of a strip; several ranges share a cell if there are more ranges."""
 
 _KINDS = {"differs": "differing", "unsettled": "unsettled", "held": "held"}
-"""The counts of a `ComparedRange` that make a range unequal, the worst first."""
+"""The counts of a `ComparedRange` that make the range unequal, the most serious first."""
 _COUNTS = ("missing", "extra", "different", "held", "unsettled")
 _WORDS = {"equal": "good", "differs": "bad"}
 """The style of each definite verdict."""
 
 
 def comparison_page(task: str, results: Sequence[TargetComparison], made_at: datetime) -> str:
-    """The page. Names and values of servers are text in it, whatever they hold."""
+    """Return the page; names and values from servers are escaped in it."""
     html, body = empty_page(f"Comparison of {task}")
     add_text(body, "h1", f"Comparison of {task}")
     kinds = ", ".join(("equal", *_KINDS))

@@ -1,4 +1,4 @@
-"""Count, show and correct rows that differ for certain."""
+"""Counts, shows and corrects rows that differ for certain."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from replicator.pipeline.compare.repair_sql import (
 )
 
 EXAMPLES = 20
-"""Rows of a target that are shown, of each kind."""
+"""Number of rows of each kind that are shown for a target."""
 
 EXAMPLES_OTHERWISE = 5
-"""Keys that a remark names."""
+"""Number of keys that a remark names."""
 
 UNPAIRED = (
     "missing rows are not inserted: no key tells which rows of the target they belong to, and rows"
     " that only the target has may be those of other shards, so none of them is deleted"
 )
-"""The remark on rows that are left as they are."""
+"""The remark about rows that are not corrected."""
 
 _Row = TypeVar("_Row")
 
@@ -48,13 +48,16 @@ _END = b";\n"
 
 
 class RepairFile:
-    """The SQL that makes the targets equal, written as rows are found."""
+    """The SQL file that makes the targets equal, written as rows are found."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
     def begin(self, size: int = 0) -> None:
-        """Continue after the first ``size`` bytes of an interrupted comparison; 0: begin again."""
+        """Continue after the first ``size`` bytes of an interrupted comparison.
+
+        0 for a new file.
+        """
         self._file.seek(size)
         self._file.truncate()
         if not size:
@@ -62,7 +65,7 @@ class RepairFile:
 
     @property
     def size(self) -> int:
-        """Bytes written so far, all of them to the file."""
+        """Number of bytes written so far; all of them are in the file."""
         self._file.flush()
         return self._file.tell()
 
@@ -73,8 +76,8 @@ class RepairFile:
     def finish(self, path: Path) -> None:
         """Sort the statements of the file, and divide them into transactions. Raises OSError.
 
-        The order matters if two rows have exchanged their values of a unique key: a row may be in
-        the way of another row that was found much earlier.
+        If two rows have exchanged their values of a unique key, one of them must be removed before
+        the other is written, even if it was found much later.
         """
         self._file.flush()
         path = path.resolve()
@@ -92,24 +95,25 @@ class RepairFile:
 
 @define(eq=False)
 class DifferingRows:
-    """Takes the differing rows of one target."""
+    """Processes the differing rows of one target."""
 
     _comparison: ComparisonPlan
     _result: TargetComparison
     _file: RepairFile | None
     _servers: CompareServers
     _scope: RepairScope | None
-    """What a repair must respect; None if rows are not to be corrected at once."""
+    """The restrictions of a repair; None if rows are not corrected at once."""
     _confirm: Callable[[], Awaitable[None]]
     """Raises OwnersChangedError if the target may have rows of a shard that was not compared."""
     _tell: Callable[[ComparisonPlan, list[RowDifference]], None]
-    """Is called with all rows that differ for certain."""
+    """Called with all rows that differ for certain."""
     _splits: bool
-    """Whether a changed row is found as a missing row and a row that only the target has."""
+    """Whether a changed row is found as two rows: a missing one, and one that only the target
+    has."""
     show_values: bool = field(default=False, init=False)
     """Whether examples and remarks may have values of rows."""
     _others: set[bytes] = field(factory=set, init=False)
-    """The keys of rows that were corrected because they were in the way of others."""
+    """The keys of rows that were corrected because they prevented the correction of others."""
 
     @property
     def corrects(self) -> bool:
@@ -119,9 +123,8 @@ class DifferingRows:
     async def take(self, differences: Iterable[RowDifference]) -> int:
         """Count rows, keep some as examples, and correct them; return how many differ.
 
-        A row that is right by the time of its correction does not differ. A row that only the
-        target has does not differ if it may belong to a shard that was not read. Raises
-        OwnersChangedError.
+        A row that is right by the time of its correction does not count. A row that only the target
+        has does not count if it may belong to a shard that was not read. Raises OwnersChangedError.
         """
         differing = 0
         for some in _in_transactions(differences):
@@ -153,14 +156,14 @@ class DifferingRows:
         self._result.untouched += sum(d.times for d in some) - sum(d.times for d in touched)
         if not self._splits or not (alone.kept or "extra" in alone.untouched):
             return touched
-        # A changed row appears as an extra row and a missing row. Inserting only the missing one
-        # would double it.
+        # A changed row appears as an extra row and a missing row. If only the missing row were
+        # inserted, the target would have the row twice.
         if UNPAIRED not in self._result.remarks:
             self._result.remarks.append(UNPAIRED)
         return [found for found in touched if found.kind == "different"]
 
     async def _repair(self, some: list[RowDifference], scope: RepairScope) -> int:
-        """Correct rows; return how many were right by then, and so no longer count."""
+        """Correct rows; return how many were right by then, so that they no longer count."""
         job = partial(repair_now, self._comparison, some, self._servers, scope)
         try:
             done = await anyio.to_thread.run_sync(job)

@@ -1,6 +1,6 @@
-"""What a comparison keeps of itself, so that one that was broken off goes on where it was.
+"""The saved progress of a comparison, from which an interrupted comparison continues.
 
-The command keeps it in a file of this user: it writes nothing to a server.
+The command saves it in a file of the user, since it writes nothing to a server.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ def as_text(kept: KeptComparison) -> str:
 
 
 def from_text(text: str | bytes) -> KeptComparison | None:
-    """Return the comparison that `as_text` wrote; None if another version wrote it."""
+    """Return the comparison that `as_text` wrote.
+
+    None if another version of this program wrote it.
+    """
     try:
         return _FORMAT.validate_json(text)
     except ValidationError:
@@ -92,13 +95,13 @@ class ComparisonKeeper(Protocol):
 
 
 def digest_of(value: object) -> str:
-    """Return a digest of plain data and functions; it is the same in each process."""
+    """Return a digest of plain data and functions that is the same in each process."""
     text = _ADDRESS.sub("", repr(value))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class ComparisonFile:
-    """The file with the last comparison of a task."""
+    """The file with the progress of a task's last comparison."""
 
     def __init__(self, task: str) -> None:
         name = quote(task, safe=" ")
@@ -107,7 +110,7 @@ class ComparisonFile:
         self._name = f"compare-{name}.json"
 
     async def load(self, asked: str) -> KeptComparison | None:
-        """As `ComparisonKeeper`."""
+        """Read the file, as `ComparisonKeeper.load`."""
         try:
             kept = from_text(self._path().read_bytes())
         except OSError:
@@ -115,17 +118,20 @@ class ComparisonFile:
         return kept if kept is not None and kept.asked == asked else None
 
     async def save(self, kept: KeptComparison) -> None:
-        """As `ComparisonKeeper`. Without a folder to keep it in, it can't be resumed."""
+        """Write the file, as `ComparisonKeeper.save`.
+
+        Without a folder for the file, the comparison can't be resumed.
+        """
         with contextlib.suppress(OSError):
             path = self._path()
             made = path.with_suffix(f".{os.getpid()}")
-            # Values of rows may be in it.
+            # The file may have values of rows.
             made.touch(mode=0o600)
             made.write_text(as_text(kept), encoding="utf-8")
             made.replace(path)
 
     async def remove(self) -> None:
-        """As `ComparisonKeeper`."""
+        """Remove the file, as `ComparisonKeeper.remove`."""
         with contextlib.suppress(OSError):
             self._path().unlink(missing_ok=True)
 

@@ -1,6 +1,6 @@
-"""The shards that own the rows of a target, as a comparison needs them.
+"""The shards that own the rows of a target, as far as a comparison knows them.
 
-A row that only the target has is a difference only if every shard that can own it was read.
+A row that only the target has is a difference only if every shard was read that can own it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _REMOVING = {
     "drop table partition": "ALTER TABLE t DROP PARTITION p",
     "truncate table partition": "ALTER TABLE t TRUNCATE PARTITION p",
 }
-"""The statements that remove rows from a table, by the names that filters have for them."""
+"""By filter name, the kind of statement that removes rows from a table."""
 
 _DIFFERENT = {
     "missing": "the target lacks",
@@ -56,28 +56,29 @@ UNRECORDED = (
     " let the task copy all shards again (task-mode: all); that deletes the rows of shards that are"
     " gone"
 )
-"""Why rows that only the target has are not called extra, and what to do."""
+"""Why rows that only the target has do not count as extra, and what to do."""
 
 SHOWN = 5
-"""Shards that a sentence names before it says how many more there are."""
+"""Number of shards that a sentence names before it gives the number of the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetShards:
-    """The shards of a target: as the servers have them, and as the task has saved them."""
+    """The shards of a target, as the servers have them and as the task has saved them."""
 
     roster: TargetRoster
     saved: SavedOwners = field(default_factory=SavedOwners)
     filtered: Mapping[str, tuple[Member, ...]] = field(default_factory=dict)
-    """By kind of difference, those whose filters leave out what would have prevented it."""
+    """By kind of difference, the shards whose filters leave out statements that would prevent
+    it."""
     recorded: bool = True
-    """The task has saved which shards the target may have rows of."""
+    """Whether the task has saved which shards the target may have rows of."""
     loaded: bool = False
-    """The target had rows before the task knew its shards, or may have had some."""
+    """Whether the target had, or may have had, rows before the task knew its shards."""
 
     @property
     def unread(self) -> str:
-        """Why the target can't be compared; empty if all its shards can be read."""
+        """The reason why the target can't be compared; empty if all its shards can be read."""
         found = self.roster.unread
         if not found:
             return ""
@@ -88,7 +89,7 @@ class TargetShards:
 
     @property
     def retired(self) -> tuple[RetiredShard, ...]:
-        """The shards that do not exist any more, also if there is a new table of the name."""
+        """The shards that do not exist any more, even if there is a new table of this name."""
         there = {shard.member for shard in self.roster.shards}
         again = (
             RetiredShard(owner.member, "it was dropped, and created again")
@@ -98,7 +99,7 @@ class TargetShards:
         return (*self.roster.retired, *again)
 
     def alone(self, target: Table) -> RowsOnTargetAlone:
-        """What becomes of rows that only the target has."""
+        """Return how rows that only the target has are treated."""
         others = [marks_of_rules(shard.rules) for shard in self.roster.shards]
         found = rows_alone(target, self._marks(), others)
         kinds = {"extra"} if self.loaded else set[str]()
@@ -112,7 +113,7 @@ class TargetShards:
         return [marks.get(shard.member, NO_MARKS) for shard in self.retired]
 
     def remark(self, result: TargetComparison, alone: RowsOnTargetAlone) -> None:
-        """Add sentences about the rows of shards that do not exist any more, or were not seen."""
+        """Add sentences about rows of shards that do not exist any more, or were not found."""
         shards = _listed([str(shard) for shard in self.retired])
         if result.retired and alone.kept == "retired":
             result.remarks.append(
@@ -152,7 +153,7 @@ class TargetShards:
 
     @property
     def left_out(self) -> str:
-        """Why rows that are missing or different can't be corrected; empty if they can be."""
+        """Why missing or different rows can't be corrected; empty if they can be."""
         for kind in ("missing", "different"):
             if kind in self.filtered:
                 shards = _listed([str(member) for member in self.filtered[kind]])
@@ -163,7 +164,10 @@ class TargetShards:
         return ""
 
     def scope(self, watermarks: str) -> RepairScope:
-        """What a repair must respect; ``watermarks``: the quoted name of their table."""
+        """Return the restrictions of a repair.
+
+        ``watermarks``: the quoted name of the watermark table.
+        """
         return RepairScope(
             watermarks,
             self.saved.query,
@@ -185,7 +189,9 @@ class TargetShards:
 async def shards_of_targets(
     task: TaskToCheck, progress: TaskProgress, begun_again: Collection[str] = ()
 ) -> Mapping[TableName, TargetShards]:
-    """The shards of all targets of a task. Raises DatabaseUnavailableError of the target.
+    """Return the shards of all targets of a task.
+
+    Raises DatabaseUnavailableError of the target.
 
     ``begun_again``: sources whose binlogs are followed from other positions than the saved ones.
     """
@@ -193,7 +199,7 @@ async def shards_of_targets(
     members = {
         target: [owner.member for owner in found.owners] for target, found in (owners or {}).items()
     }
-    # Without a copy of its own, a task finds rows on the target that it has not written.
+    # A task that makes no copy of its own finds rows on the target that it has not written.
     uncopied = saved is not None and saved.copy is None
     complete = saved is not None and not uncopied
     read = {source.source: source for source in saved.sources} if saved is not None else {}
@@ -218,9 +224,9 @@ async def shards_of_targets(
 
 
 async def _behind(source: SourceToCheck, saved: SavedSource) -> str:
-    """Why the server of a source may lack what the task has read of it; empty if it has all.
+    """Return why a source's server may lack events that the task has read; empty if it has all.
 
-    The target would look wrong, although it is ahead.
+    The target would seem wrong, although it is ahead of the server.
     """
     try:
         with closing(Connection(source.address)) as connection:
@@ -247,7 +253,7 @@ async def _behind(source: SourceToCheck, saved: SavedSource) -> str:
 def _filtered(
     roster: TargetRoster, sources: Mapping[str, SourceToCheck]
 ) -> dict[str, tuple[Member, ...]]:
-    """By kind of difference, the shards whose filters leave out what would have prevented it."""
+    """Return, by kind of difference, the shards whose filters may cause it."""
     found: dict[str, list[Member]] = {}
     for shard in roster.shards:
         for kind in _left_out(sources[shard.member.source], shard.member.name):
@@ -256,7 +262,7 @@ def _filtered(
 
 
 def _left_out(source: SourceToCheck, name: TableName) -> Iterator[str]:
-    """Yield the kinds of differences that filters of a table make."""
+    """Yield the kinds of differences that the filters of a table cause."""
     events, expressions = source.event_filter, source.expression_filters
     rows = events.rows_left_out(*name)
     if "insert" in rows:

@@ -1,4 +1,4 @@
-"""The load that a comparison lets its servers have: it pauses while they are busy."""
+"""The limits on server load, above which a comparison pauses."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.connection.malformed_answers import understood
 
 RUNNING = "threads_running"
-"""The counter that each query of the comparison raises by one."""
+"""The status counter that each query of the comparison increases by one."""
 
 PAUSE_SECONDS = 1.0
-"""Seconds between two looks at a server that is too busy."""
+"""Seconds between two checks of a server that is too busy."""
 
 REST = 0.8
-"""Seconds without a query for each second with one, while the sources are written to."""
+"""Seconds of pause for each second of queries, while clients write to the sources."""
 
 FIRST_SECONDS = 0.25
-"""Seconds in which a comparison finds out whether the sources are written to, before it begins."""
+"""Seconds for which a comparison checks whether clients write to the sources, before it begins."""
 
 QUIET_SECONDS = 2.0
-"""A source to which nobody has written for so long has no clients that a comparison delays."""
+"""If nobody has written to a source for this time, it has no clients that a comparison delays."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadLimit:
-    """A counter of SHOW GLOBAL STATUS, and the most that it may show."""
+    """A counter of SHOW GLOBAL STATUS, and its maximum."""
 
     name: str
     most: int
@@ -42,7 +42,7 @@ class LoadLimit:
 
 
 def load_limits(texts: Iterable[str]) -> tuple[LoadLimit, ...]:
-    """Limits as `NAME=NUMBER`, several with commas. Raises ValueError."""
+    """Return the limits given as `NAME=NUMBER`, separated by commas. Raises ValueError."""
     found = []
     for text in (part.strip() for some in texts for part in some.split(",")):
         if not text:
@@ -56,24 +56,24 @@ def load_limits(texts: Iterable[str]) -> tuple[LoadLimit, ...]:
 
 @define(eq=False)
 class LoadGate:
-    """Lets a comparison go on when no server is busier than it may be."""
+    """Makes a comparison wait while a server exceeds a load limit."""
 
     _limits: tuple[LoadLimit, ...]
     _servers: Mapping[str, DatabaseAddress]
-    """By the names that they are shown by."""
+    """The servers, by the names in reports."""
     _tell: Callable[[str], None]
-    """Hears why it pauses, and (an empty text) that it goes on."""
+    """Called with the reason of a pause, and with an empty text when the comparison continues."""
     _tasks: int
-    """How many queries the comparison makes at once, where nothing limits them."""
+    """The number of simultaneous queries of the comparison if no limit applies."""
     _connections: dict[str, Connection] = field(factory=dict, init=False)
     seconds: float = field(default=0.0, init=False)
-    """Spent in pauses."""
+    """Total seconds of the pauses."""
 
     async def wait(self) -> int:
-        """Return when all servers are calm: how many queries at once leave them below the limit of
-        `RUNNING`, at least one and at most ``_tasks``.
+        """Wait until no server exceeds a limit; return how many queries may run at once.
 
-        Raises DatabaseUnavailableError, the server's error.
+        The number keeps the servers below the limit of `RUNNING`; it is at least one and at most
+        ``_tasks``. Raises DatabaseUnavailableError, the server's error.
         """
         logged = ""
         while True:
@@ -98,19 +98,19 @@ class LoadGate:
                 "SHOW GLOBAL STATUS LIKE %s", (limit.name.replace("_", r"\_"),)
             )
             if not rows:
-                # TiDB has few of them.
+                # TiDB has few of these counters.
                 continue
             with understood(limit.name):
                 value = int(rows[0][1])
             if value > limit.most:
                 return f"{server} has {limit.name}={value}, more than {limit.most}", 0
             if limit.name.lower() == RUNNING:
-                # The one that asks is among them.
+                # The connection of this query counts, too.
                 room = min(room, limit.most - value)
         return "", room
 
     def close(self) -> None:
-        """Drop the connections."""
+        """Close the connections."""
         for connection in self._connections.values():
             connection.close()
 
@@ -127,13 +127,13 @@ class ClientsFirst:
 
     @property
     def rest(self) -> float:
-        """The rest of the next job, as for `CompareServers`."""
+        """Return the pause between the queries of the next job, as for `CompareServers`."""
         return 0.0 if time.monotonic() - self._written_at > QUIET_SECONDS else REST
 
     async def wait(self) -> int:
-        """Return when all servers are calm: how many queries may run at once, as `LoadGate.wait`.
+        """Wait until no server exceeds a limit; return how many queries may run at once.
 
-        Raises DatabaseUnavailableError, the server's error.
+        As `LoadGate.wait`. Raises DatabaseUnavailableError, the server's error.
         """
         room = await self._gate.wait()
         if self._end is None:

@@ -1,4 +1,4 @@
-"""Compare one target, range by range or as a whole, and settle the rows in doubt."""
+"""Compares one target, range by range or as a whole, and settles the rows in doubt."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LEAST_READS = MISMATCHES + 1
 """The number of further reads that prove a value wrong if the shard's value stays the same."""
 
 RangeDoubt = tuple[int, Doubt]
-"""The number of a range, and a doubt about it."""
+"""The number of a range, and a doubt about its rows."""
 
 TakeDifferences = Callable[[int, list[RowDifference]], Awaitable[None]]
 
@@ -59,11 +59,11 @@ class Settling:
     _read_doubts: Callable[[Sequence[Doubt], bool, HeldShards], Awaitable[list[DoubtComparison]]]
     """Reads doubts once more.
 
-    Its arguments are the doubts, whether everything is applied that the sources had at the previous
-    read, and the held shards.
+    Its arguments are the doubts, whether all events are applied that the sources had at the
+    previous read, and the held shards.
     """
     _take: TakeDifferences
-    """Takes the rows of a range that differ for certain."""
+    """Called with the rows of a range that differ for certain."""
     _patience: float = PATIENCE
     """As `CompareOptions.settle`."""
     held: dict[int, int] = field(factory=dict, init=False)
@@ -120,7 +120,7 @@ class Settling:
 def reads_again(reads: int, *, late: bool, least: int = LEAST_READS) -> bool:
     """Return whether rows in doubt are read again.
 
-    Rows that change at every read are never decided. So once the time is up, only the ``least``
+    Rows that change at every read are never decided. So after the time limit, only the ``least``
     reads are made.
 
     Args:
@@ -135,7 +135,7 @@ def why_unsettled(behind: Sequence[str], reads: int, seconds: float, *, more: bo
     """Return why rows stay in doubt, and what helps.
 
     Args:
-        behind: the sources that the task has not applied; empty if it has applied all.
+        behind: the sources whose events the task has not applied; empty if it has applied all.
         reads: how often the rows were read.
         seconds: the time for further reads.
         more: whether more time allows more reads.
@@ -171,35 +171,36 @@ RANGES_PER_TASK = 2
 """The number of ranges that each Spark task of a job reads, one after the other."""
 
 MIN_RANGES_PER_JOB = 8
-"""Ranges of a job with few tasks: to start a job takes about as long as to read a range."""
+"""Minimum number of ranges of a job: starting a job takes about as long as reading a range."""
 
 DOUBTED_ROWS = 20_000
-"""Rows in doubt that are settled before more ranges are read: all of them are in memory."""
+"""Maximum number of rows in doubt before they are settled, since all of them are in memory."""
 
 SETTLE_SECONDS = 30.0
-"""Seconds that doubts wait to be settled together. Settled ranges are saved for a later resume."""
+"""Seconds for which doubts are collected before they are settled. Settled ranges are saved, so a
+later comparison can resume after them."""
 
 
 class ComparisonView:
-    """The callbacks of a comparison; this class ignores them."""
+    """The callbacks of a comparison; this class does nothing in them."""
 
     def begun(self, target: TableName, rows_expected: int) -> None:
-        """The comparison of a target begins."""
+        """Called when the comparison of a target begins."""
 
     def went_on(self, result: TargetComparison, doubted: int) -> None:
-        """More rows were read; ``doubted`` rows are in doubt."""
+        """Called when more rows were read; ``doubted`` rows are in doubt."""
 
     def differ(self, comparison: ComparisonPlan, rows: Sequence[RowDifference]) -> None:
-        """Rows of the target differ for certain."""
+        """Called with rows of the target that differ for certain."""
 
     def paused(self, why: str) -> None:
-        """The comparison waits for a busy server; it continues if ``why`` is empty."""
+        """Called when the comparison waits for a busy server; it continues if ``why`` is empty."""
 
     def finished(self, result: TargetComparison) -> None:
-        """The comparison of a target has ended."""
+        """Called when the comparison of a target has ended."""
 
     def close(self) -> None:
-        """The comparison has ended, also by an error."""
+        """Called when the comparison has ended, also by an error."""
 
 
 @define(eq=False)
@@ -216,12 +217,12 @@ class CompareJobs:
     _mismatches: int = field(kw_only=True)
     """As for `compare_doubt`."""
     _rest: Callable[[], float] = field(kw_only=True)
-    """Returns how long the next job pauses between queries, as `CompareServers.rest`."""
+    """Returns the pause of the next job between queries, as `CompareServers.rest`."""
 
     async def compare_ranges(
         self, ranges: Sequence[KeyRange], tasks: int, most: int
     ) -> list[RangeComparison]:
-        """Read ranges, as `compare_ranges`."""
+        """Read ranges by a Spark job with the function `compare_ranges`."""
         job = partial(
             compare_ranges,
             self.spark,
@@ -237,7 +238,7 @@ class CompareJobs:
     async def compare_doubts(
         self, doubts: Sequence[Doubt], applied: bool, held: HeldShards
     ) -> list[DoubtComparison]:
-        """Read doubts once more, as `compare_doubts`."""
+        """Read doubts once more by a Spark job with the function `compare_doubts`."""
         tasks = await self.gate()
         job = partial(
             compare_doubts,
@@ -284,7 +285,7 @@ def ranges_per_job(tasks: int) -> int:
 
 
 def first_ranges(ranges: Sequence[KeyRange], most: int) -> int:
-    """Return how many of the first ranges are together at most as large as ``most`` whole ones.
+    """Return how many of the first ranges together have at most the size of ``most`` whole ranges.
 
     At least 1.
     """
@@ -312,7 +313,7 @@ async def _compare_exactly(run: CompareRun) -> None:
     """Compare and correct a target until it is equal for certain.
 
     A correction can be wrong: if the target had too few rows, a DELETE that was applied after the
-    last read may have found none to delete. So the rows are compared again after a correction.
+    last read may have deleted nothing. So the rows are compared again after a correction.
     """
     result = run.result
     for _ in range(CORRECTIONS):
@@ -325,7 +326,7 @@ async def _compare_exactly(run: CompareRun) -> None:
         await _compare_whole(run, exactly=True)
         if result.failure or result.blocked or result.held or result.unsettled:
             return
-        # Rows that could not be corrected would be counted twice; they need another pass anyway.
+        # Rows that could not be corrected would be counted twice; another pass is needed anyway.
         left = result.differing - result.repaired - result.untouched
         if result.repaired == repaired or left:
             return
@@ -372,7 +373,7 @@ class _RangedComparison:
         return sum(doubt.rows for _, doubt in self._doubts)
 
     def _next_ranges(self, stream: SourceStream, lower: Bound, most: int) -> list[KeyRange]:
-        """Return the next ranges, at most ``most``."""
+        """Return at most ``most`` ranges, the next ones."""
         target = self._run.comparison.target
         ranges: list[KeyRange] = []
         while len(ranges) < most:
@@ -450,9 +451,10 @@ async def _settle(run: CompareRun, doubts: Sequence[RangeDoubt]) -> None:
 
 @define(eq=False)
 class _WholeComparison:
-    """The comparison of a target that no key divides: it is read until no row is in doubt.
+    """The comparison of a target as a whole: it is read until no row is in doubt.
 
-    If a key identifies its rows, the last rows in doubt are read by it.
+    No key divides the target into ranges. If a key identifies its rows, the last rows in doubt are
+    read by this key.
     """
 
     _run: CompareRun
@@ -519,7 +521,7 @@ class _WholeComparison:
         return True
 
     def _count(self, rows: Sequence[int]) -> None:
-        """Take the numbers of rows of the target and of each shard."""
+        """Store the numbers of rows of the target and of each shard."""
         result = self._run.result
         result.checksum = None
         result.rows, *of_shards = rows
@@ -537,7 +539,7 @@ class _WholeComparison:
         self._count(await submit(jobs.spark, job, starving=lambda _: None))
 
     async def _decide(self, mismatches: int) -> int:
-        """Take the rows that have had this many mismatches; return how many rows are in doubt."""
+        """Report the rows with this many mismatches; return how many rows are in doubt."""
         result, jobs = self._run.result, self._run.jobs
         job = partial(self._digests.decide, mismatches)
         decided = await submit(jobs.spark, job, starving=lambda _: None)

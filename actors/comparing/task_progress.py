@@ -1,4 +1,4 @@
-"""The progress of the compared task and the rows that wait, by its status or its meta tables."""
+"""The progress of the compared task, and its waiting rows, from its status or its meta tables."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 4.0
 """The shortest and the longest pause between two requests for the progress, in seconds."""
 
 PATIENCE, IDLE_PATIENCE = 30.0, 10.0
-"""Seconds that the task has to apply what its sources had when a row was found to differ.
+"""Maximum seconds that the task has to apply the events behind a difference.
 
-The second number is the most if the task does not run: it may be about to start.
+The second number is used if the task does not run; it may be about to start.
 """
 
 
@@ -68,7 +68,7 @@ class TaskProgress:
         self._own = own
         self._waited_for: dict[str, int] = {}
         self.behind: tuple[str, ...] = ()
-        """The sources that the task had not applied at the last call of `applied`."""
+        """The sources whose events the task had not applied at the last call of `applied`."""
 
     async def held(self, target: TableName) -> HeldShards:
         """Return the shards of a target whose rows wait."""
@@ -111,11 +111,12 @@ class TaskProgress:
     ) -> tuple[bool, HeldShards]:
         """Wait until the task has applied its sources up to these ends, except for rows that wait.
 
-        Also wait until the sources show what the task may have applied: a transaction is in the
-        binlog before its rows can be read. Returns whether both is so, and which shards of the
-        target are held at that moment. After
-        ``patience`` seconds, the task counts as not having applied them; at once if it has not
-        advanced since an earlier wait ended like this.
+        Also waits until queries to the sources see the same events: a transaction is in the binlog
+        before its rows can be read. Returns whether both conditions are met, and which shards of
+        the target are held at that moment.
+
+        After ``patience`` seconds, the wait ends unsuccessfully. It ends at once if the task has
+        not advanced since an earlier wait ended like this.
         """
         places: dict[str, int] = {}
         for source, file, offset in (end for some in ends for end in some):
@@ -128,8 +129,7 @@ class TaskProgress:
             status = await self._status()
             at, runs = await self._places(status)
             late = {source for source, place in places.items() if at.get(source, place) < place}
-            # From the same status: rows that are no longer held now may still have to be read
-            # again.
+            # Use the same status: rows that are no longer held now may still have to be read again.
             held = await self._held(target, status)
             late = late or await self._hidden(places)
             self.behind = tuple(sorted(late))
@@ -144,14 +144,14 @@ class TaskProgress:
             pause = min(LONGEST_PAUSE, 2 * pause)
 
     async def _hidden(self, sources: Iterable[str]) -> set[str]:
-        """Return the sources that do not show everything that their binlogs have."""
+        """Return the sources whose queries do not yet see everything in their binlogs."""
         asked = [(name, address_of(self._task.source(name).connection)) for name in sources]
         return await anyio.to_thread.run_sync(hidden_sources, asked, abandon_on_cancel=True)
 
     async def _places(self, status: TaskStatus | None) -> tuple[dict[str, int], bool]:
         """Return the applied position (key) of each source, and whether a process runs the task.
 
-        Rows that wait may be before this position.
+        Waiting rows may be before this position.
         """
         if status is not None:
             known = [(s.source, s.applied_position or s.saved_position) for s in status.sources]
@@ -175,8 +175,9 @@ class TaskProgress:
                 raise
 
     async def fills(self) -> Mapping[TableName, TargetFills]:
-        """Return the result of `ShardMode.fills`. Raises DatabaseUnavailableError or the server's
-        error.
+        """Return the result of `ShardMode.fills`.
+
+        Raises DatabaseUnavailableError or the server's error.
         """
         with closing(Connection(address_of(self._task.target_database))) as connection:
             lease = Lease(self._task.meta_schema, self._task.name, this_process())

@@ -1,4 +1,4 @@
-"""Copies shards again while the task follows all targets but theirs."""
+"""Copies shards again while the task follows all targets except the targets of these shards."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ LOOK_SECONDS = 5.0
 """Seconds between two checks which targets are complete."""
 
 TOGETHER_SECONDS = 30.0
-"""Seconds for which the first complete targets wait for the others at least: the task must restart
-to follow them, so it restarts once for many of them."""
+"""Minimum seconds that the first complete targets wait for the other ones. The task must restart to
+follow complete targets, so it restarts once for many of them."""
 
 KEEP_UP_SECONDS = 60.0
-"""Seconds between two reads of the statements logged meanwhile."""
+"""Seconds between two reads of the statements logged during the copy."""
 
 log = structlog.get_logger()
 
@@ -38,13 +38,13 @@ log = structlog.get_logger()
 class BackgroundCopy:
     """Copies the members of ``starts`` while the task holds the events of their targets.
 
-    It plans and copies chunks, and changes no other saved state. So if the task ends, at any time,
-    the next start finds the state that a crash would leave, and continues after the existing
-    chunks. Call `run` once, `take_up` when nothing else runs any more, and `close` at the end.
+    It plans and copies chunks, and changes no other saved state. So the task may end at any time:
+    the next start finds the same state as after a crash, and continues after the existing chunks.
+    Call `run` once, `take_up` when nothing else runs any more, and `close` at the end.
 
     Args:
         targets: the targets of the members.
-        jobs_at_once: most jobs that run at the same time; fewer run if Spark's slots are needed
+        jobs_at_once: maximum number of jobs at the same time; fewer run if Spark's slots are needed
             for batches.
     """
 
@@ -61,7 +61,7 @@ class BackgroundCopy:
         jobs_at_once: int,
     ) -> None:
         self.targets = frozenset(targets)
-        """The targets to hold until they are copied."""
+        """The targets that are held until they are copied."""
         self._spark = spark
         self._sources = sources
         self._starts = starts
@@ -106,7 +106,7 @@ class BackgroundCopy:
             self._progress.end()
 
     async def due(self) -> None:
-        """Wait until all targets are complete, or some have been so for `TOGETHER_SECONDS`.
+        """Wait until all targets are complete, or some have been complete for `TOGETHER_SECONDS`.
 
         Raises DatabaseUnavailableError.
         """
@@ -140,12 +140,15 @@ class BackgroundCopy:
         log.info("copy.taken-up", targets=sorted(map(str, complete)))
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         for copy in self._copies.values():
             copy.close()
 
     async def _keep_up(self) -> None:
-        """Read new statements in time: the source may purge the binlog after the saved position."""
+        """Read new statements now and then.
+
+        The source may purge the binlog after the saved position.
+        """
         while True:
             await anyio.sleep(KEEP_UP_SECONDS)
             for source, copy in self._copies.items():
@@ -155,7 +158,7 @@ class BackgroundCopy:
                     log.info("copy.statements-later", source=source, reason=str(error))
 
     async def _ready(self) -> bool:
-        """Return whether a target is complete and all of its sources answer."""
+        """Return whether a target is complete and all of its sources are available."""
         self._silent = frozenset()
         complete = await self._complete()
         silent = {}
@@ -180,7 +183,7 @@ class BackgroundCopy:
     async def _complete(self) -> set[TableName]:
         """Return the targets whose members are all copied, or must be copied later.
 
-        A target is left out if one of its sources is known not to answer.
+        A target is left out if one of its sources is known to be unavailable.
         """
         if self._copies.keys() != self._starts.keys():
             return set()

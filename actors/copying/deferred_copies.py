@@ -1,15 +1,15 @@
-"""Later copies of shards that could not be read by the structure they had when their copy began.
+"""Later copies of shards whose former structure can no longer be read.
 
-Their statements are in the binlog and are executed on the target. Meanwhile, their rows from the
-binlog are applied in safe mode. When the saved position is after every statement that the source
-has logged for such a shard, the shard has the target's structure. Then it is copied from that
-position, in full, like at the beginning of a task: the rows read are not older than the applied
-ones, and newer ones are in the binlog and applied later.
+The statements that changed the structure are in the binlog and are executed on the target.
+Meanwhile, the shard's rows from the binlog are applied in safe mode. When the saved position is
+after every statement that the source has logged for the shard, the shard has the target's
+structure. Then it is copied from that position, in full, as at the beginning of a task: the rows
+read are not older than the applied ones, and newer ones are in the binlog and applied later.
 
 Another target may hold the saved position back. So it is enough if the shard's own target has
-everything up to a later position: the copy begins there, and earlier events are skipped when they
-are read again. The shard's structure at that position is kept apart, since the saved structure is
-that of the rows which are read again.
+everything up to a later position: the copy begins at that position, and earlier events are skipped
+when they are read again. The shard's structure at that position is saved separately, since the
+saved structure must fit the rows that are read again.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class DeferredCopy:
         start: the shards that can be copied now.
         held: shards of blocked targets.
         waiting: the other shards, which can't be copied yet.
-        look_at: key of the position that the saved one must reach before another check can help.
-        targets: another check can also help as soon as one of these has everything up to
+        look_at: key of the saved position from which another check can help.
+        targets: another check can also help as soon as one of these targets has everything up to
             ``look_at``.
     """
 
@@ -74,9 +74,12 @@ async def deferred_copy(
 ) -> DeferredCopy | None:
     """Return the later copies of a source whose first copy is done; None if there are none.
 
-    Shards that can be copied now are recorded as begun. ``applied``: by target, the key of a
-    position in the source's binlog up to which it is known to have everything. Raises FatalError,
-    TransientError, DatabaseUnavailableError.
+    Shards that can be copied now are recorded as begun. Raises FatalError, TransientError,
+    DatabaseUnavailableError.
+
+    Args:
+        applied: by target, the key of a position in the source's binlog up to which the target is
+            known to have everything.
     """
     checkpoint = await meta.load(setup.source)
     if checkpoint is None or setup.source in blocked.sources:
@@ -143,8 +146,8 @@ def _ready(
 ) -> tuple[dict[TableName, Table], dict[TableName, LaterCopy], frozenset[TableName]]:
     """Return the shards to copy now: from the saved position, and from later positions.
 
-    The third result has the targets of shards that can be copied when these have everything. Raises
-    FatalError.
+    The third result has the targets whose shards can be copied when the targets have everything.
+    Raises FatalError.
     """
     structures: dict[TableName, Table] = {}
     later: dict[TableName, LaterCopy] = {}
@@ -186,7 +189,7 @@ def _members(
 
 
 def _keeps_its_name(name: TableName, changes: Sequence[TableChange]) -> bool:
-    """Return whether a shard is the same table, under its name, after statements about it."""
+    """Return whether a shard is the same table, under the same name, after these statements."""
     return all(
         change.table == name
         and change.statement.kind in _IN_PLACE
@@ -234,7 +237,7 @@ async def _would_double(
 async def _have_emptied(store: CopyStore, records: Sequence[MemberRecord]) -> None:
     """Mark the targets of these shards to be emptied, if all of their rows are copied ones.
 
-    Raises FatalError for other targets, DatabaseUnavailableError, FencedError.
+    Raises FatalError if a target has other rows, DatabaseUnavailableError, FencedError.
     """
     ours = await store.began_empty()
     for record in records:

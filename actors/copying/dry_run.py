@@ -46,8 +46,10 @@ class _Shards:
 async def preview_copy(task: Task, *, copies: bool) -> list[TargetPreview]:
     """Return the targets by name, each with its shards. Writes nothing anywhere.
 
-    ``copies``: include what a full copy of all shards would do. Raises FatalError, RouteError,
-    ExpressionError, DatabaseUnavailableError.
+    Raises FatalError, RouteError, ExpressionError, DatabaseUnavailableError.
+
+    Args:
+        copies: whether to include what a full copy of all shards would do.
     """
     setups = source_setups(task)
     listed: dict[str, list[tuple[CopyMember, ShardPreview]]] = {}

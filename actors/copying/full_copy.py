@@ -1,4 +1,4 @@
-"""The full copy of a task: all members of all sources that are not copied yet."""
+"""The full copy of a task: copies all members of all sources that are not copied yet."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ class FullCopy:
         self.targets: frozenset[TableName] = frozenset()
         """All targets of the copy; known once it has begun with all sources."""
         self.look_at: dict[str, int] = {}
-        """By source, the position that must be applied before it is worth checking again whether
-        deferred shards can be copied."""
+        """By source, the position that must be applied before another check whether deferred shards
+        can be copied is useful."""
         self.look_at_targets: dict[str, frozenset[TableName]] = {}
-        """By source, the targets of such shards for which it is enough that they themselves have
-        everything up to that position."""
+        """By source, targets of deferred shards. As soon as one of them has everything up to the
+        position in ``look_at``, another check is useful."""
         self.background: BackgroundCopy | None = None
-        """The rest of the copy, made while all other targets are followed."""
+        """The rest of the copy, which runs while all other targets are followed."""
         self.left = False
-        """Another copy has work to do after this one."""
+        """Whether another copy must run after this one."""
         self._followed: set[TableName] = set()
         """Targets of sources that the task follows without having copied them."""
         self._waiting: dict[str, Sequence[TableName]] = {}
@@ -110,8 +110,9 @@ class FullCopy:
     ) -> bool:
         """Copy all missing chunks; return False if ``stop`` was set before the copy was complete.
 
-        Chunks being copied are finished first. Shards that other targets need not wait for are left
-        to `background`. Raises FatalError, TransientError, FencedError or DatabaseUnavailableError.
+        Chunks being copied are finished first. Shards for which other targets need not wait are
+        left to `background`. Raises FatalError, TransientError, FencedError or
+        DatabaseUnavailableError.
 
         Args:
             started: set when the initial state of the copy is saved for all sources; from then on,
@@ -197,8 +198,9 @@ class FullCopy:
     async def _recopies_keyless(self) -> bool:
         """Mark targets that must be emptied and copied again first; return whether there are any.
 
-        Such a target has no key to distinguish its rows from those in the binlog. Does nothing
-        unless all first copies are done: the events read from their shards are not skipped.
+        Without a key, the rows of such a target can't be distinguished from rows in the binlog.
+        Does nothing unless all first copies are done, since the events of these shards are not
+        skipped then.
         """
         copies = await self._store.copies()
         done = {source for source, record in copies.items() if record.done}
@@ -266,9 +268,9 @@ class FullCopy:
     async def _can_wait(
         self, first: Mapping[str, CopyStart], known: Mapping[str, CopyRecord]
     ) -> bool:
-        """Return whether new sources can be copied while the targets of others are followed.
+        """Return whether new sources can be copied while the targets of the others are followed.
 
-        They can't if they have targets with rows that the task has not written.
+        They can't if their targets have rows that the task has not written.
         """
         blocked = self._blocked.sources
         others = self._follow and any(record.done for record in known.values())
@@ -291,7 +293,7 @@ class FullCopy:
         return True
 
     async def _leave_for_later(self, source: str, start: CopyStart) -> None:
-        """Record a new source as copied, apart from its members: they are deferred."""
+        """Record a new source as copied, and defer its members."""
         assert start.position is not None, f"{source} has a binlog"
         place = start.position.binlog
         members = dict.fromkeys((member.name for member in start.members), CopyState.LEFT_OUT)
@@ -342,7 +344,7 @@ class FullCopy:
             return await begin_copy(setup, self._meta, self._store, follow=self._follow)
         except FatalError as error:
             if fresh:
-                # The targets are created for its shards, which are not known.
+                # The targets are created from its shards, which are not known.
                 error.scope = None
             raise
 
@@ -360,7 +362,7 @@ class FullCopy:
         members: Mapping[str, Sequence[CopyMember]],
         every: Mapping[str, Sequence[CopyMember]],
     ) -> bool:
-        """Return whether the copy can't end without sources or members that are not copied now."""
+        """Return whether the copy must wait for sources or members that are not copied now."""
         if self._follow:
             return every.keys() != members.keys()
         return any(s not in members or len(members[s]) < len(found) for s, found in every.items())
@@ -409,7 +411,7 @@ def copy_settings(
     """Return the settings of a copy for executors, without the followed sources and their servers.
 
     Args:
-        load_data: the target accepts LOAD DATA within a transaction.
+        load_data: whether the target accepts LOAD DATA within a transaction.
         patience: seconds for which an executor retries to reach a server.
     """
     loaders = {i.source_id: task.loader_of(i) for i in task.mysql_instances}
@@ -434,7 +436,7 @@ async def shards_by_target(
     *,
     everyone: bool,
 ) -> dict[TableName, list[TargetShard]]:
-    """Return the copied shards of each target; if ``everyone``, all shards that the task has.
+    """Return the copied shards of each target; if ``everyone``, all shards of the task.
 
     Raises DatabaseUnavailableError.
     """

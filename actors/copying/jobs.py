@@ -1,4 +1,4 @@
-"""Running the Spark jobs of a full copy until their chunks are on the target."""
+"""Runs the Spark jobs of a full copy until their chunks are on the target."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Replanner(Protocol):
 
 @define(eq=False)
 class CopyJobs:
-    """Copies chunks; skips those whose record shows that an earlier job has committed them.
+    """Copies chunks; skips chunks whose record shows that an earlier job has committed them.
 
-    The shards of the ``targets`` are used to find the one that already has a key.
+    The shards of the ``targets`` are used to find the shard that already has a key.
     """
 
     _log = structlog.get_logger()
@@ -59,9 +59,9 @@ class CopyJobs:
         Raises:
             FatalError: a chunk can't be copied.
             TransientError: Spark keeps failing, or the target has changed.
-            FencedError: the target does not have the state that this run left there.
+            FencedError: the target does not have the state that this run saved.
 
-        Raises also whatever ``replanned`` raises.
+        Also raises the errors of ``replanned``.
         """
         left = list(chunks)
         attempts = JobAttempts()
@@ -96,7 +96,7 @@ class CopyJobs:
                     raise TransientError(failed.message)
                 if failed.outcome is CopyOutcome.OTHER_SERVER:
                     raise other_server_in_copy(failed.chunk.copy.source, failed.message)
-                # A certificate that was renewed after the job had begun reaches it now.
+                # A certificate that was renewed after the job had begun is used by the next job.
                 again = failed.code in LOGIN_REFUSED and not refused
                 if failed.outcome is not CopyOutcome.UNREACHABLE and not again:
                     raise await self._fault(failed)
@@ -124,14 +124,14 @@ class CopyJobs:
         return f"target {self._settings.target}: {failed.message}"
 
     def _starving(self, why: str) -> None:
-        """Report that a cluster has no executor for the chunks, or (``why`` is empty) has one."""
-        # Several jobs run at once, and each of them reports it.
+        """Report that a cluster has no executor for the chunks, or has one if ``why`` is empty."""
+        # Several jobs run at once, and each of them reports the missing executor.
         if why and self._progress.waiting != why:
             self._log.warning("copy.no-executors", reason=why)
         self._progress.waiting = why
 
     def _count(self, outcomes: Sequence[ChunkOutcome]) -> ChunkOutcome | None:
-        """Count the copied chunks; return the outcome that ended the job early, if one did."""
+        """Count the copied chunks; return the outcome that ended the job early, if there is one."""
         progress = self._progress
         for outcome in outcomes:
             if outcome.outcome is not CopyOutcome.DONE:
@@ -199,12 +199,12 @@ class CopyJobs:
 
 
 def other_server_in_copy(source: str, message: str) -> FatalError:
-    """Return the fault that another server answers while a source is copied."""
+    """Return the fault to raise if another server answers while a source is copied."""
     return fault("source.failover-in-copy", "copying", source=source, error=message)
 
 
 def _kind_of_refusal(code: int, limit: SizeLimit | None) -> str:
-    """Return what a refusal is about: ``login``, ``filter``, ``size`` or ``other``."""
+    """Return the subject of a refusal: ``login``, ``filter``, ``size`` or ``other``."""
     if code in LOGIN_REFUSED:
         return "login"
     if code == ErrorCode.ER_DATA_OUT_OF_RANGE:

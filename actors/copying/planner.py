@@ -1,4 +1,4 @@
-"""Splitting the members of a source into chunks, slightly ahead of the workers."""
+"""Splits the members of a source into chunks, slightly ahead of the workers."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from replicator.rows.values.fields import escape
 from replicator.schema.structure.inspection import TableSize
 
 CHUNK_ROWS = 200_000
-"""Rows of a chunk, unless the task file says otherwise."""
+"""Rows of a chunk, unless the task file sets another number."""
 
 GROUP_CHUNKS = 64
-"""The most small chunks that one job copies."""
+"""Maximum number of small chunks that one job copies."""
 
 LOCK_SECONDS = 1
 """Seconds that one attempt to lock a table may wait; new writers of the table wait with it."""
@@ -39,9 +39,9 @@ class ChunkSizes:
     """The limits of a chunk, and the sizes of the tables.
 
     Attributes:
-        rows: most rows of a chunk.
-        size: approximate most bytes of a chunk.
-        tables: estimated rows and bytes of each table.
+        rows: maximum number of rows of a chunk.
+        size: approximate maximum number of bytes of a chunk.
+        tables: by table, the estimated rows and bytes.
     """
 
     rows: int
@@ -71,8 +71,10 @@ class ChunkGroup:
 class CopyPlanner:
     """Plans the chunks of one source, member by member, and saves them before they are copied.
 
-    ``records`` are the chunks planned by earlier starts: unfinished ones are returned again, and
-    planning continues after the last. ``followed``: the binlog is followed after the copy.
+    Args:
+        records: the chunks planned by earlier starts. Unfinished ones are returned again, and
+            planning continues after the last one.
+        followed: whether the binlog is followed after the copy.
     """
 
     def __init__(
@@ -116,18 +118,18 @@ class CopyPlanner:
             raise refusal(source.address, error, source=source.source) from error
 
     def go_on_from(self, records: Iterable[ChunkRecord]) -> None:
-        """Continue after these chunks: plan the missing ones, from the beginning."""
+        """Continue after these chunks, and plan the missing ones from the beginning."""
         self._records = _by_member(records)
 
     async def replanned(
         self, chunk: CopyChunk, *, lacks_partition: bool = False
     ) -> CopyChunk | None:
-        """Return the same chunk with a new plan, for a shard that has changed since it was planned.
+        """Return a chunk with a new plan, since its shard has changed after the chunk was planned.
 
         Returns None if the shard is copied later. Raises the errors of `groups`.
 
         Args:
-            lacks_partition: the target has no partition for a row of the chunk.
+            lacks_partition: whether the target has no partition for a row of the chunk.
         """
         source = self._setup
         try:
@@ -189,11 +191,12 @@ class CopyPlanner:
             lower, number, planned = upper, number + 1, upper is None
 
     async def _wait_for_writers(self, copy: TableCopy) -> None:
-        """Wait until the table shows everything that the binlog has before the copy's start.
+        """Wait until queries see all transactions in the binlog before the copy's start.
 
         A server writes a transaction to its binlog, and counts it in its position, before other
-        sessions see it. MariaDB reports a position that is consistent with a snapshot; elsewhere,
-        and while XA transactions are committed there, wait for all who are writing to the table.
+        sessions see it. MariaDB reports a position that is consistent with a snapshot. On other
+        servers, and while XA transactions are committed on MariaDB, wait for all sessions that
+        write to the table.
         """
         if not self._place_is_exact and copy.gone_at is None:
             await self._stream.run(lambda stream: stream.await_writers(copy.name, LOCK_SECONDS))
@@ -233,7 +236,7 @@ def _rows(query: bytes, stream: SourceStream) -> Sequence[tuple[Any, ...]]:
 
 
 def _shows_all(stream: SourceStream) -> bool:
-    """Return whether all transactions that were in the server's binlog a moment ago are visible."""
+    """Return whether all transactions are visible that were in the binlog a moment ago."""
     place = stream.begin_snapshot()
     # An open transaction would block changes of all tables it has read.
     stream.run(b"COMMIT")

@@ -24,13 +24,13 @@ REPORT_SECONDS = 10.0
 """Seconds between two reports of the progress in the log."""
 
 SMOOTHING_SECONDS = 30.0
-"""Age at which copied rows count a third as much for the remaining time as those copied now."""
+"""Age in seconds at which the rate counts copied rows a third as much as rows copied now."""
 
 LOOK_SECONDS = 1.0
-"""Least seconds between two measurements of the rate: rows arrive a block at a time."""
+"""Minimum seconds between two measurements of the rate, since rows arrive in blocks."""
 
 ROW_COST = 100
-"""Bytes that each row adds to the work of a copy, besides its own bytes: a million short rows take
+"""Bytes that each row adds to the work of a copy besides its own bytes. A million short rows take
 longer than a thousand long ones of the same total size."""
 
 log = structlog.get_logger()
@@ -41,8 +41,8 @@ class ShardProgress:
     """The progress of one shard.
 
     Attributes:
-        expected: its rows, by its server's estimate until the number is known.
-        average: bytes of a row, by the same estimate.
+        expected: rows of the shard; the server's estimate until the number is known.
+        average: bytes of a row, by the server's estimate.
         rows: copied rows.
         size: bytes of the copied rows.
     """
@@ -54,7 +54,7 @@ class ShardProgress:
 
     @property
     def bytes_expected(self) -> float:
-        """The bytes of all rows, by the average of the copied ones as soon as there are any."""
+        """The bytes of all rows, by the average of the copied rows as soon as there are any."""
         average = self.size / self.rows if self.rows else self.average
         return max(self.expected, self.rows) * average
 
@@ -65,15 +65,16 @@ class CopyProgress:
 
     Attributes:
         counts: the counts of the task.
-        expected: the servers' estimate of the members' rows, never below the copied rows.
-        rows: rows on the target. `status` adds the rows sent by the jobs under way, if these run on
-            this host.
+        expected: the servers' estimate of the members' rows, at least the number of copied rows.
+        rows: rows on the target. `status` adds the rows that running jobs have sent, if these jobs
+            run on this host.
         rows_before: the part of ``rows`` that earlier starts have copied.
         size: bytes of row lines on the target; ``size_before`` is the part of earlier starts.
-        waiting: the reason if the copy waits; after it has ``finished``, the shards copied later.
+        waiting: the reason why the copy waits; after the copy has ``finished``, the shards copied
+            later.
         deferred: the shards copied later, before the copy has finished.
         held: the targets that wait for the copy while all others are followed.
-        counted: the chunks copied by earlier starts are known.
+        counted: whether the chunks copied by earlier starts are known.
     """
 
     counts: CopyCounts
@@ -99,7 +100,7 @@ class CopyProgress:
 
     @property
     def seconds(self) -> float:
-        """Seconds for which this process has been copying, or took until the copy was done."""
+        """Seconds since this process began copying, or the duration of its finished copy."""
         return (time.monotonic() if self.ended is None else self.ended) - self.began
 
     @property
@@ -109,7 +110,7 @@ class CopyProgress:
 
     @contextmanager
     def under_way(self, spark: SparkContext) -> Iterator[str]:
-        """Yield the file for the progress of a job while it runs; empty on clusters."""
+        """Yield the file for the progress of a running job; empty on clusters."""
         job = _reader() if is_local(spark.master or "") else None
         if job is None:
             yield ""
@@ -128,7 +129,7 @@ class CopyProgress:
 
     @property
     def bytes_expected(self) -> int:
-        """The estimated bytes of all rows, never below the copied bytes."""
+        """The estimated bytes of all rows, at least the number of copied bytes."""
         shards = self._shards.values()
         rows, size = (
             self.rows - sum(s.rows for s in shards),
@@ -139,7 +140,7 @@ class CopyProgress:
         return round(max(sum(s.bytes_expected for s in shards) + others, self.size))
 
     def _work(self) -> tuple[float, float]:
-        """Return the work done, and all of the work: bytes, with the share of the rows."""
+        """Return the work done, and the total work: bytes, plus the cost of each row."""
         rows, size = self._sent()
         return rows * ROW_COST + size, self.expected * ROW_COST + self.bytes_expected
 
@@ -164,7 +165,7 @@ class CopyProgress:
     def seconds_left(self) -> float | None:
         """The remaining seconds at the smoothed rate.
 
-        None while there is no rate, or if all expected rows are copied and others still come.
+        None if there is no rate yet, or if all expected rows are copied but the copy continues.
         """
         if self.finished:
             return 0.0
@@ -184,7 +185,7 @@ class CopyProgress:
         return self.figures() if self.counted else self.counts.before
 
     def figures(self) -> CopyStatus:
-        """Return the figures for the log. A run that has ended has no rate any more."""
+        """Return the figures for the log. The rate is None after the run has ended."""
         self.look()
         ended = self.ended is not None and not self.finished
         left = None if ended else self.seconds_left
@@ -242,8 +243,8 @@ class CopyProgress:
         """Count a chunk that is on the target.
 
         Args:
-            last: it is the last chunk of its shard.
-            former: an earlier start has copied it.
+            last: whether it is the last chunk of its shard.
+            former: whether an earlier start has copied it.
         """
         self.rows += rows
         self.size += size
@@ -274,7 +275,7 @@ class CopyProgress:
         self.size_before += copied.size
 
     def take_back(self, source: str, chunks: Iterable[ChunkRecord]) -> None:
-        """Subtract copied chunks that are to be copied again."""
+        """Subtract copied chunks that will be copied again."""
         for chunk in chunks:
             self.chunks -= 1
             self.rows -= chunk.rows
@@ -288,7 +289,7 @@ class CopyProgress:
         self.size_before = min(self.size_before, self.size)
 
     def end(self) -> None:
-        """Record that this run has ended, and leave its progress to the next one."""
+        """Record that this run has ended; the next run continues the progress."""
         self.ended = self.ended or time.monotonic()
         self.counts.before = self.status()
 

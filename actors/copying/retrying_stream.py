@@ -1,4 +1,4 @@
-"""Queries to a source during its copy, retried while a table is locked."""
+"""Queries to a source during its copy, which are retried while a table is locked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 @define(eq=False)
 class RetryingStream:
-    """One connection to a source, for one query at a time; opened when it is needed.
+    """One connection to a source, for one query at a time; it is opened on first use.
 
     ``server``: the server that must answer, if it is known.
     """
@@ -49,7 +49,7 @@ class RetryingStream:
             self._stream = None
 
     async def run(self, work: Callable[[SourceStream], Result]) -> Result:
-        """Query the source, even if a table stays locked for long.
+        """Query the source, even if a table is locked for long.
 
         Raises the server's error; FatalError if another server answers.
         """

@@ -1,4 +1,4 @@
-"""The plans by which shards are read, which may have changed since their copy began."""
+"""The plans by which shards are read. A shard may have changed since its copy began."""
 
 from __future__ import annotations
 
@@ -38,24 +38,25 @@ from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 
 ATTEMPTS, ATTEMPT_PAUSE = 10, 1.0
-"""Number of checks for a missing table (a tool exchanges tables in two statements), and the seconds
-between them."""
+"""Number of checks for a missing table, and the seconds between two. A tool that exchanges tables
+needs two statements, and the table is missing between them."""
 
 log = structlog.get_logger()
 
 
 class DeferredError(Exception):
-    """A shard can't be read by its former structure; it is copied later, by its structure then."""
+    """A shard can't be read by its former structure; it is copied later, by its later structure."""
 
 
 class ShardPlans:
     """Plans the copy of a source's members.
 
     Args:
-        statements: None if the binlog is not followed.
-        finds_holders: the targets whose other shards are asked for a key that the target already
-            has: its row may have moved, or is the member's own.
-        again: the members had been deferred.
+        statements: the statements that change tables; None if the binlog is not followed.
+        finds_holders: targets that may already have the key of a copied row. The other shards are
+            then asked for this key: the row may have moved from one of them, or is the member's
+            own.
+        again: whether the members had been deferred.
 
     Attributes:
         deferred: the members that can't be read by their former structure, with the reasons.
@@ -105,7 +106,10 @@ class ShardPlans:
         return self._made.get(copy.member, copy)
 
     async def replanned(self, member: CopyMember, stale: TableCopy) -> TableCopy:
-        """Return a plan instead of one that the shard does not fit any more. Raises as `plan`."""
+        """Return a new plan for a shard that does not fit its plan any more.
+
+        Raises the same errors as `plan`.
+        """
         newest = self.newest(stale)
         return await self.plan(member) if newest is stale else newest
 
@@ -149,9 +153,9 @@ class ShardPlans:
         return copy
 
     async def repartitioned(self, member: CopyMember) -> bool:
-        """Return whether a member is deferred since its partitions differ from its target's.
+        """Return whether a member is deferred because its partitions differ from its target's.
 
-        It then has rows in partitions that the target does not have yet. Raises FatalError,
+        The member then has rows in partitions that the target does not have yet. Raises FatalError,
         DatabaseUnavailableError, TransientError or the server's error.
         """
         async with self._lock:
@@ -204,12 +208,12 @@ class ShardPlans:
     async def misread(
         self, members: Sequence[CopyMember], spans: Iterable[ReadSpan]
     ) -> list[ReadSpan]:
-        """Return the spans read from another table, which had taken the member's name before.
+        """Return the spans of rows read from another table that had the member's name for a while.
 
-        A member that lost its key before rows of it were read is deferred.
+        A member is deferred if it lost its key before rows of it were read.
 
-        Raises FatalError if the target can't be corrected by reading the span again,
-        TransientError, DatabaseUnavailableError or the server's error.
+        Raises FatalError if reading the span again can't correct the target, TransientError,
+        DatabaseUnavailableError or the server's error.
         """
         if self._statements is None:
             return []
@@ -271,7 +275,8 @@ class ShardPlans:
                         " this copy (task-mode: full)"
                     )
                 return plan_copy(source, present, fingerprint, target, number, rules, condition)
-            # The two are read separately: a statement may have been executed between them.
+            # The trace and the structure are read separately: a statement may have been executed
+            # between them.
             now = (trace.name, fingerprint, present.fingerprint if present else "")
             if present is not None and now == before:
                 self._log_change(member, trace)
@@ -295,7 +300,7 @@ class ShardPlans:
     def _check_filter(
         self, passing: ResolvedRules | None, present: Table, changes: ChangedShard
     ) -> None:
-        """Raise ChangedTooMuchError if an expression may have another meaning now."""
+        """Raise ChangedTooMuchError if the meaning of a filter's expression may have changed."""
         for column in passing.columns if passing and passing.copied else ():
             now = present.column(changes.names.get(folded(column.name), ""))
             if now is None or now.name != column.name or filter_column(now) != column:
@@ -313,13 +318,17 @@ class ShardPlans:
         return [change for change in changes if change.at >= member.since]
 
     def _trace(self, member: CopyMember) -> Traced:
-        """Return a member's trace by the statements read; it must still belong to its target."""
+        """Return a member's trace by the statements read.
+
+        The member must still belong to its target.
+        """
         found = traced(member.structure, self._changes(member))
         if found.gone_at is not None or not found.renames:
             return found
         routed = self._setup.router.route(found.name.schema, found.name.table)
         if routed is None:
-            # Renamed to a table that is not replicated, it leaves its target as if dropped.
+            # A shard that was renamed to a table that is not replicated leaves its target as if
+            # dropped.
             return replace(found, gone_at=found.renames[-1])
         if TableName(routed.schema, routed.table) != member.target:
             raise ChangedTooMuchError(
@@ -361,7 +370,10 @@ class ShardPlans:
 
 
 def _same_rows(former: Table, present: Table) -> bool:
-    """Return whether the rows are equal: only a non-unique index, a comment or the like changed."""
+    """Return whether a change left the rows equal.
+
+    It concerned only indexes, comments or the like.
+    """
     return (former.columns, former.keys) == (present.columns, present.keys)
 
 

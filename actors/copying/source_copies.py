@@ -44,8 +44,8 @@ class SourceCopy:
     """The copy of one source.
 
     Attributes:
-        held: its members of blocked targets.
-        again: the members had been deferred.
+        held: the members of blocked targets.
+        again: whether the members had been deferred.
         stream: the connection by which chunks are planned.
     """
 
@@ -57,7 +57,7 @@ class SourceCopy:
     stream: RetryingStream
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         self.plans.close()
         self.stream.close()
 
@@ -113,7 +113,7 @@ class SourceCopies:
     ) -> SourceCopy:
         """Return the copy of some or all members of a source's start; close it at the end.
 
-        ``again``: the members had been deferred. Raises FatalError, TransientError,
+        ``again``: whether the members had been deferred. Raises FatalError, TransientError,
         DatabaseUnavailableError or the server's error.
         """
         setup, every = self._setups[source], start.members
@@ -147,8 +147,11 @@ class SourceCopies:
     async def _asked(
         self, targets: Mapping[TableName, CopyTarget], *, again: bool
     ) -> Collection[TableName]:
-        """Return the targets where a row with the key of a copied one is replaced if no other shard
-        has the key: all of its rows are those of present shards."""
+        """Return the targets whose rows may be replaced by copied rows with the same key.
+
+        A row is replaced if no other shard has its key. All rows of these targets are rows of
+        present shards.
+        """
         found = []
         for name, target in targets.items():
             shards = {Member(shard.source, shard.table) for shard in target.shards}
@@ -181,15 +184,19 @@ class SourceCopies:
                 return True
 
     async def whole(self, source: str) -> Set[TableName]:
-        """Return the members of a source whose chunks are all copied. Raises as `opened`."""
+        """Return the members of a source whose chunks are all copied.
+
+        Raises the errors of `opened`.
+        """
         return await self._store.whole(source)
 
     async def mark_misread(
         self, source: str, copy: SourceCopy, members: Sequence[CopyMember]
     ) -> set[TableName]:
-        """Mark members to be read again if chunks of them were read from another table.
+        """Mark members whose chunks were read from another table, and return these members.
 
-        Such a table had the member's name for a while. Returns these members. Raises as `opened`.
+        Such a table had the member's name for a while. The chunks will be read again. Raises the
+        errors of `opened`.
         """
         spans = await copy.plans.misread(members, await self._store.read_spans(source))
         if not spans:
@@ -207,9 +214,9 @@ class SourceCopies:
     async def finish(
         self, source: str, copy: SourceCopy, members: Sequence[CopyMember]
     ) -> SourceEnd:
-        """Record that all chunks of the members are on the target, and the present binlog position.
+        """Record that the members' chunks are on the target, with the present binlog position.
 
-        Raises as `opened`, and FencedError.
+        Raises the errors of `opened`, and FencedError.
         """
         reach(Failpoint.COPY_COMPLETE)
         end = await self.end(source)
@@ -238,10 +245,10 @@ class SourceCopies:
     async def extend(self, source: str) -> None:
         """Extend the overlap of a source's copy and binlog up to now.
 
-        For a source with shards of a target to which another source's shards were copied again. A
-        row that has left its own shard meanwhile may be on the target as the other shard's. Its
-        deletion, which is applied only now, deletes the other shard's row, too, and only within the
-        overlap is this detected. Raises as `opened`.
+        Used for sources of a target to which another source's shards were copied again. A row that
+        has moved from one shard to another in the meantime may be on the target as the other
+        shard's row. When its deletion from the first shard is applied, it deletes the other shard's
+        row, and this is only detected within the overlap. Raises the errors of `opened`.
         """
         end = await self.end(source)
         if end is not None:
@@ -268,9 +275,9 @@ async def held_back(
 ) -> dict[TableName, CopyState]:
     """Return the members that are not copied completely, and the state to record for each.
 
-    They are shards of blocked targets, when all other shards of their source are copied. Some of
-    their chunks may be on the target by then. Their events are held like all others of a blocked
-    target; after it is resumed, they are copied like other deferred shards. Raises TransientError,
+    They are shards of blocked targets; all other shards of their source are copied. Some of their
+    chunks may be on the target. Their events are held like all others of a blocked target. After
+    the target is resumed, they are copied like other deferred shards. Raises TransientError,
     DatabaseUnavailableError or the server's error.
 
     Args:
@@ -293,7 +300,7 @@ async def _was_misread(member: CopyMember, plans: ShardPlans, spans: Sequence[Re
     try:
         return bool(await plans.misread([member], own))
     except FatalError:
-        # Its target is blocked already. The fault is raised when the member is copied again.
+        # The target is blocked already. The fault is raised when the member is copied again.
         return True
 
 
@@ -328,7 +335,7 @@ _PLAIN = EXACT_LITERALS | {Literal.TEXT}
 
 
 def _has_plain_key(target: Table) -> bool:
-    """Whether a shard can be asked for a key of the target, as the target compares its values."""
+    """Whether a shard compares values of the target's key exactly as the target does."""
     key = target.row_key.columns if target.row_key is not None else ()
     columns = [target.column(name) for name in key]
     return bool(columns) and all(c and c.sql_type.literal in _PLAIN for c in columns)

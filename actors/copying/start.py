@@ -1,4 +1,4 @@
-"""The start of a source's copy: its members, and the position its binlog is replayed from."""
+"""The start of a source's copy: its members, and the position from which its binlog is replayed."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from replicator.schema.structure.structure import Table
 
 @dataclass(frozen=True, slots=True)
 class CopyMember:
-    """A shard to copy, with the structure it had when its copy began.
+    """A shard to copy, with the structure that it had when its copy began.
 
-    ``since``: key of the position at which it had that structure; 0 for the source's saved one.
+    ``since``: key of the position of this structure; 0 for the source's saved position.
     """
 
     name: TableName
@@ -50,7 +50,7 @@ class CopyMember:
 class CopyStart:
     """The members to copy, and the saved position from which the binlog is followed, if any.
 
-    ``server`` is the one that wrote that binlog; None if nothing is known about the source.
+    ``server``: the server that wrote that binlog; None if nothing is known about the source.
     """
 
     members: tuple[CopyMember, ...]
@@ -61,9 +61,9 @@ class CopyStart:
 async def begin_copy(
     setup: SourceSetup, meta: MetaStore, store: CopyStore, *, follow: bool
 ) -> CopyStart:
-    """Return the members to copy: as an earlier start recorded them, else the present ones.
+    """Return the members to copy: the ones that an earlier start recorded, or the present ones.
 
-    The structures are read first, then the position, then both are saved: if a structure changes in
+    The structures are read first, then the position, then both are saved. If a structure changes in
     between, the change is found when the shard is planned. If ``follow``, the source must have a
     binlog. Raises FatalError, DatabaseUnavailableError.
     """
@@ -116,7 +116,7 @@ def resumed(checkpoint: Checkpoint) -> CopyStart:
 
 
 async def visible_binlog_end(upstream: Connection, *, needed: bool) -> BinlogEnd | None:
-    """Return the present end of a binlog, if the server allows its account to see it.
+    """Return the present end of a binlog, if the account may see it.
 
     Returns None if the server writes no binlog; unless ``needed``, also if the account lacks the
     privilege. Raises DatabaseUnavailableError or the server's error.
@@ -169,8 +169,8 @@ async def _fresh(
         if place is not None and end is not None:
             end = BinlogEnd(place.file, place.offset)
         found = {name for name in await list_tables(upstream) if setup.router.route(*_pair(name))}
-        # A table created after the list of members, and before the position, would be neither
-        # copied nor found in the binlog.
+        # A table created after the list of members was read, but before the position, would be
+        # neither copied nor found in the binlog.
         if found == {record.member.name for record in members}:
             break
     if end is None and follow:

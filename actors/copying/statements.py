@@ -1,4 +1,4 @@
-"""The statements that change a source's tables while it is copied, read ahead from its binlog."""
+"""The statements that change a source's tables during its copy, read ahead from the binlog."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _Numbered = tuple[tuple[int, int], TableChange]
 class CopyStatements:
     """The statements that changed a source's tables since its copy began at ``start``.
 
-    Each stretch of the binlog is read once. Nothing else may read the source's binlog with the
-    server id of ``setup``, since a server serves one reader per id at a time.
+    Each part of the binlog is read once. Nothing else may read the source's binlog with the server
+    id of ``setup``, since a server serves one reader per id at a time.
 
     Args:
         ghosts: the known history of the source's ghost tables, also from before ``start``.
@@ -54,7 +54,7 @@ class CopyStatements:
 
     @property
     def known_to(self) -> int:
-        """Key of the position up to which the binlog was read."""
+        """Key of the position up to which the binlog has been read."""
         return self._next.binlog.key
 
     @property
@@ -81,7 +81,7 @@ class CopyStatements:
                 raise TransientError(f"source {setup.source}: {error}") from error
             except BinlogError as error:
                 raise source_fault(setup.source, self._next, error) from error
-            # The last read may have reached beyond its end, so changes may be found twice.
+            # The last read may have continued beyond the end, so changes may be found twice.
             self._changes.update(changes)
             self._next = SourcePosition(end)
 

@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class CopyTarget:
-    """A target of a copy: its number, its structure, and the shards that may have keys of it."""
+    """A target of a copy: its number, its structure, and the shards that may have its keys."""
 
     number: int
     structure: Table
@@ -53,8 +53,8 @@ class MadeTargets:
     """The targets of a copy.
 
     Attributes:
-        found: all of them, their shards left out.
-        empty: the targets without rows; all of their later rows are copied ones.
+        found: all targets, without their shards.
+        empty: the targets without rows; all rows that they get are copied rows.
         filled: the targets with rows that the task has not written.
     """
 
@@ -68,9 +68,10 @@ class RowsBefore:
     """Targets that the task has written rows to.
 
     Attributes:
-        begun: their copy was begun, so they may have rows of it.
-        copied: rows were copied to them, so they must exist.
-        followed: rows of sources that the task follows, and has not copied, may be in them.
+        begun: targets whose copy was begun, so they may have copied rows.
+        copied: targets that have copied rows, so they must exist.
+        followed: targets that may have rows of sources which the task follows without having copied
+            them.
     """
 
     begun: Set[TableName]
@@ -88,14 +89,14 @@ async def make_targets(
 ) -> MadeTargets:
     """Return every target that members are copied to; create the missing ones.
 
-    A target with rows that the task has not written is reported, or refused.
+    If a target has rows that the task has not written, this is reported or refused.
 
     Args:
         before: the targets that the task has written rows to.
         fills: as in `ShardMode.fills`.
 
     Raises:
-        FatalError: also if a target can't be created.
+        FatalError: a target is refused, or can't be created.
     """
     shards: dict[TableName, list[tuple[SourceSetup, CopyMember]]] = {}
     for source, setup in setups.items():
@@ -133,7 +134,8 @@ async def make_targets(
 
 
 CREATED_AT_ONCE = 4
-"""Targets that are created at once: a server waits for its disk several times for each."""
+"""Number of targets that are created at once: for each, a server waits for its disk several
+times."""
 
 
 async def _make_all(
@@ -166,7 +168,9 @@ async def _make_all(
 
 
 class _Sessions:
-    """The sessions that make targets: on the target to read and to create them, on the sources.
+    """The sessions that make targets.
+
+    To read and create them on the target, and to read the sources.
 
     They are closed at the end of the block.
     """
@@ -236,7 +240,7 @@ def _route(setup: SourceSetup, name: TableName) -> TableName | None:
 def pattern_shard(
     task: Task, name: TableName, shards: Sequence[tuple[SourceSetup, CopyMember]]
 ) -> tuple[SourceSetup, CopyMember]:
-    """Return the shard that a missing target is created like.
+    """Return the shard whose structure a missing target gets.
 
     It is the first shard. If the shard mode joins structures, it has the structure that accepts the
     rows of all shards. Raises FatalError if there is no such structure.
@@ -277,8 +281,10 @@ def _check_rows(name: TableName, table: Table, *, followed: bool) -> None:
 
 
 def _refuse_extracted(name: TableName, setup: SourceSetup, like: TableName) -> None:
-    """Raise FatalError for a target with columns that no shard has: only the operator can know
-    which keys it needs."""
+    """Raise FatalError for a missing target with columns that no shard has.
+
+    Only the operator can know which keys such a target needs.
+    """
     member = Member(setup.source, like)
     columns = sorted(columns_of({setup.source: setup})(member).extracted_names)
     if columns:
@@ -297,7 +303,7 @@ async def creation_of(
 ) -> tuple[str, ...]:
     """Return the statements that would create a missing target like a shard.
 
-    Raises FatalError, also if the target can't be created, and DatabaseUnavailableError.
+    Raises FatalError if the target can't be created, and DatabaseUnavailableError.
     """
     _refuse_extracted(name, setup, member.name)
     with closing(Connection(setup.address)) as upstream:

@@ -1,4 +1,4 @@
-"""Workers that copy a source's chunks while the next ones are planned, at a limited rate."""
+"""Workers that copy a source's chunks at a limited rate while the next chunks are planned."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from actors.copying.planner import ChunkGroup, CopyPlanner
 class ChunkWorkers:
     """Copies the planned chunks until all are copied or ``stop`` is set.
 
-    ``slots`` limits the jobs that run at once, of all sources together.
+    ``slots`` limits the jobs that run at once, for all sources together.
     """
 
     jobs: CopyJobs
@@ -39,7 +39,7 @@ class ChunkWorkers:
 
     async def _plan(self, planner: CopyPlanner, send: MemoryObjectSendStream[ChunkGroup]) -> None:
         async with send, anyio.create_task_group() as tasks:
-            # Planning may wait for other sessions of the source, for any length of time.
+            # Planning may wait for other sessions of the source, for an unlimited time.
             tasks.start_soon(self._cancel, tasks.cancel_scope)
             async with aclosing(planner.groups()) as groups:
                 async for group in groups:

@@ -31,9 +31,8 @@ def reconcile(
 ) -> None:
     """Compare targets of a running task with their shards, and correct the rows that differ.
 
-    The task does so beside its other work, and readers see all rows meanwhile. Without --target and
-    --source, it reconciles all targets. `replicator status` shows how far it is, also after a
-    restart.
+    The task continues meanwhile, and readers see all rows. Without --target and --source, it
+    reconciles all targets. `replicator status` shows the progress, also after a restart.
     """
     from actors.control.requests import command
 

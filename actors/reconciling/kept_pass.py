@@ -21,7 +21,10 @@ from replicator.pipeline.compare.findings import TargetComparison
 
 @define(eq=False)
 class KeptPass:
-    """Keeps the comparison of one pass; a `actors.comparing.kept_comparison.ComparisonKeeper`."""
+    """Saves the comparison of one pass.
+
+    This is a `actors.comparing.kept_comparison.ComparisonKeeper`.
+    """
 
     _store: ReconciliationStore
     _entry: Reconciliation
@@ -29,14 +32,14 @@ class KeptPass:
     """The rows that the saved part of the pass has corrected."""
 
     async def load(self, asked: str) -> KeptComparison | None:
-        """Return the saved part of the pass; None if it begins, or was planned otherwise."""
+        """Return the saved part of the pass; None if the pass is new, or its plan has changed."""
         kept = _unfinished(self._entry.progress, asked)
         if kept is not None and kept.current is not None:
             self._resumed = kept.current.result.repaired
         return kept
 
     async def save(self, kept: KeptComparison) -> None:
-        """Save the pass, without rows that are shown to people."""
+        """Save the pass, without the example rows of its results."""
         if kept.current is None:
             return
         corrected = self.corrected(kept.current.result)
@@ -57,25 +60,25 @@ class KeptPass:
 
 @define(eq=False)
 class KeptVerification:
-    """Keeps the comparison of one verification, as `KeptPass` does."""
+    """Saves the comparison of one verification, as `KeptPass` does."""
 
     _store: VerificationStore
     _target: TableName
     _progress: str
-    """What was saved of it."""
+    """The saved text of the verification."""
 
     async def load(self, asked: str) -> KeptComparison | None:
-        """Return the saved part; None if it begins, or was planned otherwise."""
+        """Return the saved part; None if the verification is new, or its plan has changed."""
         return _unfinished(self._progress, asked)
 
     async def save(self, kept: KeptComparison) -> None:
-        """Save how far it is."""
+        """Save the progress of the verification."""
         if kept.current is not None:
             await self._store.save_progress(self._target, _text_of(kept.asked, kept.current))
             reach(Failpoint.VERIFICATION_SAVED)
 
     async def remove(self) -> None:
-        """Do nothing: its end replaces what is saved."""
+        """Do nothing: the end of the verification replaces the saved text."""
 
 
 def _unfinished(text: str, asked: str) -> KeptComparison | None:
@@ -84,6 +87,6 @@ def _unfinished(text: str, asked: str) -> KeptComparison | None:
 
 
 def _text_of(asked: str, current: UnfinishedTarget) -> str:
-    """A pass as text, without rows that are shown to people."""
+    """Return a pass as text, without the example rows of its results."""
     result = replace(current.result, ranges=[], examples=[])
     return as_text(KeptComparison(asked, current=replace(current, result=result)))

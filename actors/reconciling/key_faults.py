@@ -1,4 +1,4 @@
-"""The faults of keys that must be read again from the shards."""
+"""The faults of tracked keys whose rows must be read again from the shards."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from replicator.pipeline.compare.repair_now import WriteRefusedError
 
 
 def unknown_keys(target: TableName, error: OtherKeyError) -> FatalError:
-    """The fault that tracked keys can't be looked up."""
+    """Return the fault to raise if tracked keys can't be looked up."""
     return fault("rows.moved-unknown", target=target, error=error)
 
 
 def refused_row(target: TableName, error: WriteRefusedError, *, values: bool) -> FatalError:
-    """The fault that a target does not take a row; ``values``: they may be shown."""
+    """Return the fault to raise if a target refuses a row.
+
+    ``values``: whether the row's values may be shown.
+    """
     code = error_code(error)
     text = error_text(error) if values else without_values(error_text(error), code)
     if code in DUPLICATE_KEY:

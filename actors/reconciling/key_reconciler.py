@@ -1,4 +1,4 @@
-"""Reconcile the rows of tracked keys while a task runs: keys that several shards may have.
+"""Reconciles the rows of tracked keys while a task runs: keys that several shards may have.
 
 Writers and copies record such keys in the transaction that writes the rows
 (`replicator.downstream.meta.tracked_keys`). This module looks them up in all shards. Keys that at
@@ -84,19 +84,21 @@ LOOK_SECONDS = 0.5
 """Seconds between two checks whether the overlap of copy and binlog is applied."""
 
 GRACE_SECONDS = 5.0
-"""Seconds after the overlap until the tracked keys are looked up: rows may be moving until then."""
+"""Seconds from the end of the overlap until the tracked keys are looked up, since rows may still be
+moving."""
 
 SURVEY_SECONDS = 10.0
-"""Seconds between two surveys of the tracked keys; at least ten times the last one's duration."""
+"""Minimum seconds between two surveys of the tracked keys. At least ten times the duration of the
+last survey passes, too."""
 
 APPLIED_LOOKS, APPLIED_SECONDS = 50, 0.2
-"""Most checks whether the positions of a survey are applied, and the seconds between two.
+"""Maximum number of checks whether a survey's positions are applied, and the pause in seconds.
 
 If they are not applied by then, the next survey settles the keys.
 """
 
 TELL_SECONDS = 60.0
-"""Seconds until the same record about a target is logged again."""
+"""Seconds until the same message about a target is logged again."""
 
 _PASSING = (
     MySQLError,
@@ -112,7 +114,7 @@ log = structlog.get_logger()
 
 
 class NotYetError(Exception):
-    """The keys of a target can't be looked up now; its text is the reason."""
+    """The keys of a target can't be looked up now; the error's text is the reason."""
 
 
 class UnreadableShardError(NotYetError):
@@ -133,7 +135,7 @@ class FollowedSources:
 
     Attributes:
         servers: by source, the server whose binlog is followed.
-        safe_until: by source, as in `replicator.pipeline.apply.batch.ApplySettings`.
+        safe_until: as in `replicator.pipeline.apply.batch.ApplySettings`, by source.
         read: returns the position (key) up to which the binlog of a source is read.
     """
 
@@ -189,7 +191,7 @@ class KeyReconciler:
                 if behind and not left and not always:
                     await self._end()
             except DatabaseUnavailableError:
-                # The writer reports it, and waits for the target, too.
+                # The writer reports the error, and waits for the target, too.
                 continue
 
     async def _end(self) -> None:
@@ -214,7 +216,7 @@ class KeyReconciler:
         return found
 
     async def _reconcile_keys(self, progress: TaskProgress, *, corrects: bool) -> int:
-        """KeyRange up all tracked keys in the shards; return how many are tracked afterwards."""
+        """Look up all tracked keys in the shards; return how many are tracked afterwards."""
         table = self._meta.table(TRACKED_KEY_TABLE)
         with closing(Connection(address_of(self._task.target_database))) as connection:
             targets = await tracked_targets(connection, table)
@@ -266,7 +268,7 @@ class KeyReconciler:
         *,
         corrects: bool,
     ) -> None:
-        """KeyRange up the keys of a target, insert missing rows, and forget settled keys."""
+        """Look up the keys of a target, insert missing rows, and forget settled keys."""
         if (await progress.held(target)).all_of:
             raise NotYetError("the target is blocked, or is being copied")
         roster = members.roster
@@ -286,7 +288,7 @@ class KeyReconciler:
         if comparison is None or not comparison.key:
             raise NotYetError("the target has no key, or is not there")
         servers = servers_of(found)
-        # Includes the sources of dropped shards: their last deletions may not be applied.
+        # Include the sources of dropped shards: their last deletions may not be applied.
         owners = {owner.member.source for owner in members.saved.owners}
         followed = {
             source: FollowedSource(self._sources.servers[source], self._sources.read(source))
@@ -311,10 +313,11 @@ class KeyReconciler:
             await anyio.sleep(APPLIED_SECONDS)
 
     async def _reconcile_all(self, target: TableName, error: OtherKeyError) -> None:
-        """Queue all rows of a target, as its tracked keys can't be looked up. Two shards may still
-        have rows with one key, so its sources are in safe mode until then.
+        """Queue all rows of a target whose tracked keys can't be looked up.
 
-        Raises FatalError if rows of the target may be those of others, TransientError otherwise.
+        Two shards may still have rows with the same key, so the target's sources are in safe mode
+        until then. Raises FatalError if the target may have rows of other tables, TransientError
+        otherwise.
         """
         number = self._registry.target(target)
         members = set(map(self._registry.member, self._registry.members_of(number)))
@@ -337,7 +340,7 @@ class KeyReconciler:
         ) from error
 
     def _forget(self, comparison: ComparisonPlan, survey: KeySurvey, found: TaskToCheck) -> None:
-        """Forget the settled keys. Blocks; runs in a thread."""
+        """Forget the settled keys. Blocks, so it runs in a thread."""
         table, fence = self._meta.table(TRACKED_KEY_TABLE), self._meta.lease.fence
         with closing(Session(found.target.address)) as session:
             forget_settled(session, table, fence, comparison, survey)

@@ -1,9 +1,9 @@
-"""Reconcile the queued targets while a task runs.
+"""Reconciles the queued targets while a task runs.
 
 A pass compares all rows of a target with its shards, corrects the differing rows and reads them
-again, as `replicator compare --repair-now` does it (`actors.comparing`). Its Spark jobs run beside
-the pipeline. The entry of a target stays in the queue until a pass has found it equal to its
-shards. A start continues the pass of a killed process at the last saved range.
+again, as `replicator compare --repair-now` does (`actors.comparing`). Its Spark jobs run beside the
+pipeline. The entry of a target stays in the queue until a pass has found the target equal to its
+shards. After a restart, an interrupted pass continues at the last saved range.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from replicator.routing.routes import RouteError
 from replicator.status import Reconciling, ReconcilingState, TaskStatus
 
 MAX_LOAD = (LoadLimit("Threads_running", 25),)
-"""A pass pauses while a server is busier, as `replicator compare` does by default."""
+"""A pass pauses while a server has a higher load; the same limit as in `replicator compare`."""
 
 LOOK_SECONDS = 2.0
 """Seconds between two checks whether rows of a target still wait."""
@@ -72,7 +72,7 @@ class Reconciler:
     _counts: ReconciliationCounts
     _attempts: dict[tuple[str, ...], Attempts] = field(factory=dict, init=False)
     released: anyio.Event = field(factory=anyio.Event, init=False)
-    """Set when a source must not be in safe mode any more; the next start ends its safe mode."""
+    """Set when a source need not be in safe mode any more; the next start ends its safe mode."""
 
     async def run(self, status: Callable[[], TaskStatus]) -> None:
         """Reconcile until cancelled; ``status``: returns the status of the task.
@@ -86,7 +86,7 @@ class Reconciler:
             try:
                 pause = await self._work(progress)
             except DatabaseUnavailableError:
-                # The writer reports it, and waits for the target, too.
+                # The writer reports the error, and waits for the target, too.
                 pause = LOOK_SECONDS
             with anyio.move_on_after(pause):
                 await queued.wait()
@@ -114,7 +114,7 @@ class Reconciler:
         return entries
 
     async def _must_wait(self, entry: Reconciliation, progress: TaskProgress) -> bool:
-        """Return whether the next pass is not due, or would find again that rows wait."""
+        """Return whether the next pass is not due, or would find rows that still wait."""
         attempts = self._attempts[entry.place]
         if attempts.due > time.monotonic():
             return True
@@ -151,8 +151,7 @@ class Reconciler:
         reach(Failpoint.RECONCILING_ENDED)
         self._counts.corrected += kept.newly_corrected(result)
         if verdict.outcome is not Outcome.UNREAD:
-            # The next pass begins at the first row; only a pass that could not read a server
-            # continues.
+            # The next pass begins at the first row, unless this pass could not read a server.
             await self._store.save(entry, "", kept.corrected(result))
         if verdict.outcome is Outcome.DONE:
             if await self._store.finish(entry, ends):
@@ -174,7 +173,7 @@ class Reconciler:
             raise _unowned(entry, verdict)
 
     async def _ends(self, entry: Reconciliation) -> dict[str, tuple[str, int]]:
-        """Return the end of the binlog of each source in safe mode: no corrected row is newer."""
+        """Return the present binlog ends of the sources in safe mode: no corrected row is newer."""
         ends: dict[str, tuple[str, int]] = {}
         for source in entry.safe_sources & {i.source_id for i in self._task.mysql_instances}:
             with closing(Connection(address_of(self._task.source(source).connection))) as upstream:
@@ -193,8 +192,8 @@ class Reconciler:
             clients_first=True,
             repair_now=True,
             pairs_only=True,
-            # One mismatch is enough: the correction reads each row again, and leaves a row that is
-            # right by then.
+            # One mismatch is enough: the correction reads each row again, and does not change a row
+            # that is right by then.
             mismatches=1,
             resume=True,
         )
@@ -227,7 +226,7 @@ class Reconciler:
     def show_progress(
         self, entry: Reconciliation, rows: int, expected: int, corrected: int, reason: str
     ) -> None:
-        """Show the progress of a pass; ``reason``: why it pauses."""
+        """Show the progress of a pass; ``reason``: why the pass pauses."""
         self._show(entry, "comparing", reason)
         percent = round(min(100.0, 100 * rows / expected), 1) if expected else None
         self._counts.entries[entry.place] = replace(
@@ -261,24 +260,24 @@ class _PassView(ComparisonView):
 
 
 async def free_context(spark: SparkContext) -> SparkContext:
-    """Return the Spark application; a comparison's jobs may use its slots that are free now."""
+    """Return the Spark application; jobs of a comparison may use the slots that are free now."""
     if not is_local(spark.master or ""):
         reserve_slots(spark, free_slots(spark))
     return spark
 
 
 def waiting_reason(held: HeldShards) -> str:
-    """Return why rows wait; empty if none waits."""
+    """Return why rows wait; empty if no row waits."""
     return (held.reason or "a schema change of the target waits") if held.some else ""
 
 
 def _shared(entry: Reconciliation, verdict: Verdict) -> FatalError:
-    """Return the fault of a target in safe mode that has one of several rows with the same key."""
+    """Return the fault to raise if a target in safe mode lacks one of several rows with a key."""
     return fault("rows.duplicate", "reconciled", target=entry.target, reason=verdict.reason)
 
 
 def _unowned(entry: Reconciliation, verdict: Verdict) -> FatalError:
-    """Return the fault of a target with rows that may be wrong, and that may not be changed."""
+    """Return the fault to raise if rows of a target may be wrong, and no repair may change them."""
     return fault(
         "rows.cascade-in-safe-mode", "reconciled", target=entry.target, reason=verdict.reason
     )

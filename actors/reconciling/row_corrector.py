@@ -1,9 +1,9 @@
-"""Correct the rows that validation has found wrong, while the task runs.
+"""Corrects the rows that validation has found wrong, while the task runs.
 
-The errors of validation are the queue. Their rows are read again by their keys as rows in doubt are
-in a pass (`actors.comparing.target_run`), and corrected as a pass corrects rows. So rows that wait
-for a schema change or belong to a blocked target stay as they are, and so do rows of retired
-shards. A row that differs again after `MOST_CORRECTIONS` corrections is left to the operator.
+The errors of validation are the queue. Their rows are read again by their keys, like rows in doubt
+in a pass (`actors.comparing.target_run`), and corrected as a pass corrects rows. Rows that wait for
+a schema change, or belong to a blocked target or a retired shard, are not changed. A row that
+differs again after `MOST_CORRECTIONS` corrections is left to the operator.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ from replicator.routing.routes import RouteError
 from replicator.status import TaskStatus
 
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
-"""Seconds between two attempts at rows that could not be corrected."""
+"""Seconds between two attempts to correct the same rows: the first pause, and the longest one."""
 
 BATCH_ROWS = KEYS_IN_DOUBT
-"""Rows that are corrected together."""
+"""Number of rows that are corrected together."""
 
 log = structlog.get_logger()
 
@@ -88,7 +88,7 @@ def attempt_of(
     Args:
         errors: the errors of the rows.
         differed: the keys of the rows that differed for certain, so a correction was tried.
-        unequal: the keys of the rows that differ afterwards. The others among them wait.
+        unequal: the keys of the rows that differ afterwards. Rows in ``unequal`` only are waiting.
     """
     errors = list(errors)
     tried = frozenset(error.id for error in errors if error.key in differed)
@@ -118,7 +118,7 @@ class RowCorrector:
             try:
                 left = await self._work(progress)
             except DatabaseUnavailableError:
-                # The writer reports it, and waits for the target, too.
+                # The writer reports the error, and waits for the target, too.
                 left = True
             pause = FIRST_PAUSE if self._corrected > corrected else min(LONGEST_PAUSE, 2 * pause)
             with anyio.move_on_after(pause if left else None):
@@ -147,7 +147,7 @@ class RowCorrector:
         return bool(await self._store.wrong_targets())
 
     async def _finished(self) -> bool:
-        """Return whether the application may write to the targets since a switch."""
+        """Return whether a switch has finished, so the application may write to the targets."""
         with closing(Connection(address_of(self._task.target_database))) as connection:
             switch = await read_switch(connection, self._task.meta_schema, self._task.name)
         return switch.finished
@@ -222,7 +222,7 @@ class RowCorrector:
             job = partial(_read_doubts, comparison, doubts, servers, applied=applied, held=held)
             return await anyio.to_thread.run_sync(job, abandon_on_cancel=True)
 
-        # The target may have got another key since the row was found.
+        # The target may have another key since the row was found.
         fits = len(comparison.key)
         keys = tuple(e.key for e in errors if len(e.key.split(b"\t")) == fits)
         others = frozenset(error.key for error in errors).difference(keys)

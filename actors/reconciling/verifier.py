@@ -1,8 +1,7 @@
 """Rolling verification: compares all rows of each target with its shards, once per cycle.
 
-A verification is the comparison of `replicator compare` (`actors.comparing`), made while the task
-runs, with one query at a time to each server. If rows differ, the target is queued for
-reconciliation.
+A verification is a comparison as by `replicator compare` (`actors.comparing`) while the task runs,
+with one query at a time to each server. If rows differ, the target is queued for reconciliation.
 """
 
 from __future__ import annotations
@@ -38,24 +37,24 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.status import TaskStatus, VerifiedTarget
 
 LONGEST_WAIT = 60.0
-"""Seconds after which the verifier looks for new targets at the latest."""
+"""Maximum seconds until the verifier checks for new targets."""
 
 SHOWN_KEYS = 3
-"""Keys of differing rows in a log line."""
+"""Number of keys of differing rows in a log message."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationCycle:
-    """Which targets are verified: those with shards of ``sources``, once in ``seconds``."""
+    """The targets to verify: the ones with shards of ``sources``, each once in ``seconds``."""
 
     sources: frozenset[str]
     seconds: float
 
 
 def verification_cycle(task: Task) -> VerificationCycle | None:
-    """What the task file says of rolling verification; None if no source has it."""
+    """Return the rolling verification of the task file; None if no source has it."""
     rolling = {i.source_id: task.validator_of(i) for i in task.mysql_instances}
     rolling = {source: v for source, v in rolling.items() if v.mode == "rolling"}
     if not rolling or task.task_mode == "full":
@@ -70,10 +69,13 @@ def next_due(
     attempts: Mapping[TableName, Attempts],
     cycle: float,
 ) -> tuple[float, TableName] | None:
-    """Return which target is verified next, and the moment, in seconds since 1970.
+    """Return the target to verify next, and the time when it is due, in seconds since 1970.
 
-    One that was begun comes before others that are due at the same moment. ``attempts``: the
-    verifications that have not ended, by target. None if there is no target.
+    Among targets that are due at the same time, a target whose verification was begun is first.
+    None if there is no target.
+
+    Args:
+        attempts: by target, the verifications that have not ended.
     """
 
     def due(target: TableName) -> tuple[float, bool, TableName]:
@@ -100,22 +102,22 @@ class RollingVerifier:
     _attempts: dict[TableName, Attempts] = field(factory=dict, init=False)
 
     async def run(self, status: Callable[[], TaskStatus]) -> None:
-        """Verify until cancelled; ``status``: returns what the task does now.
+        """Verify until cancelled; ``status``: returns the status of the task.
 
-        Raises FencedError, LeaseLostError and the target's error if the end of a verification
-        can't be saved, SparkFailedError if Spark is gone.
+        Raises FencedError, LeaseLostError and the target's error if the end of a verification can't
+        be saved, SparkFailedError if Spark has failed.
         """
         progress = TaskProgress(self._task, status)
         while True:
             try:
                 pause = await self._step(progress)
             except DatabaseUnavailableError:
-                # The writer reports it, and waits for the target, too.
+                # The writer reports the error, and waits for the target, too.
                 pause = LOOK_SECONDS
             await anyio.sleep(min(pause, LONGEST_WAIT))
 
     async def _step(self, progress: TaskProgress) -> float:
-        """Verify the target that is due; return the seconds until the next one is."""
+        """Verify the target that is due; return the seconds until the next target is due."""
         await self._refresh()
         found = next_due(self._counts.verified, self._verified, self._attempts, self._cycle.seconds)
         if found is None:
@@ -202,7 +204,7 @@ class RollingVerifier:
             self._counts.reconciling.changed()
 
     def _failed(self, target: TableName, verdict: Verdict) -> None:
-        """Try again later, and say why."""
+        """Try again later, and log the reason."""
         attempts = self._attempts.get(target, Attempts(0)).after(verdict, time.time())
         self._attempts[target] = attempts
         self._show(target)
@@ -224,7 +226,7 @@ class RollingVerifier:
 
 @define(eq=False)
 class _VerificationView(ComparisonView):
-    """Shows in the status how far a verification is."""
+    """Shows the progress of a verification in the status."""
 
     _show: Callable[..., None]
     _target: TableName

@@ -24,8 +24,7 @@ class UnlockAction(StrEnum):
 
 
 def show_ddl_locks(task: TaskName, everything: Everything = False, as_json: AsJson = False) -> None:
-    """Show the schema changes that wait, the shards that they wait for, and the commands that
-    resolve them."""
+    """Show the schema changes that wait for shards, and how to resolve them."""
     from replicator.api.open_task import OpenTask
     from replicator.terminal.locks import locks_json, render_locks
 
@@ -66,7 +65,7 @@ def unlock_ddl_lock(
         UnlockAction, typer.Option(help="Execute the statement on the target, or skip it.")
     ] = UnlockAction.EXEC,
 ) -> None:
-    """Resolve a lock without waiting for the shards that lack its statement, or have another.
+    """Resolve a lock without waiting for the shards that lack its statement or have another one.
 
     If shards have made different statements, choose by --owner or --action skip. Without a choice
     the command does nothing, lists each choice with its command, and exits with 1.

@@ -16,8 +16,8 @@ from replicator.schema.registry.registry import SchemaRegistry
 class DatabaseGroup(GroupActor):
     """Passes statements about a database to the writer, each as a barrier.
 
-    In every shard mode they are executed in binlog order. The version is the number of statements
-    of this source.
+    Every shard mode executes them in binlog order. The version is the number of statements of this
+    source.
 
     Args:
         drops: whether a database is dropped with its last shard; otherwise it is never dropped.
@@ -63,8 +63,8 @@ class DatabaseGroup(GroupActor):
     def _item(self, effect: Effect, statement: Statement) -> DdlItem:
         if effect.discards_rows and (not self._drops or self._others(effect)):
             self.log_not_executed(effect, statement, "other shards share the target")
-            # Record and count the statement anyway: a later reading may find other members, and
-            # must decide the same.
+            # Record and count the statement anyway. When it is read again, the database may have
+            # other members, and the decision must be the same.
             if not effect.clears:
                 given = effect.instead or ()
                 effect = replace(effect, instead=tuple(sql for sql in given if sql != effect.sql))
@@ -76,7 +76,7 @@ class DatabaseGroup(GroupActor):
         return DdlItem(self.source, self.target, self.version, effect, statement)
 
     def _others(self, effect: Effect) -> bool:
-        """Whether shards of other databases have targets in this one, or retired ones have rows."""
+        """Whether the database has targets of other databases' shards, or retired shards' rows."""
         registry = self.registry
         return registry.keeps_retired(effect.target) or any(
             registry.target_name(registry.target_of(number)).schema == effect.target.schema
@@ -87,7 +87,7 @@ class DatabaseGroup(GroupActor):
 
 
 def _cleared(effect: Effect) -> tuple[str, ...]:
-    """Return the statements for CREATE OR REPLACE; the first drops the old database."""
+    """Return the statements of a CREATE OR REPLACE; the first one drops the old database."""
     run = (effect.sql,) if effect.instead is None else effect.instead
     place = run.index(effect.sql)
     return (*run[:place], effect.clears, *run[place:])

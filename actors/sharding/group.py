@@ -39,8 +39,8 @@ GROUP_CAPACITY = 2
 class GroupActor(Actor[GroupMessage]):
     """All members of one target in one source: passes a segment's part to the writer.
 
-    Rows up to ``low_watermark`` are already on the target, and are removed. Subclasses decide the
-    content of a part.
+    Rows up to ``low_watermark`` are already on the target, and are removed. Subclasses decide what
+    a part contains.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class GroupActor(Actor[GroupMessage]):
             self.writer.bring(self._without_moved(await self.decide(self.without_copied(message))))
 
     def _without_moved(self, part: TargetSegment) -> TargetSegment:
-        """Return a part without the rows that the target had when it was renamed."""
+        """Return a part without the rows that the target already had when it was renamed."""
         if part.rows is None:
             return part
         name, registry = self.registry.target_name(self.target), self.registry
@@ -118,7 +118,7 @@ class GroupActor(Actor[GroupMessage]):
             self.registry.learn(number, at, GONE)
 
     def add_moved_member(self, effect: Effect, at: int) -> None:
-        """Add a member that another target had, with the structures that it had there."""
+        """Add a member that another target had, with its structures from there."""
         assert effect.renamed_to is not None
         new = self.registry.join(Member(self.source, effect.table), effect.target)
         origin = self.registry.number(Member(self.source, effect.renamed_to))
@@ -139,12 +139,12 @@ class GroupActor(Actor[GroupMessage]):
         return GroupSaved(members, GroupState(self.version, ()))
 
     def unrecorded(self, effect: Effect, statement: Statement) -> DdlItem:
-        """Return a statement that is executed in order, and may be executed again without harm."""
+        """Return an item for a statement that is executed in order, and may be executed twice."""
         version = self.version
         return DdlItem(self.source, self.target, version, effect, statement, recorded=False)
 
     def several_changes(self, statement: Statement) -> FatalError:
-        """Return the fault that a statement changes the target in several ways at once."""
+        """Return the fault to raise if a statement changes the target in several ways at once."""
         target = self.registry.target_name(self.target)
         return fault(
             "ddl.several-tables",
@@ -156,7 +156,7 @@ class GroupActor(Actor[GroupMessage]):
         )
 
     def several_renames(self, statement: Statement) -> FatalError:
-        """Return the fault that a statement renames several members at once."""
+        """Return the fault to raise if a statement renames several members at once."""
         target = self.registry.target_name(self.target)
         return fault(
             "ddl.several-tables",
@@ -168,7 +168,7 @@ class GroupActor(Actor[GroupMessage]):
         )
 
     def moved_in(self, effect: Effect, statement: Statement) -> FatalError:
-        """Return the fault that a RENAME moves a shard to a target with rows of other shards."""
+        """Return the fault to raise if a RENAME moves a shard to a target with others' rows."""
         target = self.registry.target_name(self.target)
         return fault(
             "ddl.move-in",
@@ -190,7 +190,7 @@ class GroupActor(Actor[GroupMessage]):
     ) -> None:
         """Log that the target does not execute a statement's effect, with the reason."""
         if effect.kind is EffectKind.MOVE_OUT and effect.skipped and effect.other is not None:
-            # The target follows its shards to the other name.
+            # The target follows its shards to the new name.
             return
         self.log.warning(
             "ddl.not-executed",
@@ -235,7 +235,7 @@ class GroupActor(Actor[GroupMessage]):
         return rows.where(chosen)
 
     def after_low_watermark(self, rows: RowEvents) -> RowEvents | None:
-        """Return the rows, all of the current version, that the target may not have yet."""
+        """Return the rows that the target may not have yet; all rows are of the current version."""
         low_watermark = self._low_watermark
         if low_watermark is None or low_watermark.version < self.version:
             return rows

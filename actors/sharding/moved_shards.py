@@ -1,12 +1,12 @@
-"""The shards that a RENAME moves to another target, and the shards that wait for this.
+"""The shards that a RENAME moves to another target, and the tables that wait for such a move.
 
-A target has the rows of all its shards, so it is renamed when all of them have made the RENAME, in
-any order. A shard that has made it is not read any further until then, under either name, while the
-others continue. The saved position stays before the statement.
+A target has the rows of all its shards. So it is renamed when all of them have made the RENAME, in
+any order. Until then, a shard that has made it is not read any further, under either name, while
+the other shards continue. The saved position stays before the statement.
 
-A table has a *life*: 0, or the number of the last renaming that its rows waited for. When a target
-was renamed, it had all rows that were read before, except rows of tables whose life is the number
-of this renaming or a later one.
+The *life* of a table is the number of the last renaming that its rows waited for, or 0. When a
+target was renamed, it had all rows that were read before, except rows of tables whose life is the
+number of this renaming or a later one.
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ class VersionBounds:
     """The range of target versions at which a table can have joined.
 
     Attributes:
-        floor: earlier versions of this name belong to another table.
-        end: the version at which the target got another name after the table had joined; None if it
-            did not.
-        entered: the version of the target when the table came to it by a RENAME; None if it did
+        floor: the first possible version; earlier versions of this name belong to another table.
+        end: the version at which the target was renamed after the table had joined; None if it was
             not.
+        entered: the version of the target when a RENAME moved the table to it; None if none did.
     """
 
     floor: int
@@ -45,7 +44,7 @@ class VersionBounds:
 
 
 WAITING = 1 << 62
-"""The life of a table whose rows wait: its renaming has no number yet."""
+"""The life of a table whose rows wait: the renaming has no number yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class WaitingShard:
         name: the new name in the statement.
         epoch: the run of its source that has read the statement; a later run reads it again.
         statement: the event.
-        joins: the operator has moved its rows, so it does not wait for other shards.
+        joins: whether the operator has moved its rows, so it does not wait for other shards.
     """
 
     move: MovedShard
@@ -72,10 +71,10 @@ class MovedShards:
 
     Attributes:
         _renamings: all renamings of the task so far, in order.
-        _awaited: former and new target of each shard that waits, by shard and position of its move;
-            includes shards that waited in earlier generations and are read again.
+        _awaited: by shard and position of its RENAME, the former and the new target of each shard
+            that waits. Includes shards that waited in earlier generations and are read again.
         _joined: tables that joined a target without waiting, with the positions of their
-            statements. A source that is read again reaches them a second time.
+            statements. A source that is read again reaches these statements a second time.
     """
 
     _renamings: Sequence[Renaming] = ()
@@ -112,14 +111,14 @@ class MovedShards:
                 self._lives.setdefault(life.member, []).append((life.place, life.number))
 
     def number(self, member: Member, place: int) -> int:
-        """Return the number of the renaming that a shard's RENAME at ``place`` was part of, or 0.
+        """Return the number of the renaming that included a shard's RENAME at ``place``, or 0.
 
         This includes shards that joined their new target without a renaming.
         """
         return self._numbers.get((member, place), 0)
 
     def bounds(self, source: str, effect: Effect, place: int) -> VersionBounds:
-        """Return the range of target versions at which the table of an effect can have joined."""
+        """Return the target versions at which the table of an effect can have joined."""
         member = Member(source, effect.table)
         former = effect.renamed_to if effect.kind is EffectKind.MOVE_IN else effect.table
         entered = self.entered(effect.target, Member(source, former), place) if former else None
@@ -127,7 +126,7 @@ class MovedShards:
         return VersionBounds(floor, self.end(effect.target, member, place), entered)
 
     def entered(self, target: TableName, member: Member, place: int) -> int | None:
-        """Return the target's version when a shard came to it by its statement at ``place``.
+        """Return the target's version when a shard's statement at ``place`` moved the shard to it.
 
         Returns None if the shard joined without a record. ``member`` has its former name.
         """
@@ -135,7 +134,7 @@ class MovedShards:
         return self._entered.get((target, number)) if number else None
 
     def last_end(self, target: TableName) -> int:
-        """Return the version at which the last target of this name lost the name, or 0."""
+        """Return the version at which a former target of this name was last renamed, or 0."""
         shards = (shard for renaming in self._renamings for shard in renaming.shards)
         return max((shard.version for shard in shards if shard.former == target), default=0)
 
@@ -145,21 +144,21 @@ class MovedShards:
         return self._renamings
 
     def ahead(self, member: Member, place: int) -> int | None:
-        """Return the version of the target while a created shard's rows were held, if they were."""
+        """Return the target's version at which the rows of a created shard were held, or None."""
         return self._ahead.get((member, place))
 
     def note_ahead(self, member: Member, place: int, version: int) -> None:
-        """Note that a created shard's rows are held while its target has this version."""
+        """Record that the rows of a created shard are held while its target has this version."""
         self._ahead[member, place] = version
 
     def lacks_record(self, member: Member, place: int, version: int, *, fits: bool) -> bool:
         """Whether a created shard cannot join its target at a version until the join is recorded.
 
-        Its rows were held, so rows of other shards have moved the watermarks of this version past
-        them.
+        While its rows were held, rows of other shards have moved the watermarks of this version
+        past them.
 
         Args:
-            place: position of its CREATE TABLE.
+            place: position of the shard's CREATE TABLE.
             version: version of the target.
             fits: whether the shard fits the target at this version.
         """
@@ -180,7 +179,7 @@ class MovedShards:
         )
 
     def wait(self, shard: WaitingShard) -> None:
-        """Add a shard that waits for the other shards of its target, or for joining its new one."""
+        """Add a shard that waits for the other shards of its target, or for its new target."""
         move = shard.move
         if not shard.joins and (move.member, move.place) not in self._waiting:
             structlog.get_logger().info(
@@ -196,13 +195,16 @@ class MovedShards:
         self._changed.set()
 
     def follow(self, move: MovedShard) -> None:
-        """Change a move of a waiting shard: a later statement moves it to another target."""
+        """Change the RENAME of a waiting shard.
+
+        A later statement moves the shard to another target.
+        """
         self._awaited[move.member, move.place] = move.former, move.target
 
     def join(self, member: Member, target: TableName, epoch: int, statement: Statement) -> None:
         """Add a created shard that waits for joining its target, as the operator has decided.
 
-        Its rows were held, so rows of other shards have moved the watermarks past them.
+        While its rows were held, rows of other shards have moved the watermarks past them.
         """
         place = statement.transaction
         move = MovedShard(member, place, target, target)
@@ -210,13 +212,13 @@ class MovedShards:
         self.begin(member, place, WAITING)
 
     def end_wait(self, member: Member, place: int) -> None:
-        """End the wait of a table from ``place`` on if its name was the name of a waiting table."""
+        """If ``member`` is the name of a waiting table, end this table's wait from ``place`` on."""
         begun = [life for life in self._begun if life.member == member and life.place < place]
         if begun and begun[-1].number == WAITING:
             self.begin(member, place, self.life(member, place))
 
     def rename(self, source: str, old: TableName, new: TableName, place: int) -> None:
-        """Note the new name of a table that may wait for joining its target."""
+        """Record the new name of a table that may wait for joining its target."""
         former, renamed = Member(source, old), Member(source, new)
         begun = [life.number for life in self._begun if life.member == former]
         self.end_wait(renamed, place)
@@ -231,16 +233,16 @@ class MovedShards:
 
     @property
     def joining(self) -> Sequence[WaitingShard]:
-        """The shards whose rows the operator has moved, and which have not joined yet."""
+        """The shards whose rows the operator has moved, and that have not joined yet."""
         return [shard for shard in self._waiting.values() if shard.joins]
 
     def tie(self, source: str, target: TableName, former: TableName) -> None:
-        """Note that foreign keys tie a table to a renamed shard: neither is read any further.
+        """Record that foreign keys tie a table to a renamed shard: neither is read any further.
 
         Args:
-            source: of both.
-            target: of the table.
-            former: the former target of the shard.
+            source: source of the table and of the shard.
+            target: target of the table.
+            former: former target of the shard.
         """
         self._ties.add((source, target, former))
 
@@ -249,7 +251,7 @@ class MovedShards:
 
         Args:
             target: a target that shards wait to leave.
-            sources: by such target, the sources of its remaining shards.
+            sources: by target that shards wait to leave, the sources of its remaining shards.
         """
         reached: set[TableName] = set()
         left = [target]
@@ -265,11 +267,11 @@ class MovedShards:
         return target in reached
 
     def touch(self, source: str, target: TableName, place: int, *, leaves: bool) -> None:
-        """Note that a table of a target waits for the renaming of another target.
+        """Record that a table of a target waits for the renaming of another target.
 
         Args:
-            source: of the table.
-            target: of the table.
+            source: source of the table.
+            target: target of the table.
             place: position of the table's statement.
             leaves: whether the table then moves to another target.
         """
@@ -281,8 +283,8 @@ class MovedShards:
     def touched(self) -> Set[TableName]:
         """The targets with a waiting table.
 
-        Rows of other shards move the target's watermarks past rows of this table that are read
-        later.
+        Rows of other shards move the target's watermarks past the rows of the waiting table, which
+        are read later.
         """
         return {target for _, target in self._touched}
 
@@ -299,10 +301,10 @@ class MovedShards:
             await self._changed.wait()
 
     def places(self, source: str) -> Collection[Place]:
-        """Return the positions that the saved position of a source stays before.
+        """Return the positions that the saved position of a source must not pass.
 
-        When a target has moved, the task reads the RENAME again, and also everything that waited
-        for it on other sources.
+        After a target has moved, the task reads the RENAME again, and also everything on other
+        sources that waited for it.
         """
         moves = (shard.move for shard in self._waiting.values())
         places = [move.place for move in moves if move.member.source == source]
@@ -319,18 +321,19 @@ class MovedShards:
         return left or self.is_left(target)
 
     def note_joined(self, member: Member, place: int) -> None:
-        """Note that a created table joins its target without waiting."""
+        """Record that a created table joins its target without waiting."""
         self._joined.add((member, place))
 
     def has_joined(self, member: Member, place: int) -> bool:
         """Whether a table created at ``place`` has joined its target, in this run or before.
 
-        This is decided only once, since the decision depends on how far the other sources are read.
+        The join is decided only once, since the decision depends on how far the other sources are
+        read.
         """
         return (member, place) in self._joined
 
     def settle(self, member: Member, place: int) -> None:
-        """Note that a shard does not wait with its RENAME at ``place``."""
+        """Record that a shard does not wait with its RENAME at ``place``."""
         self._awaited.pop((member, place), None)
 
     def is_left(self, target: TableName) -> bool:
@@ -339,11 +342,11 @@ class MovedShards:
         return target in former | {left for _, left in self._leaving}
 
     def begin(self, member: Member, place: int, life: int) -> None:
-        """Note that a table waits from ``place`` on, or has another life."""
+        """Record that a table waits from ``place`` on, or has another life."""
         self._begun.append(TableLife(member, place, life))
 
     def restart(self, source: str) -> None:
-        """Forget the state that is found again: a source is read again from an earlier position."""
+        """Forget the state of a source that is read again from an earlier position."""
         self._begun = [life for life in self._begun if life.member.source != source]
         self._touched = {key: at for key, at in self._touched.items() if key[0] != source}
         self._leaving = {(s, target) for s, target in self._leaving if s != source}
@@ -355,12 +358,12 @@ class MovedShards:
         return tuple(self._begun)
 
     def life(self, member: Member, place: int) -> int:
-        """Return the number of the last renaming that a table's rows at ``place`` waited for."""
+        """Return the life of a table's rows at ``place``."""
         lives = self._lives.get(member, ())
         return max(((p, life) for p, life in lives if p <= place), default=(0, 0))[1]
 
     def applied_until(self, source: str, target: TableName, life: int, version: int) -> int:
-        """Return the position before which a renamed target has a table's rows of this life.
+        """Return the position up to which a renamed target has a table's rows of this life.
 
         Rows of a later version than ``version`` were held at the renaming, or had not been read.
         """
@@ -375,7 +378,7 @@ class MovedShards:
         )
 
     def entered_until(self, source: str, target: TableName) -> int:
-        """Return the position of a source's last RENAME that moved a shard to a target, or 0."""
+        """Return the position of the source's last RENAME that moved a shard to a target, or 0."""
         shards = (s for each in self._renamings for s in (*each.moved, *each.joined))
         return max(
             (s.place for s in shards if s.member.source == source and s.target == target),
@@ -389,9 +392,10 @@ class MovedShards:
         version: int,
         members: Callable[[int], Member],
     ) -> RowEvents | None:
-        """Return the rows, all of one version, that a target did not have when it was renamed.
+        """Return the rows that a target did not have when it was renamed.
 
         Args:
+            rows: rows of one version.
             members: returns the member of a number.
         """
         if not self.is_renamed(target):
@@ -413,7 +417,7 @@ class MovedShards:
         return max(self._ended(target, member, place), default=0)
 
     def is_another(self, target: TableName, member: Member, place: int) -> bool:
-        """Whether the target that a table joins at ``place`` has the old name of a renamed one."""
+        """Whether a table joins at ``place`` a target that has the old name of a renamed target."""
         return bool(self._ended(target, member, place))
 
     def _ended(self, target: TableName, member: Member, place: int) -> list[int]:
@@ -422,14 +426,14 @@ class MovedShards:
     def end(self, target: TableName, member: Member, place: int) -> int | None:
         """Return the version at which the target that a table joined at ``place`` was renamed.
 
-        Returns None if it still has its name.
+        Returns None if the target still has its name.
         """
         return self._spans(target, member, place)[1]
 
     def _spans(self, target: TableName, member: Member, place: int) -> tuple[list[int], int | None]:
         """Return the versions at which targets of this name were renamed before a table joined.
 
-        Also returns the next such version, which is the end of the table's own target, or None.
+        Also returns the next such version, at which the table's own target was renamed, or None.
         Later renamings are of other targets.
         """
         life, before = self.life(member, place), []
@@ -443,5 +447,5 @@ class MovedShards:
         return before, None
 
     def is_renamed(self, target: TableName) -> bool:
-        """Whether a target has got or lost its name by a renaming."""
+        """Whether a target has received or lost its name by a renaming."""
         return any(name == target for _, name in self._until)

@@ -1,4 +1,4 @@
-"""The interface of a shard mode: the mode, and the coordination that it creates."""
+"""The interface of a shard mode, and of the coordination that it creates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from replicator.watermark import Place, Watermark
 
 
 class Unit(Protocol):
-    """A source of the task, as a coordination needs it."""
+    """A source of the task, with the members that a coordination needs."""
 
     source: str
     epoch: int
@@ -53,11 +53,11 @@ class Unit(Protocol):
 
     @property
     def last_segment(self) -> int:
-        """The number of the segment that the reader has sent last; -1 before the first."""
+        """The number of the last segment that the reader has sent; -1 before the first one."""
 
     @property
     def up_to_date(self) -> bool:
-        """Whether the reader has read everything that the source has written."""
+        """Whether the reader has read all events that the source has written."""
 
     def group(self, target: int) -> GroupActor:
         """Return the group of a target; it is started on first use."""
@@ -74,11 +74,12 @@ class LockRemedy:
     """A remedy of a lock.
 
     Attributes:
-        text: its effect, in words.
+        text: the effect of the remedy, in words.
         action: the action of `unlock-ddl-lock`; empty if another command is the remedy.
         owner: the source that the action names.
         shard: the shard of this source.
-        position: the position of the statement, if `binlog replace` gives other statements for it.
+        position: position of the statement, if the remedy is `binlog replace` with other
+            statements.
     """
 
     text: str
@@ -93,17 +94,17 @@ class OpenLock:
     """A lock, for reports.
 
     Attributes:
-        id: its name for the operator.
+        id: the lock's name for the operator.
         since: when its first statement was executed, in seconds by the clock of the source; None if
             that is not known.
-        holding: the same time for each source that holds rows after its statement.
-        reason: why it is open, if not only because shards lack the statement.
+        holding: by source that holds rows after the statement, the statement's time there.
+        reason: why the lock is open, if not only because shards lack the statement.
         remedies: the remedies for this reason.
-        holds: whether rows may wait for it.
+        holds: whether rows may wait for the lock.
         refused: whether the target has refused the statement, and rows wait for the operator's
             answer.
-        others: more targets whose rows wait for it. Then rows of all shards of these and of its own
-            target may wait.
+        others: further targets whose rows wait for the lock. Then rows of all shards of these
+            targets and of the lock's own target may wait.
     """
 
     id: str
@@ -118,7 +119,7 @@ class OpenLock:
 
     @property
     def shard(self) -> str:
-        """The shard whose statement is open, if there is a ``reason``; else empty."""
+        """The shard whose statement is open, if there is a ``reason``; empty otherwise."""
         view = self.view
         return str(Member(view.owner, view.item.member)) if self.reason and view.owner else ""
 
@@ -156,15 +157,15 @@ class Coordination(ABC):
         """Create the group of a target for a run of a source."""
 
     def began(self, unit: Unit) -> None:
-        """A run of a source begins; nothing has been read yet."""
+        """Handle the start of a run of a source; nothing has been read yet."""
         return
 
     async def before_restart(self) -> None:
-        """Wait a little for other locks that will restart sources: one restart serves all."""
+        """Wait briefly for other locks that will restart sources: one restart serves all."""
         return
 
     async def ended(self, unit: Unit) -> None:
-        """A run of a source has ended; everything that it read is applied and saved."""
+        """Handle the end of a run of a source; all events read are applied and saved."""
         return
 
     def open_items(self, source: str) -> Collection[Place]:
@@ -178,19 +179,19 @@ class Coordination(ABC):
     def held(self) -> Mapping[TableName, HeldShards]:
         """Return, by target, the shards whose rows may wait for schema changes.
 
-        At the same moment, all other rows before the applied positions are on the targets.
+        All other rows before the applied positions are on the targets when this is called.
         """
         return {}
 
     def gives_way(self, target: TableName, member: Member) -> bool:
-        """Return whether a shard was dropped, and its target is dropped when all its shards are."""
+        """Return whether a shard was dropped, and its target leaves with its last shard."""
         return False
 
     async def paths(self, own: Table, target: TableName) -> Sequence[ColumnPath]:
         """Return the paths from columns of a table with this structure to columns of a target.
 
-        Empty if the target can't have its rows; several if the right path is not known. Raises
-        DatabaseUnavailableError.
+        Empty if the target can't store the rows; several paths if the right one is not known.
+        Raises DatabaseUnavailableError.
         """
         return ((),)
 
@@ -233,7 +234,7 @@ class CoordinationTools:
         setups: all sources.
         units: the sources that are read; complete when the first of them starts.
         blocked: the blocked targets.
-        moved: the shards that a RENAME gives another target.
+        moved: the shards that a RENAME moves to another target.
     """
 
     setups: Mapping[str, SourceSetup]
@@ -268,7 +269,7 @@ class WriterTools:
     """The environment of the writer's rules.
 
     Attributes:
-        strict: whether a schema change that would stay open pauses the task instead.
+        strict: whether the task pauses if a schema change would stay open.
         reconciles: whether rows are read from the shards if only the shards know their values.
     """
 
@@ -287,7 +288,7 @@ class ShardMode(ABC):
     equal_structures = False
     """Whether a start requires that all shards of a target have the same structure."""
     joins_structures = False
-    """Whether a target has the smallest structure that takes the rows of all its shards."""
+    """Whether a target has the smallest structure that accepts the rows of all its shards."""
     holds_rows = True
     """Whether rows of one table may wait while rows of another are applied."""
     lets_shards_leave = False
@@ -302,14 +303,14 @@ class ShardMode(ABC):
     def moved_entries(self, entries: Sequence[str], moves: MovedPlaces) -> Sequence[str]:
         """Return a target's saved entries (`entry` of its records) with a new server's positions.
 
-        The new server has taken the place of a source. Raises the errors of ``moves``.
+        The new server has replaced a source. Raises the errors of ``moves``.
         """
         return entries
 
     async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
-        """Return, by target, the saved values of columns in rows of shards that lack the columns.
+        """Return, by target, the values of columns in rows of shards that lack these columns.
 
-        Without a saved value, the target's default is the value.
+        A column without a saved value has the target's default.
         """
         return {}
 
@@ -327,7 +328,7 @@ class ShardMode(ABC):
         source: str = "",
         start: int = 0,
     ) -> Mapping[TableName, GroupState[TableName]]:
-        """Return, by target, the groups of a source of which nothing is saved.
+        """Return, by target, the groups of a source without a saved state.
 
         Empty if groups start without a state.
 

@@ -47,7 +47,7 @@ class WritableColumns(Protocol):
     """The rules of a shard mode for the columns of a target that a member may write."""
 
     def writable_table(self, target: int, member: Member, structure: Table, table: Table) -> Table:
-        """Return the target's table as a member with this structure may write it.
+        """Return the target's table for the plan of rows of a member with this structure.
 
         Raises FatalError.
         """
@@ -56,7 +56,7 @@ class WritableColumns(Protocol):
 
 @define(eq=False)
 class BatchPlanner:
-    """Makes batches: finds the plans of rows, and the watermarks of the buckets of their targets.
+    """Makes batches from segments: adds the plans of the rows and the watermarks of the buckets.
 
     Plans and the structures of their targets are cached. Call `forget` when the structure of a
     target changes.
@@ -103,13 +103,14 @@ class BatchPlanner:
         ends: Mapping[tuple[str, int], Watermark],
         reached: Mapping[str, Reached],
     ) -> Batch:
-        """Return the rows of whole segments as a batch, with the state that the target must have.
-
-        Raises FatalError if rows have no plan.
+        """Return the rows of whole segments as a batch, with its old and new watermarks.
 
         Args:
             ends: new watermarks of the targets, by source and target.
             reached: the new boundary of each source.
+
+        Raises:
+            FatalError: rows have no plan.
         """
         collector = PlanCollector()
         parts = [part for segment in segments for part in segment.parts.values() if part.rows]
@@ -156,7 +157,8 @@ class BatchPlanner:
             return
         names = {target: self._registry.target_name(target) for target in new}
         found = await read_targets(self._meta.connection, [*names.values()])
-        # A missing DDL is not the target's fault: the DDL is executed again.
+        # If the target has lost saved state, this raises first, and the next run executes a lost
+        # DDL again.
         await self._meta.confirm()
         if self._spread is None:
             self._spread = await self._meta.spread()
@@ -227,11 +229,11 @@ class BatchPlanner:
         return shown_place(place, self.read_to(part.source))
 
     def _plan(self, part: TargetSegment, member: int, at: int, table_map: TableMap) -> TablePlan:
-        # A segment ends at a statement, so a member's structure is the same for all its rows,
-        # unless the operator has declared another one after an unseen change.
+        # A segment ends at a statement. So a member's structure is the same for all its rows,
+        # unless the operator has declared another structure after an unseen change.
         key = (member, self._registry.since(member, at), part.paths.get(member, ()))
         known = self._plans.get(key)
-        # Usually it is the same object; a lookup among several would take longer.
+        # Usually it is the same object; looking it up among several would take longer.
         if known is None or (known[0] is not table_map and known[0] != table_map):
             known = self._plans[key] = table_map, self._make(part, member, at, table_map)
         return known[1]
@@ -242,8 +244,9 @@ class BatchPlanner:
         name = self._registry.member(member)
         rules = replace(self._columns(name), path=part.paths.get(member, ()))
         alike = as_shards_have_it(target, rules.extracted_names, None)
-        # A guess is safe if the event has everything that could be wrong in it. The target's
-        # columns may have other collations, which events do not have and expressions depend on.
+        # A guessed structure is safe if the event itself has all of its uncertain properties.
+        # Collations are not in the event, the target's may differ, and the results of expressions
+        # depend on them.
         filtered = self._filters.concern(name)
         guesses = (
             table
@@ -266,7 +269,8 @@ class BatchPlanner:
             except PlanError as error:
                 failure = failure or error
                 if isinstance(error, UnfitTargetError):
-                    # The structure fits the rows, so they must not be read with another one.
+                    # The structure fits the rows. So the fault must not advise to read them with
+                    # another one.
                     break
         unread = UnreadRows(name, at, table_map)
         if failure is None:
@@ -311,7 +315,7 @@ class BatchPlanner:
 def _refuse_added_key(name: TableName, table: Table) -> None:
     """Refuse a new unique key of a target if some of its buckets lack rows that others have.
 
-    With such a key all rows belong to one bucket, whose watermark does not show the missing rows.
+    With such a key the target has a single bucket, whose watermark cannot show the missing rows.
     """
     if not table.keys or only_row_key_collides(table, [column.name for column in table.columns]):
         return

@@ -1,4 +1,4 @@
-"""The batched writer: one Spark job at a time, the DDL of the targets, the checkpoint.
+"""The batched writer: runs one Spark job at a time, executes DDL and saves checkpoints.
 
 It keeps the watermarks of the targets' buckets, and counts the rows that filters leave out.
 """
@@ -55,7 +55,7 @@ NOT_SAVED = (DatabaseUnavailableError, MySQLError, FencedError, LeaseLostError)
 """The errors that a checkpoint may raise."""
 
 QUEUE_FACTOR = 2
-"""Maximum size of queued rows, in batches, before the writer accepts no more rows."""
+"""Maximum size of the queued rows, in batches. A fuller writer accepts no more rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,7 @@ class WriterSettings:
         batch_bytes: size of a batch.
         checkpoint_interval: in seconds.
         mailbox_segments: maximum number of segments in the mailbox.
-        unfinished: the targets some of whose buckets are ahead of others in rows of a source that
-            is not read.
+        unfinished: targets whose buckets have different watermarks for a source that is not read.
     """
 
     batch_bytes: int
@@ -79,9 +78,9 @@ class WriterSettings:
 class BatchedWriter(Actor[WriterMessage]):
     """Collects whole segments into batches, applies them, executes barriers, saves checkpoints.
 
-    A batch is submitted at once if none is running; while one runs, the next is collected. A DDL
-    waits for the batch that touches its target, and its target is left out of new batches until the
-    DDL is executed. Other targets continue.
+    If no batch is running, the next one is submitted at once; otherwise it grows until the running
+    one is done. A DDL waits for the running batch if this batch touches the DDL's target. New
+    batches have no rows of this target until the DDL is executed. Other targets continue.
     """
 
     def __init__(
@@ -123,11 +122,11 @@ class BatchedWriter(Actor[WriterMessage]):
         return sum(tracker.queued_bytes for tracker in self._trackers.values())
 
     def is_behind(self) -> bool:
-        """Whether a whole batch waits for the one that is being applied."""
+        """Whether the waiting rows fill a whole batch."""
         return self.queued_bytes > self.settings.batch_bytes
 
     def is_idle(self) -> bool:
-        """Whether no rows wait for their batch."""
+        """Whether no rows wait for a batch."""
         return self.queued_bytes == 0
 
     def applied(self, source: str) -> SourcePosition | None:
@@ -141,7 +140,7 @@ class BatchedWriter(Actor[WriterMessage]):
     async def on_stop(self) -> None:
         """Save the applied positions, also after a fault.
 
-        The operator's answer about the rows of the fault must not apply to rows before them.
+        The operator's answer to the fault must not apply to rows that are applied already.
         """
         with anyio.move_on_after(SAVE_SECONDS), suppress(*NOT_SAVED):
             await self.save()
@@ -167,8 +166,8 @@ class BatchedWriter(Actor[WriterMessage]):
     def _has_room(self) -> bool:
         """Whether to accept more rows.
 
-        If nothing is running, the arrived rows are incomplete. The rest must then be accepted,
-        regardless of the queue's size.
+        If nothing is running, the queued rows are an incomplete segment. The writer must then
+        accept the rest, even if the queue is full.
         """
         busy = bool(self._running or self.ddl_running)
         return not busy or self.queued_bytes < QUEUE_FACTOR * self.settings.batch_bytes
@@ -225,9 +224,9 @@ class BatchedWriter(Actor[WriterMessage]):
             return
         taken = self._take()
         if taken:
-            # Save the owners before a shard's first row is applied, and before a statement that
-            # drops a shard counts as applied: a comparison must know every shard that a row can
-            # come from.
+            # A comparison must know every shard that a row can come from. So the owners are saved
+            # before a shard's first row is applied, and before a statement that drops a shard
+            # counts as applied.
             await self.checkpoints.owners.save()
         for tracker, segments in taken:
             with_rows = [segment for segment in segments if segment.has_rows]
@@ -258,10 +257,10 @@ class BatchedWriter(Actor[WriterMessage]):
         return [item for item in found if not any(item is other for other in self._put_off)]
 
     def _is_level(self, item: DdlItem | TargetStep) -> bool:
-        """Whether no other source has buckets of the target that are ahead of others.
+        """Whether no other source has buckets of the target that are ahead of other buckets.
 
-        After a crash these rows are read again, and each bucket skips the rows that it has. A
-        schema change may move rows to other buckets, so it must wait until this is done.
+        After a crash, the rows between such buckets are read again, and each bucket skips the rows
+        that it has. A schema change may move rows to other buckets, so it must wait until then.
         """
         return self.registry.target_name(item.target) not in self.settings.unfinished and all(
             tracker.is_level(item.target)
@@ -371,9 +370,9 @@ class BatchedWriter(Actor[WriterMessage]):
                 self.counts.meters.visible(source, time.time() - segment.end.timestamp)
 
     def _batch_cut(self, message: BatchCut) -> None:
-        """Repeat the batch together with the rest of its transactions.
+        """Repeat the batch together with the rest of its unfinished transactions.
 
-        Buckets that have committed parts of it skip these by their watermarks.
+        Buckets that have committed parts of the batch skip these parts by their watermarks.
         """
         self._log.info("batch.extended", reason=message.reason)
         for tracker, segments in self._running:
@@ -382,9 +381,11 @@ class BatchedWriter(Actor[WriterMessage]):
         self._batch_targets = set()
 
     async def passed(self, after: Mapping[str, tuple[int, int]], *, positions: bool = True) -> None:
-        """Wait until all rows up to these segments (by source: run, segment) are applied.
+        """Wait until all rows up to these segments are applied and the low watermarks are saved.
 
-        Then the low watermarks are saved, too, and with ``positions`` also the positions.
+        Args:
+            after: by source, the run and the segment.
+            positions: whether to wait for the saved positions, too.
         """
         done = anyio.Event()
         self.mailbox.tell(Passed(after, done, positions))
@@ -405,7 +406,8 @@ class BatchedWriter(Actor[WriterMessage]):
             if all(self._trackers[s].passed(*place) for s, place in barrier.after.items())
         ]
         if passed:
-            # After a DDL, older rows cannot be planned: the low watermarks must cover all of them.
+            # After a DDL, rows before it cannot be planned: the low watermarks must cover all of
+            # them.
             if any(barrier.positions for barrier in passed):
                 await self.save()
             elif not self.checkpoints.has_low_watermarks():
@@ -430,7 +432,7 @@ class BatchedWriter(Actor[WriterMessage]):
         return not (self._running or self.ddl_running)
 
     async def flush(self, source: str | None = None) -> None:
-        """Wait until all complete segments, of one source or of all, are applied and saved."""
+        """Wait until all complete segments of a source, or of all, are applied and saved."""
         done = anyio.Event()
         self.mailbox.tell(Flush(done, source))
         await done.wait()
@@ -456,7 +458,7 @@ PACE = 60.0
 
 @dataclass(slots=True)
 class _Tally:
-    """The time when a shard was last logged, and the rows since."""
+    """The rows of a shard since they were last logged, and the time of that record."""
 
     at: float
     rows: int = 0
@@ -464,7 +466,7 @@ class _Tally:
 
 @define(eq=False)
 class LeftOutRows:
-    """Counts filtered rows by target, and logs them by shard: at first, then at intervals."""
+    """Counts filtered rows by target, and logs them by shard: the first time, then at intervals."""
 
     _log = structlog.get_logger()
     _registry: SchemaRegistry
@@ -473,7 +475,7 @@ class LeftOutRows:
     _tallies: dict[tuple[Member, TableName], _Tally] = field(factory=dict, init=False)
 
     def note(self, batch: Iterable[LeftOut]) -> None:
-        """Record the rows that an applied batch has left out."""
+        """Record the rows that filters left out of an applied batch."""
         now = self._clock()
         for found in batch:
             target = self._registry.target_name(found.target)

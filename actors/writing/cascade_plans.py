@@ -35,7 +35,7 @@ from replicator.schema.structure.structure import Column, Table
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """A foreign key with an action, between two members by their numbers."""
+    """A foreign key with an action between two members, which are given by their numbers."""
 
     child: int
     parent: int
@@ -44,7 +44,7 @@ class _Link:
 
 @define(eq=False)
 class CascadePlans:
-    """Makes the plans. ``tables``: the known structures of targets, by their numbers."""
+    """Makes the plans. ``tables``: by number, the known structures of targets."""
 
     _registry: SchemaRegistry
     _columns: ColumnsOf
@@ -70,7 +70,7 @@ class CascadePlans:
             path: path of the child's columns.
 
         Raises:
-            PlanError: the child's target has another structure than the shard's keys need.
+            PlanError: the child's target lacks a column or type that the shard's foreign keys need.
         """
         links = self._links(kind.parent, at)
         if not any(link.child == kind.member for link in links):
@@ -177,7 +177,7 @@ class CascadePlans:
     def _edge(
         self, link: _Link, child: int, columns: list[Column], path: ColumnPath | None
     ) -> CascadeEdge | None:
-        """Return a key as its child's target has it; ``path`` is None in another child's plan."""
+        """Return the key as the child's target has it; ``path`` is None in another child's plan."""
         key, table = link.key, self._tables[self._registry.target_of(link.child)]
         member = self._registry.member(link.child)
         names = [folded(column.name) for column in columns]
@@ -187,7 +187,8 @@ class CascadePlans:
         for mine, its in zip(key.columns, key.parent_columns, strict=True):
             name = renamed.get(folded(mine), mine)
             if not name:
-                # The target has dropped the column, so no row refers to another one by it.
+                # The target has dropped the column, so no row of the target refers to another row
+                # by it.
                 return None
             column = table.column(name)
             lacks = column is None or folded(its) not in names

@@ -30,7 +30,7 @@ class CheckpointSaver:
     """Saves the progress of each source, from its tracker.
 
     Attributes:
-        servers: the server that each source is read from.
+        servers: by source, the server that is read.
         also: saves more with each checkpoint.
         held: returns the shards whose rows wait.
         saved: the saved position of each source, as shown in reports.
@@ -100,10 +100,11 @@ class CheckpointSaver:
         return (BinlogPosition(saved.file, saved.offset), *prepared)
 
     async def save_low_watermarks(self) -> None:
-        """Save only the low watermarks, as a schema change requires. Raises as `save`.
+        """Save only the low watermarks, as a schema change requires.
 
-        A source may be read again from a position before the change, and its older rows have no
-        plan then.
+        Raises the same errors as `save`. After a restart, a source may be read again from a
+        position before the change. Its rows before the change have no plan, and the low
+        watermarks show that they are applied.
         """
         unsaved = [t for source, t in self._trackers.items() if source not in self._newest]
         if any(tracker.resume.position for tracker in unsaved):
@@ -180,11 +181,11 @@ class CheckpointSaver:
 
 
 class BucketWatermarks:
-    """The lower bounds of the buckets' watermarks.
+    """The watermark that each bucket must at least have.
 
-    A bucket's watermark must be where the last batch left it, or later: a batch can be committed
-    without a reported outcome. Watermarks that have moved since the last checkpoint are read when
-    the next one is saved, since it relies on them.
+    A bucket's watermark is at least the one of the last batch that was reported. It can be later,
+    since a batch can be committed without a reported outcome. A checkpoint relies on the
+    watermarks, so it first reads the ones that have moved since the last checkpoint.
 
     Args:
         found: the watermarks of the target at the start.
@@ -204,13 +205,13 @@ class BucketWatermarks:
         return [key for key in keys if key not in self._left]
 
     def opened(self, keys: Iterable[BucketKey]) -> None:
-        """Record that these buckets now have a watermark, before every row."""
+        """Record that these buckets now have a watermark, which is before every row."""
         self._left |= dict.fromkeys(keys, NOTHING_APPLIED)
 
     def surplus(
         self, pairs: Iterable[tuple[str, TableName]], counts: Mapping[TableName, int]
     ) -> list[BucketKey]:
-        """Return the buckets of these sources and targets beyond the number that they have."""
+        """Return the buckets of these targets that exceed the target's number of buckets."""
         return [
             key
             for source, target in pairs
@@ -230,7 +231,7 @@ class BucketWatermarks:
         return {key: self._left[key] for key in keys}
 
     def left(self, target: TableName, watermarks: BucketMarks) -> None:
-        """Record the watermarks after a batch in buckets of a target."""
+        """Record the watermarks of a target's buckets after a batch."""
         for (source, bucket), watermark in watermarks.items():
             self._left[source, target, bucket] = watermark
             self._moved[source, target, bucket] = watermark

@@ -1,4 +1,4 @@
-"""Execution of DDL items: first on the target, then on the known structures of the member."""
+"""Executes DDL items on the target, and then records the member's new structure."""
 
 from __future__ import annotations
 
@@ -62,29 +62,29 @@ RETRY_WAIT = (0.2, 15.0)
 """Seconds before the first retry to reach the target, and the maximum before later ones."""
 
 DDL_LOCK_SECONDS = 30
-"""Seconds that a schema change waits for sessions that use its target, if other targets wait for
-it. In the meantime, the server lets no other session begin to use the table."""
+"""Maximum seconds that a schema change waits for sessions that use its target while other targets
+wait for the change. Meanwhile the server lets no other session begin to use the table."""
 
 
 class StatementRules(Protocol):
-    """The decisions of a shard mode about statements that their target is about to execute."""
+    """The decisions of a shard mode about a statement before it is executed on the target."""
 
     async def decide(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
     ) -> DdlExecution:
         """Return the execution to run, with its record.
 
-        It has no statement if the target already has its effect. Raises FatalError if this cannot
+        It has no statement if the target already has the effect. Raises FatalError if this cannot
         be decided.
         """
         ...
 
     def record_shard_columns(self, execution: DdlExecution) -> DdlExecution:
-        """Return the execution, with the columns to read from the shards also in its record."""
+        """Save in the record which columns to read from the shards, and return the execution."""
         ...
 
     async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
-        """Whether a statement that the target has refused must be decided again."""
+        """Return whether the shard mode must decide again after the target's refusal."""
         ...
 
     async def executed(self, item: DdlItem) -> None:
@@ -104,21 +104,21 @@ class DdlRunner:
     _others: Others
     _show_values: bool
     _queued: Callable[[], None] | None
-    """Called when the rows of a target are queued for a reconciliation. None if a statement is a
-    fault when only the shards know the values after it."""
+    """Called when the rows of a target are queued for a reconciliation. None if it is a fault when
+    only the shards know the values after a statement."""
     under_way: set[TableName] = field(factory=set, init=False)
     """The targets on which a statement is being executed."""
     _altering: defaultdict[TableName, anyio.Lock] = field(
         factory=lambda: defaultdict(anyio.Lock), init=False
     )
     waiting: dict[TableName, str] = field(factory=dict, init=False)
-    """The reasons why statements cannot be executed now, by target."""
+    """By target, the reason why a statement cannot be executed now."""
 
     async def run(self, item: DdlItem) -> None:
         """Execute an item, waiting for an unreachable target.
 
-        Raises FatalError if the target refuses the item, or if others have locked the target and
-        other targets need not wait for them.
+        Raises FatalError if the target refuses the item. If the table is locked by another session,
+        waits only if no other target would have to wait, and raises FatalError otherwise.
         """
 
         async def attempt() -> None:
@@ -155,7 +155,7 @@ class DdlRunner:
         await self._retry_until_available(target, attempt)
 
     async def is_new(self, item: DdlItem) -> bool:
-        """Whether an item has no record; an item with a record is executed once, by its record."""
+        """Return whether an item has no record yet; a recorded item is executed as recorded."""
         found = []
 
         async def read_record() -> None:
@@ -190,7 +190,7 @@ class DdlRunner:
         resolution: Resolution[TableName, ShardStatement],
         item: Item[TableName, ShardStatement],
     ) -> None:
-        """Execute an item that a lock has resolved; ``item`` includes the operator's override."""
+        """Execute the item of a resolved lock; ``item`` includes the operator's override."""
         statement, version = item.event.statement, resolution.version
         member = Member(resolution.owner, item.member)
         number = self._registry.number(member)
@@ -222,7 +222,7 @@ class DdlRunner:
         await self._retry_until_available(target, attempt)
 
     async def _change(self, item: DdlItem) -> MemberChange:
-        """Return the change that an item's statement made; save the member's new structure."""
+        """Save the member's new structure, and return the change that the statement made."""
         at = item.statement.transaction
         number = self._registry.number(Member(item.source, item.effect.table))
         before = None if number is None else self._registry.held(number, at - 1).certain
@@ -232,9 +232,10 @@ class DdlRunner:
     def _with_columns(self, item: DdlItem, change: MemberChange) -> DdlItem:
         """Return a CREATE TABLE … LIKE as a statement that lists the columns of the shard.
 
-        The pattern's target may lack changes of the shard's pattern that wait for other shards. The
-        LIKE is kept in three cases: the pattern has not changed since the copy, so its text is from
-        another server; the target has columns of the task; or a user has named a CHECK.
+        The target of the pattern may lack changes of the shard's pattern that wait for other
+        shards. The LIKE is kept in three cases: the pattern has not changed since the copy, so its
+        text is from another server; the target has columns of the task; or a user has named a
+        CHECK.
         """
         effect, made = item.effect, change.after
         if effect.instead is not None or made is None or not is_like(effect.statement):
@@ -270,14 +271,15 @@ class DdlRunner:
     ) -> DdlExecution:
         """Return an execution with all columns to read from the shards afterwards.
 
-        Raises FatalError if only a shard knows the new values, and the task file says that the task
-        stops then, or the task finds rows by these values and may not delete rows with other
-        values. Does not raise if the execution has begun.
-
         Args:
             statement: the shard's statement.
-            after: the structure of the shard after it.
-            answered: the operator has given the executed statements.
+            after: the structure of the shard after the statement.
+            answered: whether the operator has given the executed statements.
+
+        Raises:
+            FatalError: only a shard knows the new values, and either the task file says that the
+                task stops, or the task would need to delete rows with other values and may not. Not
+                raised if the execution has begun.
         """
         queued = await self._executor.targets.queued(ddl.target) if ddl.statements else frozenset()
         parsed = [
@@ -322,7 +324,8 @@ class DdlRunner:
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
         zone = ddl.context.time_zone
-        # Without a zone the statement converted nothing in the shard, which may have had no rows.
+        # Without a time zone, the statement converted no value of the shard, which may have had no
+        # rows.
         converts = zone is None and any(map(converts_times, ddl.statements))
         if not ddl.statements or not (zone == SYSTEM or converts):
             return
@@ -335,7 +338,8 @@ class DdlRunner:
         )
 
     def _lock_seconds(self, ddl: DdlExecution) -> int | None:
-        # Several statements of the operator are not put off, since none of them may run twice.
+        # The operator's statements are not interrupted if there are several, since none may run
+        # twice.
         put_off = len(ddl.statements) == 1 and self._others([ddl.target])
         return DDL_LOCK_SECONDS if put_off else None
 
@@ -344,7 +348,7 @@ class DdlRunner:
         return targets - self._registry.targets_in_use
 
     async def _execute_exclusively(self, ddl: DdlExecution) -> bool:
-        """Execute a statement while no other runs on its target, or on parents of its foreign keys.
+        """Execute a statement alone on its target and on the parents of its foreign keys.
 
         A server that is altering a table may refuse foreign keys that refer to it.
         """
@@ -365,7 +369,7 @@ class DdlRunner:
             )
 
     async def _execute_allowing_corrections(self, ddl: DdlExecution) -> bool:
-        """Execute a statement, with other rows if possible; return whether it ran now."""
+        """Execute a statement, after corrections of rows if needed; return whether it ran now."""
         values, attempts = RefusedValues(self._registry, self._executor), 0
         while True:
             try:
@@ -419,7 +423,8 @@ def refuse_computed(
     """Raise FatalError if the target would replace a shard's stored values with computed ones.
 
     Args:
-        agreed: all shards agree on the statement; a shard with such a column has made it.
+        agreed: whether all shards agree on the statement, so a shard that stores the column has
+            made it.
     """
     if ddl.instead is not None:
         # The operator is responsible for the executed statements.
@@ -460,7 +465,7 @@ def _computed_fault(
 def _unproven(
     ddl: DdlExecution, columns: Iterable[str], statement: Statement, *, stops: bool
 ) -> FatalError:
-    """Return the fault that only a shard knows the values of its rows after a statement."""
+    """Return the fault to raise if only a shard knows the values of its rows after a statement."""
     return fault(
         "ddl.other-values",
         "stops" if stops else "finds-rows",

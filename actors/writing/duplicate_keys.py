@@ -1,4 +1,4 @@
-"""Queries for the key of a refused row in the other shards of its target."""
+"""Queries that look for the key of a refused row in the other shards of its target."""
 
 from __future__ import annotations
 

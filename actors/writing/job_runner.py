@@ -1,4 +1,4 @@
-"""Submission of a batch's Spark job until it is done."""
+"""Submits the Spark job of a batch until it is done."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from replicator.pipeline.copy.key_conflicts import KeyHolders
 from replicator.schema.registry.registry import SchemaRegistry
 
 DUPLICATE_ROWS = "rows.duplicate"
-"""The event of the fault that two rows have the same key."""
+"""The log event of the fault that two rows have the same key."""
 _NOWHERE = (
     "no other shard has it now: it was on the target before, or the row has moved between shards"
 )
@@ -61,8 +61,8 @@ class JobRunner:
         read_to: returns the position up to which a source is applied; None if unknown.
         applied: called for each batch.
         holders: finds the key of a refused row in the other shards.
-        uncertain: called with sources whose rows are in the queue of reconciliations, and which are
-            in safe mode from the next batch.
+        uncertain: called with the sources that are in safe mode from the next batch, since rows of
+            them are in the queue of reconciliations.
         late: set when foreign keys have deleted rows that shards may still have.
     """
 
@@ -91,7 +91,7 @@ class JobRunner:
         return self.state.startswith("retrying")
 
     def track_keys(self, *, tracks: bool) -> None:
-        """Track all deleted keys, or only keys that foreign keys delete, from the next batch on."""
+        """From the next batch on, track all deleted keys, or only those deleted by foreign keys."""
         tracks = tracks or self._tracks_to_the_end
         table = self._settings.tracked_cascades if tracks else ""
         self._settings = replace(self._settings, tracked_table=table)
@@ -122,10 +122,10 @@ class JobRunner:
                 self._log.warning("batch.spark-failed", attempt=failures, error=str(error)[:2000])
                 attempts.spark_failed(error)
                 trouble, waited = "Spark failed", 0
-                # An executor may have committed before that.
+                # An executor may have committed its part before Spark failed.
                 self._follow_up(await self._queued_sources(), late=True)
             else:
-                # Parts of a batch that failed may be committed.
+                # Parts of a failed batch may be committed.
                 uncertain = {source for each in result.outcomes for source in each.uncertain}
                 self._follow_up(uncertain, late=result.total("late") > 0)
                 if not result.failures:
@@ -140,7 +140,7 @@ class JobRunner:
                     if _is_changed(failed):
                         # A restart reads the new structure, and plans the rows again.
                         raise TransientError(failed.message)
-                    # The next job gets a certificate that was renewed after this one began.
+                    # The next job gets the new certificate, if it was renewed after this job began.
                     again = failed.code in LOGIN_REFUSED and not refused
                     if failed.outcome not in _PASSING and not again:
                         raise await self._fault(failed)
@@ -159,7 +159,7 @@ class JobRunner:
         try:
             return await ReconciliationStore(self._meta).safe_sources()
         except DatabaseUnavailableError as error:
-            # The start after that reads the queue.
+            # The next start reads the queue.
             raise TransientError(str(error)) from error
 
     def _follow_up(self, uncertain: Collection[str], *, late: bool) -> None:
@@ -175,10 +175,10 @@ class JobRunner:
         return failed.message
 
     def _still_locked(self, result: BatchResult, before: frozenset[int]) -> frozenset[int]:
-        """Return the targets that others have locked.
+        """Return the targets that other sessions have locked.
 
-        Raises FatalError if they were also locked ``before``. The first time, the lock may have
-        belonged to another Spark task of the same batch, which has committed since.
+        Raises FatalError if a target was locked ``before``, too. The first time, the lock may
+        belong to another Spark task of the same batch, which has committed since.
         """
         locked = [failed for failed in result.failures if failed.outcome is WriteOutcome.LOCKED]
         stay = {failed.target: failed.message for failed in locked if failed.target in before}

@@ -42,13 +42,13 @@ _ABOUT_ROWS = DUPLICATE_KEY | {
     ER.NO_REFERENCED_ROW,
     ER.NO_REFERENCED_ROW_2,
 }
-"""Errors of statements that the rows of a table do not allow."""
+"""Error codes by which a server refuses a statement because of the rows in its table."""
 
 
 def refused_statement(
     ddl: DdlExecution, statement: Statement, error: DdlRefusedError, shown: str
 ) -> FatalError:
-    """Return the fault that the target has refused a statement, or the rest of one.
+    """Return the fault to raise if the target has refused a statement, or the rest of one.
 
     ``shown``: the error's text for the operator.
     """
@@ -74,7 +74,7 @@ def refused_statement(
 
 
 def kind_of_refusal(code: int, left: Iterable[str]) -> str:
-    """Return what an error of a statement is about, as a ``kind`` of `ddl.refused`.
+    """Return the ``kind`` of `ddl.refused`: what the error of a statement is about.
 
     ``left``: the statements that the target has not executed.
     """
@@ -90,7 +90,7 @@ def kind_of_refusal(code: int, left: Iterable[str]) -> str:
 
 
 def only_adds_keys(sql: str) -> bool:
-    """Whether a statement only adds indexes, keys and constraints.
+    """Return whether a statement only adds indexes, keys and constraints.
 
     A table without them has the same rows.
     """

@@ -1,6 +1,7 @@
-"""Statements that a target refuses because of its rows, and may execute with other rows.
+"""Corrections for statements that a target refuses because of its rows.
 
-The rows are then read from the shards, unless a row of the target may belong to no shard.
+A statement is executed after the refused rows are removed, or with its values cut. The rows are
+then read from the shards. This is not possible if a row of the target may belong to no shard.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from replicator.schema.registry.registry import SchemaRegistry, load_structure
 from replicator.schema.structure.structure import Table
 
 MOST_ATTEMPTS = 5
-"""Maximum number of attempts; a pass may write rows of shards between two of them."""
+"""Maximum number of attempts; a reconciliation may write rows of shards between two attempts."""
 
 
 @define(eq=False)
 class RefusedValues:
-    """Decides how a refused statement can be executed after all."""
+    """Finds a correction of rows after which a refused statement can be executed."""
 
     _registry: SchemaRegistry
     _executor: DdlExecutor
@@ -37,26 +38,26 @@ class RefusedValues:
     async def executable(self, ddl: DdlExecution, error: DdlRefusedError) -> DdlExecution | None:
         """Return the execution to try; None if the refusal is final.
 
-        It is final unless all shards have made the change.
+        The refusal is final unless all shards have made the change.
         """
         if ddl.agreed is None or ddl.instead is not None:
             return None
         if not ddl.strict:
-            # Values are cut already: rows may be alike only for that.
+            # If values were cut already, rows may be equal only for this reason.
             return None
         if error.code == ER.DUP_ENTRY:
             return await self._without_doubles(ddl)
         return await self._cut(ddl) if error.code in DOES_NOT_FIT else None
 
     async def _without_doubles(self, ddl: DdlExecution) -> DdlExecution | None:
-        """Return the execution of a statement that first removes rows which new unique keys refuse.
+        """Return an execution that first removes the rows that the new unique keys refuse.
 
-        The target has other rows with the same values in the keys. Returns None if they may be
+        The target has other rows with the same values in these keys. Returns None if they may be
         different rows of the shards.
 
-        With sources in safe mode, a target has a row twice if only one of the two has the number of
-        the row's shard: both have the same values in the target's former row key. The pass writes
-        each row of a shard that the target lacks.
+        While sources are in safe mode, a target can have a row twice: with and without the number
+        that the shard's statement gave to the row. Both have the same values in the target's former
+        row key. The reconciliation writes each row of a shard that the target lacks.
         """
         targets, after = self._executor.targets, ddl.agreed
         exact = await exact_sources(self._registry, targets, ddl.target)
@@ -73,9 +74,9 @@ class RefusedValues:
         return replace(ddl, removals=found, safe_sources=safe, looked_up=False) if found else None
 
     async def _former_row_key(self, target: TableName, present: Table) -> frozenset[str]:
-        """Return the columns of the last different row key of a target, by the decided items.
+        """Return the columns of the latest row key of a target that differs from the present one.
 
-        Empty if none is known.
+        Keys are read from the decided items. Empty if none is known.
         """
         history = histories(await self._executor.targets.decided()).get(target)
         structures = history.structures if history is not None else {}
@@ -105,7 +106,7 @@ class RefusedValues:
             return None
         columns_now = (*ddl.shard_only, *sorted(columns))
         lax = replace(ddl.context, sql_mode=(ddl.context.sql_mode or 0) & ~STRICT)
-        # Until the pass ends, a row may have another key than in its shard.
+        # Until the reconciliation ends, a row may have another key than in its shard.
         safe = ddl.safe_sources | (exact if keyed else frozenset())
         cut = replace(ddl, context=lax, strict=False, shard_only=columns_now, safe_sources=safe)
         return replace(cut, looked_up=False)
@@ -116,7 +117,7 @@ async def exact_sources(
 ) -> frozenset[str]:
     """Return the sources of a target if all of its rows are known to be rows of its shards.
 
-    A reconciliation of these sources deletes rows that only the target has. Otherwise empty.
+    A reconciliation of these sources deletes the rows that only the target has. Otherwise empty.
     """
     members = frozenset(map(registry.member, registry.members_of(registry.target(target))))
     exact = await targets.all_owned_by(target, members)

@@ -1,4 +1,4 @@
-"""Addition of the sources' expression filters to the plans of rows."""
+"""Adds the expression filters of the sources to the plans of rows."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class ShardCollations:
     """Collations of a source.
 
     Attributes:
-        numbers: the collations by their numbers in the source's table maps.
-        stand_ins: the target's collations in place of collations that it lacks.
+        numbers: by collation number of the source's table maps, the collation.
+        stand_ins: by collation that the target lacks, the target's replacement.
     """
 
     numbers: Mapping[int, str]
@@ -38,12 +38,12 @@ class ShardCollations:
 
 @define(eq=False)
 class RowFilters:
-    """The rules of all sources.
+    """The expression filters of all sources.
 
     Args:
-        filters: the rules, by source.
+        filters: by source.
         mariadb: the sources that are MariaDB servers.
-        collations: by source, at least for each source with rules.
+        collations: by source, at least for each source with filters.
     """
 
     _filters: Mapping[str, ExpressionFilters]
@@ -51,13 +51,13 @@ class RowFilters:
     _collations: Mapping[str, ShardCollations]
 
     def concern(self, member: Member) -> bool:
-        """Whether a shard has a rule."""
+        """Return whether a shard has a filter."""
         return self._of(member).concern(member.name.schema, member.name.table)
 
     def added(self, plan: TablePlan, structure: Table, table_map: TableMap) -> TablePlan:
-        """Return the plan with the rules of its shard, if any, for this structure of the shard.
+        """Return the plan with the filters of its shard, if any, for this structure of the shard.
 
-        Raises PlanError, and FatalError if a rule does not fit the structure.
+        Raises PlanError, and FatalError if a filter does not fit the structure.
         """
         member = plan.member
         filters = self._of(member)
@@ -82,7 +82,8 @@ def with_collations(
 ) -> tuple[Table, frozenset[str]]:
     """Return the structure with the collations of its row events, and the uncertain columns.
 
-    The effect of a statement is learned on the target, which replaces collations that it lacks.
+    The structure after a statement is learned on the target, which replaces collations that it
+    lacks.
     """
     ids = table_map.optional.collations or ()
     columns = []

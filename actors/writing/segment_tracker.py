@@ -1,10 +1,10 @@
-"""The writer's trackers: which segments of a source have arrived, are applied, are finished.
+"""The writer's trackers of segments: which ones have arrived, are applied, and are finished.
 
-Pure bookkeeping without I/O. A segment is *whole* when its end and all of its parts have arrived.
-Only whole segments enter batches, in the order of their source, so that a batch never exposes a
-state between two segments. A part with a DDL is a barrier: later segments of the source wait until
-it is executed. A source's resume position advances past a segment when its rows are applied and its
-barriers are executed.
+A tracker does no I/O. A segment is *whole* when its end and all of its parts have arrived. Only
+whole segments enter batches, in the order of their source, so a batch never exposes a state between
+two segments. A part with a DDL is a barrier: later segments of the source wait until the DDL is
+executed. The saved position of a source advances past a segment when the segment's rows are applied
+and its barriers are executed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class SegmentState(Enum):
     """The stages of a segment."""
 
     ARRIVING = auto()
-    """Its end or a part is missing."""
+    """The end or a part of the segment is missing."""
     IN_BATCH = auto()
-    """Its rows are being applied."""
+    """The rows are being applied."""
     APPLIED = auto()
-    """Its rows are on the target; barriers may still be open."""
+    """The rows are on the target; barriers may still be open."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class PendingSegment:
 
     @property
     def reached(self) -> Reached:
-        """The boundary after all of its rows, or the last one before it was cut."""
+        """The boundary after the segment's rows, or if it was cut, the last one before the cut."""
         assert self.end is not None
         position = self.end.end
         mark = position.anchor
@@ -62,7 +62,7 @@ class PendingSegment:
 
     @property
     def ends(self) -> dict[int, Watermark]:
-        """The watermarks of its last rows, by target."""
+        """The watermarks of the segment's last rows, by target."""
         return {
             part.target: Watermark(part.version, *part.rows.last)
             for part in self.parts.values()
@@ -92,10 +92,10 @@ class SegmentTracker:
     Args:
         start: first boundary, with the state of the groups there.
         low_watermarks: the watermarks known to be applied, by target.
-        open_items: returns the positions of the open DDL items; the saved position stays before all
-            of them.
+        open_items: returns the positions of the open DDL items; the saved position is before all of
+            them.
         high_watermarks: the highest watermarks that any bucket may have, by target.
-        is_held: returns whether the rows of a target wait for a later reading.
+        is_held: returns whether the rows of a target wait until they are read again.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class SegmentTracker:
         self.reached = start
         self.low_watermarks = low_watermarks
         self.low_gtids: dict[int, str] = {}
-        """The GTID sets executed at the low watermarks that were moved."""
+        """The GTID sets executed at the low watermarks that have moved."""
         self.queued_bytes = 0
         self._open_items = open_items
         self._is_held = is_held
@@ -144,7 +144,7 @@ class SegmentTracker:
     def oldest(self) -> int:
         """Time of the oldest change that is not on the target, in seconds by the source's clock.
 
-        0 if there is none, or if it is unknown.
+        0 if there is no such change, or if its time is unknown.
         """
         for segment in self._segments:
             done = segment.state is SegmentState.APPLIED and not segment.barriers
@@ -194,8 +194,8 @@ class SegmentTracker:
     def idle(self) -> bool:
         """Whether no arrived segment can be applied.
 
-        Segments may wait for the rest of a transaction (`repair`), which never arrives if the
-        reader has stopped.
+        Segments may wait for the rest of a transaction (`repair`). If the reader has stopped, the
+        rest never arrives.
         """
         if not self._whole_transaction:
             return not self._segments
@@ -219,10 +219,10 @@ class SegmentTracker:
             segment.barriers.add(part.target)
 
     def take(self, room: int, blocked: Collection[int]) -> list[PendingSegment]:
-        """Return segments for the next batch, of ``room`` bytes, or the first one if it is larger.
+        """Return the segments for the next batch, at least one, otherwise at most ``room`` bytes.
 
-        The batch ends before a segment that touches a ``blocked`` target (its DDL is being
-        executed) and after a segment with a barrier or a renamed member. After `repair`, the batch
+        The batch ends before a segment that touches a ``blocked`` target, whose DDL is being
+        executed, and after a segment with a barrier or a renamed member. After `repair`, the batch
         is empty until the transaction is whole.
         """
         taken: list[PendingSegment] = []
@@ -260,21 +260,21 @@ class SegmentTracker:
         return last.end is not None and not last.end.complete
 
     def close(self) -> None:
-        """Note that the source has a fault: the rest of a transaction will not arrive.
+        """Record a fault of the source: the rest of an unfinished transaction will not arrive.
 
-        So a batch that needs the rest can't be applied at all.
+        A batch that needs the rest can then not be applied at all.
         """
         self._closed = True
         self._whole_transaction = False
 
     def repair(self, segments: Sequence[PendingSegment]) -> None:
-        """Return the segments of a batch that could not be applied.
+        """Put back the segments of a batch that could not be applied.
 
-        They are taken again together with the rest of the unfinished transaction, regardless of its
+        They are submitted again together with the rest of the unfinished transaction, whatever its
         size.
         """
         self._whole_transaction = self.cut_short(segments)
-        # Some buckets may have them nevertheless.
+        # Some buckets may have the rows nevertheless.
         for segment in segments:
             for target, tried in segment.ends.items():
                 self._tried[target] = max(tried, self._tried.get(target, tried))
@@ -301,11 +301,12 @@ class SegmentTracker:
                 return
             items = [segment.parts[target].ddl for target in sorted(segment.barriers)]
             found = [item for item in items if item is not None]
-            # Tables leave before their database: then it is known whether others use it.
+            # Tables leave before their database. Only then it is known whether others use the
+            # database.
             yield from [item for item in found if item.effect.target.table] or found
 
     def executed(self, item: DdlItem) -> Collection[int]:
-        """Record that a barrier was executed; return the targets that its statement concerns."""
+        """Record that a barrier was executed; return the targets that the statement concerns."""
         for segment in self._segments:
             part = segment.parts.get(item.target)
             if part is not None and part.ddl is item:
@@ -332,7 +333,8 @@ class SegmentTracker:
             self._first += 1
 
     def _reach(self, segment: PendingSegment, end: SegmentEnd) -> None:
-        """Finish a segment: its end may be saved, unless it is inside a transaction."""
+        """Finish a segment. Its end may become the saved position, unless it is inside a
+        transaction."""
         changed = {t: part.saved for t, part in segment.parts.items() if part.saved is not None}
         groups = {**self._groups, **changed} if changed else self._groups
         self._groups = groups
@@ -342,9 +344,10 @@ class SegmentTracker:
             self._resume.applied(Boundary(end.end.binlog.key, self.reached), self._open_items)
 
     def _catch_up(self, segment: PendingSegment) -> None:
-        """Raise the low watermarks to the buckets', as far as all events were read again.
+        """Raise the low watermarks to the buckets' after all events up to these were read again.
 
-        Rows of a held target are not applied again, so buckets that lack rows must still get them.
+        Not for a held target: some of its buckets may still lack rows, which are not applied while
+        it is held.
         """
         for target, tried in tuple(self._tried.items()):
             if tried.transaction < segment.reached.key and not self._is_held(target):
@@ -357,7 +360,7 @@ class SegmentTracker:
 State = TypeVar("State")
 
 _FEW_BOUNDARIES = 8
-"""Maximum number of boundaries that are kept although they are not needed."""
+"""Maximum number of unneeded boundaries before they are removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +368,7 @@ class Boundary(Generic[State]):
     """A transaction boundary of a source, and the state of all its groups there.
 
     Attributes:
-        key: of the position; the transaction that begins there comes after the boundary.
+        key: key of the position; the transaction that begins there comes after the boundary.
     """
 
     key: int
@@ -384,7 +387,7 @@ class Resume(Generic[State]):
     ) -> None:
         """Record that everything before this boundary is applied.
 
-        The state must be the one at the boundary itself; the end of a segment that was cut inside a
+        The state must be the one at this boundary. The end of a segment that was cut inside a
         transaction is not a boundary. Boundaries that no open item needs are removed from time to
         time.
 
@@ -403,7 +406,7 @@ class Resume(Generic[State]):
         known = self._boundaries
         needed = {len(known) - 1, *(_before(known, at) for at in open_items)}
         self._boundaries = [known[index] for index in sorted(needed)]
-        # Next time at twice the number: there may be thousands of open items.
+        # The next removal is at twice this number, since there may be thousands of open items.
         self._room = max(_FEW_BOUNDARIES, 2 * len(self._boundaries))
 
     def boundary(self, open_items: Collection[Place]) -> Boundary[State]:

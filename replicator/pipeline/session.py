@@ -1,4 +1,4 @@
-"""The Spark application of a task: quiet, private to this process, quick with small jobs."""
+"""The Spark application of a task: private to this process, quiet, and quick with small jobs."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ from replicator.pipeline.spark.spark_folder import make_folder
 from replicator.pipeline.workers.worker_pool import WorkerPool, release_slots, worker_pool
 
 JVM_PATIENCE = 30.0
-"""Seconds that a stopped JVM may take to end. The first one of a host archives Spark's classes
-then, which takes 5 to 10 s (`replicator.pipeline.spark.java`)."""
+"""Maximum seconds until a stopped JVM has ended. The first JVM of a host then archives Spark's
+classes, which takes 5 to 10 s (`replicator.pipeline.spark.java`)."""
 
 COPIES_PER_CORE = 2
-"""Jobs of a copy that a local Spark runs for each of its cores: while one waits for the disk of
-a server, or for a commit, another one continues (docs/inside/performance.md). Batches take a
-core each."""
+"""Number of copy jobs that a local Spark runs for each of its cores: while one waits for a server's
+disk, or for a commit, another one continues (docs/inside/performance.md). Batches use one core
+each."""
 
 _SOCKET_FOLDER_BYTES = 60
-"""The longest name of a folder in which Spark puts the sockets of Python (its check of
+"""Maximum length of the name of a folder in which Spark creates the sockets of Python (its check of
 ``spark.python.unix.domain.socket.dir``)."""
 
 _SECRET = re.compile("(?i)secret|password|token|access[.]?key")
@@ -65,27 +65,27 @@ def spark_context(
 ) -> SparkContext:
     """Start Spark, or return the application that already runs in this process.
 
-    On a cluster, our package is shipped to the executors. Raises JavaMissingError,
+    On a cluster, our package is sent to the executors. Raises JavaMissingError,
     `replicator.pipeline.spark.cluster.ClusterError`, and Spark's errors.
 
     Args:
         master: Spark's master URL.
-        conf: settings that replace those made here.
-        java: the Java that was started for it, if that was possible.
+        conf: settings that replace the ones made here.
+        java: the Java that was started for Spark, if that was possible.
     """
     if SparkContext._active_spark_context is not None:
         return SparkContext._active_spark_context
     os.environ["JAVA_HOME"] = java_home = find_java_home()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "spark.pyspark.python" in conf:
-        # Of the settings, PySpark itself reads this one only in spark-submit.
+        # PySpark reads this setting itself only in spark-submit.
         os.environ["PYSPARK_PYTHON"] = conf["spark.pyspark.python"]
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if java is None and goes_directly(master, conf, os.environ):
         java = start_java(conf)
     folder = make_folder() if java is None else java.folder
     settings = _settings(master, conf, folder) | {"spark.app.name": f"replicator {task_name}"}
-    # Here, since executors import this module, too, and lack the packages that the log needs.
+    # Imported here, since executors import this module, too, and lack the packages for logging.
     from replicator.pipeline.spark.jvm import adopt_jvm, start_jvm, warn_of_openness
 
     warn_of_openness(settings)
@@ -97,8 +97,8 @@ def spark_context(
             start_jvm(settings)
         settings |= SETTINGS | _local_slots(settings)
         spark = SparkContext.getOrCreate(_spark_conf(settings))
-        # Raises exceptions of Python functions in executors here with their own type. By default
-        # PySpark does so only with Spark SQL.
+        # Exceptions of Python functions in executors are raised here with their own type. By
+        # default, PySpark does this only with Spark SQL.
         install_exception_handler()
         spark.setLogLevel("ERROR")
         if not is_local(master):
@@ -119,9 +119,9 @@ def _settings(master: str, conf: Mapping[str, str], folder: str) -> dict[str, st
         settings = _python_sockets(folder) | settings
         settings.setdefault("spark.driver.host", "127.0.0.1")
         settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
-        # Here a shuffle goes through a local file: packing it costs more than it saves.
+        # A shuffle of a local Spark uses a local file: compressing it costs more than it saves.
         settings.setdefault("spark.shuffle.compress", "false")
-        # Beyond this, a failed task of a local master ends the job at once.
+        # For a local master without this, a failed task ends the job at once.
         match = re.fullmatch(r"local(?:\[([^],]+)\])?", master)
         if match:
             master = f"local[{match[1] or 1},{settings['spark.task.maxFailures']}]"
@@ -129,15 +129,15 @@ def _settings(master: str, conf: Mapping[str, str], folder: str) -> dict[str, st
 
 
 def _python_sockets(folder: str) -> dict[str, str]:
-    """The settings by which Java and Python talk over Unix sockets in the folder of the session.
+    """Return the settings for communication between Java and Python by Unix sockets.
 
-    Over ports, any user could have a process forked by each connection, or be the first one that
-    Spark waits for.
+    The sockets are in the folder of the session. With ports, any user could have a process forked
+    by each connection, or be the first client that Spark waits for.
     """
     place = folder
     if len(os.fsencode(folder)) > _SOCKET_FOLDER_BYTES:
-        # The same folder by a name that is short enough for the path of a socket. Open as long as
-        # this process lives.
+        # A short name of the same folder, since the path of a socket is limited. The folder stays
+        # open as long as this process runs.
         descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         place = f"/proc/{os.getpid()}/fd/{descriptor}"
     return {
@@ -147,13 +147,14 @@ def _python_sockets(folder: str) -> dict[str, str]:
 
 
 def _local_slots(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings by which a local Spark has slots for the jobs of copies beyond its cores, and
-    still as many tasks a batch as it has cores; the JVM must be there.
+    """Return the settings that give a local Spark slots for copies in addition to its cores.
+
+    A batch still has as many tasks as there are cores. The JVM must run already.
     """
     match = re.fullmatch(r"local\[(\*|\d+),(.+)\]", settings["spark.master"])
     if match is None:
         return {}
-    # As counted by Java, which knows of a container's share.
+    # As counted by Java, which considers the limits of a container.
     processors = SparkContext._jvm.java.lang.Runtime.getRuntime().availableProcessors  # type: ignore[union-attr]
     cores = int(processors()) if match[1] == "*" else int(match[1])
     return {
@@ -165,7 +166,7 @@ def _local_slots(settings: Mapping[str, str]) -> dict[str, str]:
 def _submitted(
     settings: Mapping[str, str], conf: Mapping[str, str], java_options: str, folder: str
 ) -> dict[str, str]:
-    """Set the variable by which `spark-submit` gets the JVM's options, before there is a session.
+    """Set the variable from which `spark-submit` reads the JVM's options before there is a session.
 
     Returns the other settings; a file has the secret ones.
     """
@@ -181,7 +182,8 @@ def _submitted(
 def ready(spark: SparkContext) -> SparkContext:
     """Return the application when its executors are checked and warm.
 
-    Raises `replicator.pipeline.spark.cluster.ClusterError`, and Spark's errors, after stopping it.
+    Raises `replicator.pipeline.spark.cluster.ClusterError`, and Spark's errors, after stopping the
+    application.
     """
     try:
         if not is_local(spark.master or ""):
@@ -198,21 +200,24 @@ def ready(spark: SparkContext) -> SparkContext:
 
 
 def close_spark(spark: SparkContext) -> None:
-    """Stop Spark and its JVM, also one that has died; `spark_context` can then start another."""
+    """Stop Spark and its JVM, even if the JVM has died.
+
+    Then `spark_context` can start another one.
+    """
     try:
         with warnings.catch_warnings():
-            # Spark warns that the JVM may have crashed, which is nothing new here.
+            # Spark warns that the JVM may have crashed, but this is known here.
             warnings.simplefilter("ignore", RuntimeWarning)
             release_slots(spark)
             spark.stop()
     except (Py4JError, OSError):
-        # The JVM is gone: PySpark gave up half-way, and would continue to use the dead one.
+        # The JVM is gone: PySpark gave up before the end, and would continue to use the dead JVM.
         spark.stop()
     _forget_jvm()
 
 
 def _kept(error: Exception) -> Py4JError:
-    """An error of the JVM with its text, which the error itself would ask the JVM for."""
+    """Return an error of the JVM with its text, which otherwise is requested from the JVM."""
     try:
         return Py4JError(str(error))
     except (Py4JError, OSError):
@@ -220,7 +225,7 @@ def _kept(error: Exception) -> Py4JError:
 
 
 def _forget_jvm() -> None:
-    """End the JVM, and drop PySpark's references to it."""
+    """End the JVM, and remove PySpark's references to it."""
     SparkSession._instantiatedSession = None
     SparkSession._activeSession = None
     SparkContext._active_spark_context = None
@@ -242,7 +247,7 @@ def _forget_jvm() -> None:
 def begin_tasks(spark: SparkContext) -> WorkerPool:
     """Begin the worker pool, whose tasks load their modules while the driver does other work.
 
-    Raises what `replicator.pipeline.workers.worker_pool.worker_pool` raises.
+    Raises the errors of `replicator.pipeline.workers.worker_pool.worker_pool`.
     """
     return worker_pool(spark, work_on)
 
@@ -253,9 +258,10 @@ def warm_up(spark: SparkContext) -> None:
 
 
 def _secret_file(settings: Mapping[str, str], folder: str) -> str:
-    """The arguments that name a private file with settings.
+    """Return the arguments that name a private file with settings.
 
-    PySpark puts all others among the arguments of the JVM, which every user of the machine sees.
+    PySpark puts all other settings among the arguments of the JVM, which every user of the machine
+    can read.
     """
     lines = [
         f"{name} " + value.replace("\\", "\\\\").replace("\n", "\\n")
@@ -277,7 +283,7 @@ def _spark_conf(settings: Mapping[str, str]) -> SparkConf:
 def _defaults(folder: str) -> dict[str, str]:
     return {
         # Otherwise anybody who reaches a port of Spark can read all of its blocks, and run any
-        # code. The secret of a local Spark is one that Java draws for itself.
+        # code. Java generates the secret of a local Spark itself.
         AUTHENTICATE: "true",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -1,9 +1,9 @@
-"""The process that Spark forks its Python workers from, with our modules loaded beforehand.
+"""The process from which Spark forks its Python workers, with our modules loaded beforehand.
 
-Spark ends workers that were idle for a minute; a new one is then ready at once. Named by
-``spark.python.daemon.module``.
+Spark ends workers that were idle for a minute; with this daemon, a new one is ready at once. The
+setting ``spark.python.daemon.module`` names this module.
 
-On the host of a task it is a fork of the task, which has most of them already
+On the host of a task, the daemon is a fork of the task, which has most modules already
 (`replicator.pipeline.spark.worker_fork`).
 """
 
@@ -20,10 +20,10 @@ from replicator.pipeline.spark.worker_fork import join_worker_fork
 
 
 def without_packed(paths: list[str], spark: str) -> list[str]:
-    """Return the paths of modules without those that Spark adds, an archive of its Python modules.
+    """Return the module paths without the archive of Python modules that Spark adds.
 
-    Reading these from their sources takes a second. If ``spark``, its folder, is the installed
-    package, it has the same modules, already compiled.
+    Reading these modules from their sources takes a second. If ``spark``, its folder, is the
+    installed package, this has the same modules, already compiled.
     """
     home = os.path.realpath(spark)
     known = [os.path.realpath(path) for path in paths]
@@ -37,13 +37,13 @@ def without_packed(paths: list[str], spark: str) -> list[str]:
 
 
 ALLOCATIONS_BETWEEN_COLLECTIONS = 500_000
-"""The rows of a batch are many small objects without cycles. A search for garbage after every
-700 of them took as long as the net effect itself."""
+"""The rows of a batch are many small objects without cycles. A garbage collection after every 700
+objects took as long as the net effect itself."""
 
 OLDEST_PYTHON = (3, 11)
 
 Work = Callable[[socket, bool], int]
-"""Does what Spark asks for over a connection; returns its exit code."""
+"""Does the work that Spark requests over a connection; returns its exit code."""
 
 
 def load() -> None:
@@ -52,7 +52,7 @@ def load() -> None:
     import pyspark.worker  # noqa: F401
 
     if sys.version_info >= OLDEST_PYTHON:
-        # A missing package, or a Python that is too old, is reported by a job that checks for it
+        # A job reports a missing package, or a Python that is too old
         # (`replicator.pipeline.spark.cluster`), and that job needs this process.
         with contextlib.suppress(ImportError):
             import replicator.pipeline.apply.job
@@ -62,8 +62,8 @@ def load() -> None:
 def ending_quietly(work: Work) -> Work:
     """Return the worker without a traceback at its end if Spark has closed its connection.
 
-    Spark does so with a task that it ends, as when a task of ours pauses or stops: nobody waits for
-    further output of the worker.
+    Spark does so with a task that it ends, for example when a task of ours pauses or stops: nobody
+    waits for further output of the worker.
     """
 
     def worker(connection: socket, authenticated: bool) -> int:
@@ -79,7 +79,8 @@ def manage() -> None:
     """Fork workers for Spark, until it closes the standard input."""
     from pyspark import daemon
 
-    # The modules loaded now live as long as the workers: exclude them from garbage collection.
+    # The modules loaded now are used as long as the workers run: exclude them from garbage
+    # collection.
     gc.freeze()
     gc.enable()
     gc.set_threshold(ALLOCATIONS_BETWEEN_COLLECTIONS)
@@ -88,7 +89,7 @@ def manage() -> None:
 
 
 if __name__ == "__main__":
-    # Loading modules leaves no garbage, and searching for it takes a sixth of that time.
+    # Loading modules creates no garbage, but collecting takes a sixth of the loading time.
     gc.disable()
     sys.path[:] = without_packed(sys.path, os.environ.get("SPARK_HOME", ""))
     join_worker_fork()

@@ -1,4 +1,4 @@
-"""The histories of targets: the answers to their statements, as saved."""
+"""The saved answers to the statements of each target."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def saved_histories(meta: MetaStore) -> dict[TableName, TargetHistory[Memb
 class AnswerHistories:
     """The history of each target, loaded at the start and updated with each answer.
 
-    It also provides the values of columns that a member lacks, for the plans of its rows.
+    For the plans of rows, it also provides the values of columns that a member lacks.
     """
 
     def __init__(self, tools: WriterTools) -> None:
@@ -88,7 +88,7 @@ class AnswerHistories:
         return self.by_target.setdefault(target, TargetHistory())
 
     def take(self, target: TableName, entry: HistoryEntry[Member], at: int) -> None:
-        """Apply the entry of the statement at a position."""
+        """Apply the entry of a statement at a position."""
         self.of(target).take(entry)
         if entry.kind is EntryKind.LEFT:
             self._left |= {(target, member): at for member in entry.gone}
@@ -146,7 +146,7 @@ class AnswerHistories:
     async def _with_moved_fills(
         self, target: TableName, entry: HistoryEntry[Member]
     ) -> HistoryEntry[Member]:
-        """Return an entry with the fills of moved shards for columns that only others have."""
+        """Return an entry with the moved shards' fills for columns that only other members have."""
         if not {name for name, _ in entry.shard_states} - {name for name, _ in entry.begins}:
             return entry
         present = await read_table(self._target, target)
@@ -186,7 +186,7 @@ class AnswerHistories:
         """Add the members without a saved state, with their current structures.
 
         Args:
-            targets: with their numbers.
+            targets: the targets with their numbers.
             gone: by member, the position of the statement that dropped or renamed it. If the member
                 begins before that position, the statement will be read again.
         """
@@ -212,7 +212,8 @@ class AnswerHistories:
         """Apply the entry of a new member, and return it."""
         history, number = self.of(target), self._registry.number(member)
         assert number is not None
-        # The structure at the start of its source; one that was read may include later statements.
+        # Use the structure at the start of the source: one that was read may include later
+        # statements.
         held = self._registry.held(number, self._begins(number))
         structure = held.certain or _without_unknown_columns(present, held.structure)
         shard_state = state_at_start(history.state, structure)
@@ -280,9 +281,9 @@ class AnswerHistories:
         self.wake_waiting()
 
     async def follow_held(self, target: TableName, member: Member, later: Table | None) -> None:
-        """Accept the open statement of a member that drops or converts its columns later.
+        """Accept a member's open statement if the member later drops or converts its columns.
 
-        The member's rows are applied without these columns. The columns that remain are reconciled.
+        The member's rows are applied without these columns. The remaining columns are reconciled.
 
         Args:
             later: the member's structure after one of the waiting statements.
@@ -343,9 +344,8 @@ class AnswerHistories:
     def writable_table(self, target: int, member: Member, structure: Table, table: Table) -> Table:
         """Return the target's table with the fills of the columns that the member lacks.
 
-        A column that both compute, and that the member has ceded, has the target's formula: the
-        operator has answered that the formula stays. The member's values of a stale column do not
-        fit.
+        If both compute a column and the member has ceded it, the target's formula stays, as the
+        operator has answered. The member's values of a stale column are not used.
         """
         state = self.of(self._registry.target_name(target)).state
         own = {folded(column.name) for column in structure.columns}
@@ -356,9 +356,9 @@ class AnswerHistories:
 
 
 def _without_unknown_columns(present: Table | None, guessed: Table | None) -> Table | None:
-    """Return an uncertain structure as far as the target has it.
+    """Return an uncertain structure with only the target's columns, as the target has them.
 
-    A statement that has not been read yet may add or change its columns.
+    The guessed structure may include columns of a statement that has not been read yet.
     """
     if present is None or guessed is None:
         return guessed
@@ -369,7 +369,10 @@ def _without_unknown_columns(present: Table | None, guessed: Table | None) -> Ta
 def _present_fills(
     state: TargetState[Member], present: Table | None, shard_state: ShardState
 ) -> Mapping[str, Fill]:
-    """Return the fills at the start: rows without a column get the target's default."""
+    """Return the fills at the start.
+
+    In rows that lack a column, the value is the target's default.
+    """
     fills = dict(state.fills)
     names = joined_names([*(s.taken for s in state.members.values()), shard_state.taken])
     for name in names - fills.keys():

@@ -1,8 +1,8 @@
 """The answers to the statements of all members: decided, saved and executed.
 
-The writer answers a statement at its barrier. Then every row before it is on its target, the
-watermarks are saved, and no batch touches the target. The answer is saved in the statement's
-write-ahead record, so it is the same each time the binlog is read.
+The writer answers a statement at its barrier. At that moment, every row before the statement is on
+its target, the watermarks are saved, and no batch touches the target. The answer is saved in the
+statement's write-ahead record, so it is the same each time the binlog is read.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class OptimisticAnswers:
         self.steps = DerivedSteps(tools, self.histories)
         self.drops_targets = drops_targets
         self.moved = MovedShards()
-        """The shards whose targets follow them to other names."""
+        """The shards whose targets are renamed with them."""
         self._strict = tools.strict
         self._reconciles = tools.reconciles
         self._registry = tools.registry
@@ -101,9 +101,10 @@ class OptimisticAnswers:
     async def decide(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
     ) -> DdlExecution:
-        """Return the execution with the answer as its entry: nothing, the statement, or an ALTER.
+        """Return the execution of the answer: nothing, the statement, or an ALTER.
 
-        Raises FatalError if a statement is open in strict mode.
+        The answer is saved as the execution's entry. Raises FatalError if a statement is open in
+        strict mode.
         """
         if not execution.target.table:
             return self._of_database(item, execution)
@@ -140,7 +141,7 @@ class OptimisticAnswers:
         return replace(execution, instead=entry.run)
 
     def record_shard_columns(self, execution: DdlExecution) -> DdlExecution:
-        """Return the execution with the columns to read from the shards in its record."""
+        """Save in the entry which columns to read from the shards, and return the execution."""
         if not execution.entry:
             return execution
         entry = replace(
@@ -151,9 +152,9 @@ class OptimisticAnswers:
         return replace(execution, entry=dump_entry(entry))
 
     def _of_database(self, item: DdlItem, execution: DdlExecution) -> DdlExecution:
-        """Return the execution of a statement that never drops a database with targets of shards.
+        """Return an execution that does not drop a database with targets of shards.
 
-        Such a shard may be on another source, with rows that are not applied yet, or wait for an
+        Such a shard may be on another source with rows that are not applied yet, or wait for an
         open statement. Each target is dropped when its last shard leaves.
         """
         effect = item.effect
@@ -188,10 +189,10 @@ class OptimisticAnswers:
             await self.histories.save_answer(target, member, Action.EXEC)
 
     async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
-        """Whether the answer changes after the target has refused its step.
+        """Return whether the answer changes after the target has refused its step.
 
-        A member whose rows need the step is held; a target that could become narrower stays as it
-        is.
+        A member whose rows need the step is held. A target that could have become narrower keeps
+        its structure.
         """
         target = self._registry.target_name(item.target)
         key = target, Member(item.source, item.effect.table), item.statement.transaction
@@ -292,7 +293,7 @@ class OptimisticAnswers:
         return await self._judged(item, put, execution, present)
 
     def _drops(self, effect: Effect, gone: Collection[Member]) -> bool:
-        """Whether a target is dropped when these members leave."""
+        """Whether a target is dropped when these members leave it."""
         left = self.histories.of(effect.target).state.members.keys() - set(gone)
         kept = self._registry.keeps_retired(effect.target)
         return self.drops_targets and not effect.skipped and not left and not kept
@@ -318,7 +319,7 @@ class OptimisticAnswers:
     ) -> Change[Member]:
         """Return the statement as input of the join rule.
 
-        An open statement is kept, to be decided again.
+        An open statement is kept, so that it can be decided again.
 
         Args:
             present: current structure of the target.
@@ -360,9 +361,9 @@ class OptimisticAnswers:
         return put
 
     def _text(self, effect: Effect, before: Table | None, context: StatementContext) -> str:
-        """Return the text by which shards compare a statement.
+        """Return the text by which a statement is compared with statements of other shards.
 
-        Other session settings make no difference if the values are read from the shards.
+        Session settings are left out if the values are read from the shards anyway.
         """
         statement = without_positions(target_statement(effect, context))
         if self._reconciles:
@@ -370,7 +371,7 @@ class OptimisticAnswers:
         return compared_text(statement, before, context)
 
     def _certain(self, member: Member, at: int) -> Table | None:
-        """Return a member's structure at a position if it is known, or was read there."""
+        """Return a member's structure at a position, if it is certain or was read there."""
         number = self._registry.number(member)
         return None if number is None else self._registry.held(number, at).certain
 
@@ -451,7 +452,7 @@ class OptimisticAnswers:
         execution: DdlExecution,
         present: Table | None,
     ) -> tuple[JoinVerdict[Member], tuple[str, ...]]:
-        """Return the step that changes the target; the statement is open if no step is possible."""
+        """Return the step that changes the target; if no step is possible, the verdict is open."""
         target = execution.target
         if present is None:
             return verdict, (item.effect.sql,)
@@ -462,8 +463,8 @@ class OptimisticAnswers:
         index = stand_in_index(verdict.before, verdict.after, present, [put.after, *others])
         own = (self._with_charsets(target, item.effect.sql, put.after, present),)
         statement = target_statement(item.effect, execution.context)
-        # A shard that was created later makes the statement for itself only. For this shard, the
-        # target may have dropped the index of a foreign key.
+        # A shard that was created later makes the statement only for itself. The target may have
+        # dropped the index for a foreign key that this shard adds.
         there = put.after is not None and has_all_added(statement, put.after, present)
         if makes := verdict.own and not there:
             found = await self.steps.own(target, *own, verdict, present, index, execution.context)
@@ -480,7 +481,7 @@ class OptimisticAnswers:
             )
         except NoAlterError as error:
             if makes:
-                # The target may accept it in another way than its copy.
+                # The target may accept the statement although its empty copy does not.
                 return verdict, own
             return left_open(state, put, ConflictKind.REFUSED, str(error)), ()
         run = (*first, *(moved_values(target, given, present) for given in verdict.given), *run)
@@ -489,7 +490,7 @@ class OptimisticAnswers:
     def _with_charsets(
         self, target: TableName, sql: str, after: Table | None, present: Table
     ) -> str:
-        """Return a shard's statement with the charsets of its new columns, if the defaults differ.
+        """Return a statement with the charsets of its new columns, if the table's defaults differ.
 
         The target keeps its former default until the other shards have changed theirs.
         """
@@ -514,7 +515,7 @@ class OptimisticAnswers:
 
 
 def _lenient(effect: Effect) -> bool:
-    """Whether values were cut and rows left out in spite of a strict session.
+    """Whether values were cut and rows left out although the session is strict.
 
     A tool copies rows to its ghost table with INSERT IGNORE.
     """
@@ -522,7 +523,7 @@ def _lenient(effect: Effect) -> bool:
 
 
 def _removes(effect: Effect, before: Table | None) -> str | None:
-    """Return the rows that a statement deletes, in the form of `Change.removes`."""
+    """Return the rows that a statement deletes, as for `Change.removes`."""
     if not effect.discards_rows:
         return None
     found = removed_rows(effect.statement, before)
@@ -534,7 +535,7 @@ def _member(source: str, table: TableReference) -> Member:
 
 
 def _found_by(present: Table | None) -> frozenset[str] | None:
-    """Return the columns by which the target finds rows, in the form of `Change.found_by`.
+    """Return the columns by which the target finds rows, as for `Change.found_by`.
 
     Returns None if the target does not exist.
     """

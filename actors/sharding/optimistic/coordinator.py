@@ -1,4 +1,4 @@
-"""Releases of held rows, and the operator's answers to open statements."""
+"""Releases held rows, and saves the operator's answers to open statements."""
 
 from __future__ import annotations
 
@@ -47,9 +47,8 @@ LOOK_SECONDS = 1.0
 class OptimisticCoordinator(Coordination):
     """Creates groups, releases held rows, and saves the operator's answers.
 
-    A release is saved between two runs of its source. Then no rows are in flight and everything
-    that was read is applied and saved, so the position at which the version of the rows changes is
-    known.
+    A release is saved between two runs of its source. Then no rows are in flight, and all events
+    read are applied and saved. So the position at which the version of the rows changes is known.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class OptimisticCoordinator(Coordination):
             self._agree()
 
     async def _step_reconciled(self) -> None:
-        """Try refused steps again after their targets got the values of their shards."""
+        """Try refused steps again after reconciliations have given targets the shards' values."""
         for name, step in self._refused():
             place = name, step.member, step.at
             if step.action or name in self._blocked:
@@ -99,7 +98,7 @@ class OptimisticCoordinator(Coordination):
                 self._writer.step(self._registry.target(name), run)
 
     def _step_again(self) -> None:
-        """Try the refused steps again that the operator has answered with exec."""
+        """Try the refused steps again that the operator has answered with ``exec``."""
         due = [(n, s) for n, s in self._refused() if s.action and n not in self._blocked]
         for name, step in due:
             if step not in self._stepping:
@@ -108,7 +107,7 @@ class OptimisticCoordinator(Coordination):
         self._stepping = [step for _, step in due]
 
     def _agree(self) -> None:
-        """Give targets the parts on which all members agree."""
+        """Add the parts to targets on which all members agree."""
         for name, history in self._histories.by_target.items():
             tried = self._agreeing.get(name) == history.entries
             if history.lagging and not tried and name not in self._blocked:
@@ -123,7 +122,7 @@ class OptimisticCoordinator(Coordination):
                     yield name, step
 
     def _due(self, unit: Unit) -> Iterator[tuple[TableName, dict[Member, Place]]]:
-        """Yield each target with the answered open statements of a source to release now."""
+        """Yield each target that has answered statements of a source to release."""
         for name in self._histories.by_target:
             if name not in self._blocked and (due := self._answers.due(name, unit.source)):
                 tracker = self._writer.tracker(unit.source)
@@ -169,7 +168,7 @@ class OptimisticCoordinator(Coordination):
                 await self._histories.release(name, unit.source, due, applied)
 
     def _rejoin(self, unit: Unit) -> None:
-        """Restore the members at the saved position: statements after it are read again."""
+        """Restore the members of the saved position. The statements after it are read again."""
         for target, group in unit.state.groups.items():
             for number, _ in group.members:
                 self._registry.join(
@@ -185,7 +184,10 @@ class OptimisticCoordinator(Coordination):
                     yield name, member, shard_state.open
 
     def open_items(self, source: str) -> Collection[Place]:
-        """Return the positions of a source's open statements; its saved position is before all."""
+        """Return the positions of a source's open statements.
+
+        The saved position is before all of them.
+        """
         return [opened.at for _, member, opened in self._open() if member.source == source]
 
     def open_targets(self, source: str) -> Collection[int]:
@@ -197,12 +199,12 @@ class OptimisticCoordinator(Coordination):
         }
 
     def gives_way(self, target: TableName, member: Member) -> bool:
-        """Whether a shard was dropped, and its target is dropped when all its shards are."""
+        """Whether a shard was dropped whose target is dropped together with its last shard."""
         history = self._histories.by_target.get(target)
         return history is not None and member in history.state.left
 
     async def paths(self, own: Table, target: TableName) -> Sequence[ColumnPath]:
-        """Return the path of columns by their names, if rows of a table fit a target."""
+        """Return the path of columns by their names if the target can store the rows of a table."""
         there = await read_table(self._target, target)
         try:
             # No row depends on an index that the table lacks.
@@ -222,7 +224,7 @@ class OptimisticCoordinator(Coordination):
             return None
 
     def held(self) -> Mapping[TableName, HeldShards]:
-        """Return the shards with open statements, and the shards whose groups hold rows."""
+        """Return the shards with open statements, and the shards whose rows their groups hold."""
         found: dict[TableName, list[HeldShards]] = {}
         for lock in self.open_locks():
             if lock.holds:
@@ -233,7 +235,10 @@ class OptimisticCoordinator(Coordination):
         return {target: all_held(several) for target, several in found.items()}
 
     def open_locks(self) -> Sequence[OpenLock]:
-        """Return a lock for each open statement and each refused step; its id is the target."""
+        """Return a lock for each open statement and each refused step.
+
+        The lock's id is the target.
+        """
         sources = tuple(self._units)
         refused = (
             refused_lock(name, self._version(name, step.member) + 1, sources, step)

@@ -1,4 +1,4 @@
-"""Steps that change a target by other statements than a shard's own, and refused steps."""
+"""Changes of a target by other statements than a shard's own, and refused steps."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from replicator.sharding.optimistic.shard_states import (
 
 
 class DerivedSteps:
-    """The ALTERs that give targets their new structures, tried on an empty copy first."""
+    """Builds the ALTERs that give targets their new structures, and tries them on an empty copy."""
 
     def __init__(self, tools: WriterTools, histories: AnswerHistories) -> None:
         self._target = tools.target
@@ -74,12 +74,13 @@ class DerivedSteps:
     ) -> tuple[str, ...]:
         """Return the ALTER from one shape of a target to another; empty if none is needed.
 
-        Raises NoAlterError.
-
         Args:
             present: current structure of the target.
             index: an action to add (`stand_in_index`).
             earlier: the statements that the target executes before.
+
+        Raises:
+            NoAlterError: no ALTER leads to the shape.
         """
         known = [table for table in members if table is not None]
         actions = [*derived_alter(before, after, present, known, converted), *index]
@@ -97,12 +98,12 @@ class DerivedSteps:
         return (alter,)
 
     async def _available(self) -> frozenset[str]:
-        """Return the collations of the target's server, which has hundreds."""
+        """Return the collations of the target's server, of which there are hundreds."""
         self._collations = self._collations or await available_collations(self._target)
         return self._collations
 
     async def _refused(self, target: TableName, whole: Sequence[ParsedStatement]) -> bool:
-        """Whether a target refuses statements in each way in which `DdlExecutor` executes them.
+        """Whether a target refuses statements in every way in which `DdlExecutor` can execute them.
 
         The ways are: as written, each change on its own, and by creating the target again.
         """
@@ -125,9 +126,9 @@ class DerivedSteps:
     ) -> tuple[str, ...] | None:
         """Return a shard's own statement with further actions.
 
-        The actions are ``index`` (`stand_in_index`), unless the target refuses the statement
-        because of it, and `remaining_keys`. Returns None if the statement drops a key and the
-        target refuses it: the key may have another name.
+        The actions are `remaining_keys` and ``index`` (`stand_in_index`); the index is left out if
+        the target refuses the statement because of it. Returns None if the statement drops a key
+        and the target refuses it, since the key may have another name.
         """
         alters = classify(sql, default_schema=target.schema).kind is StatementKind.ALTER_TABLE
 
@@ -189,9 +190,9 @@ class DerivedSteps:
         history.take(made)
 
     async def agree(self, target: TableName) -> None:
-        """Give a target the parts on which all members agree, while no batch touches it.
+        """Add the parts to a target on which all members agree, while no batch touches the target.
 
-        Refused parts stay as they are, and are tried again after the next statement. Raises
+        Refused parts are not added, and are tried again after the next statement. Raises
         DatabaseUnavailableError.
         """
         history = self._histories.of(target)
@@ -241,7 +242,7 @@ class DerivedSteps:
     def _keys_between_targets(
         self, member: Member, shard_state: ShardState
     ) -> list[ForeignKeyDefinition]:
-        """Return the foreign keys of a member between shards, with the targets as parents."""
+        """Return a member's foreign keys that refer to shards, with their targets as parents."""
         found = []
         for key in shard_state.taken.definition.foreign_keys if shard_state.taken else ():
             parent = parent_of(key, member.name.schema)
@@ -302,8 +303,8 @@ def _all(actions: Iterable[tuple[Part, ...]]) -> frozenset[Part]:
 def may_stay_wider(put: Change[Member], verdict: JoinVerdict[Member]) -> bool:
     """Whether a statement can be accepted without the step to a narrower target.
 
-    Older rows on the target keep the values that the narrower type has changed in the shard, until
-    they are reconciled. Rows could not be found by such values.
+    Until older rows are reconciled, the target has their values as they were before the narrower
+    type changed them in the shard. Rows could not be found by such values.
     """
     changed = narrowed(put.before, put.after, strict=put.strict) if put.after else frozenset()
     found_by = put.found_by or frozenset()

@@ -29,8 +29,8 @@ _GOING = (EffectKind.DROP, EffectKind.MOVE_OUT)
 class OptimisticGroup(GroupActor):
     """Passes rows to the writer, and each statement as a barrier after them.
 
-    It waits for the answer to a statement before it decides the rows after it. The rows of a member
-    with an open statement are held: the group drops them, and the source will read them again. The
+    The group waits for the answer to a statement before it decides later rows. It drops the rows of
+    a member with an open statement: these rows are held, and the source will read them again. The
     version is the number of releases of this source's rows.
     """
 
@@ -55,7 +55,8 @@ class OptimisticGroup(GroupActor):
         self._dropped: set[Member] = set()
         """Held members whose DROP waits."""
         self._ends = False
-        """Whether the target is dropped with these members: everything later waits for them."""
+        """Whether the target is dropped with these members. If so, everything later waits for
+        them."""
         self._asked: list[tuple[Member, int]] = []
 
     @property
@@ -100,8 +101,8 @@ class OptimisticGroup(GroupActor):
     async def _learn_held(self, effects: Iterable[Effect], statement: Statement) -> None:
         """Learn the structures of held members after their waiting statements.
 
-        Changes that foreign keys make in children are not held: they are read from the rows of
-        their parents.
+        Changes of children by foreign keys are not held: they are made from the rows of the
+        parents.
         """
         for effect in effects:
             alters = effect.kind is EffectKind.ALTER and not effect.undecided
@@ -138,12 +139,12 @@ class OptimisticGroup(GroupActor):
         renames = [e for e in effects if e.kind is EffectKind.RENAME]
         going = [e for e in effects if e.kind in _GOING]
         others = [e for e in effects if e not in renames and e not in going]
-        # Members leave first: another table may get the name of one.
+        # Members leave first, since another table may get the name of a leaving member.
         items = self._leave(going, statement) if going else []
         if renames:
             if any(self._is_followed(effect, statement) for effect in going):
                 raise self.several_changes(statement)
-            # The answer to the rename includes the members that leave.
+            # The answer to the RENAME includes the leaving members.
             items = [self._rename(renames, statement)]
         items += [item for e in others if (item := self._other(e, statement)) is not None]
         if len(items) > 1 and not _replaces(items):
@@ -155,10 +156,10 @@ class OptimisticGroup(GroupActor):
         return item
 
     def _waits(self, effect: Effect) -> bool:
-        """Whether a member's statement waits for its open one.
+        """Whether a statement of a member waits for the member's open statement.
 
-        Only the DROP of a table without held rows does not wait. A shard whose target follows it to
-        another name does not leave the target.
+        Only the DROP of a table without held rows does not wait. A shard whose target is renamed
+        with it does not leave the target.
         """
         member = Member(self.source, effect.table)
         if member not in self._held:
@@ -167,7 +168,7 @@ class OptimisticGroup(GroupActor):
         return not leaves or member in self._renamed or self.rows_held[member] > 0
 
     def _note_drops(self, effects: Iterable[Effect], flowing: Collection[Effect]) -> None:
-        """Note the dropped members that wait, and whether they are the only members left.
+        """Record the dropped members that wait, and whether they are the only members left.
 
         If they are, a table that is created later is the first shard of a new target.
         """
@@ -184,7 +185,7 @@ class OptimisticGroup(GroupActor):
             self._ends = members.keys() <= self._dropped | going and not kept
 
     def _follow_names(self, effects: Iterable[Effect], statement: Statement) -> None:
-        """Hold the rows of a held member under its new name, too: the RENAME waits.
+        """Hold the rows of a held member under its new name, too, since the RENAME waits.
 
         Raises FatalError if the RENAME also renames a member that is not held.
         """
@@ -235,9 +236,10 @@ class OptimisticGroup(GroupActor):
             self._held.discard(Member(self.source, effect.table))
             if effect.kind is EffectKind.MOVE_OUT or not self._drops():
                 self.log_not_executed(effect, statement)
-        # A shard stays a member of a target that follows it, until the target has the new name.
+        # A shard remains a member of a target that is renamed with it, until the target has the new
+        # name.
         left = [effect for effect in going if not self._is_followed(effect, statement)]
-        # Some members may have left at an earlier reading, while the others waited.
+        # Some members may have left when the statement was read before, while the others waited.
         later = [effect for effect in left if not self._has_left(effect, statement)]
         return [self._item(effect, statement) for effect in (later or left)[:1]]
 
@@ -247,7 +249,7 @@ class OptimisticGroup(GroupActor):
         return self._answers.histories.left_at(target, member) >= statement.transaction
 
     def _drops(self) -> bool:
-        """Whether the target is dropped with a table that leaves it; only for the log."""
+        """Whether the target is dropped with a table that leaves it; only used for the log."""
         kept = self.registry.keeps_retired(self.registry.target_name(self.target))
         alone = len(self.registry.members_of(self.target)) < 2
         return self._answers.drops_targets and alone and not kept
@@ -274,5 +276,5 @@ def _behind(rows: RowEvents, place: Place) -> Truths:
 
 
 def _replaces(items: list[DdlItem]) -> bool:
-    """Whether two items are about one table, which the statement drops and creates again."""
+    """Whether two items concern one table, which the statement drops and creates again."""
     return len({item.effect.table for item in items}) == 1

@@ -1,4 +1,4 @@
-"""`shard-mode: optimistic` and `""`: a change is accepted if the rows of all shards still fit."""
+"""`shard-mode: optimistic` and `""`: a change is accepted if all shards' rows still fit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OptimisticMode(ShardMode):
         self.drops_targets = drops_targets
 
     def moved_entries(self, entries: Sequence[str], moves: MovedPlaces) -> Sequence[str]:
-        """Move the positions of open statements, and the positions from which rows are held."""
+        """Return entries with the new server's positions of open statements and of held rows."""
         found = moved_entries(
             [*map(load_entry, entries)], lambda member: member.source == moves.source, moves
         )
@@ -68,7 +68,10 @@ class OptimisticMode(ShardMode):
         await AnswerStore(meta).add(target, gone[0], dump_entry(entry))
 
     def writer_rules(self, tools: WriterTools) -> WriterRules:
-        """Return the answers: the join rule decides each statement when it reaches its target."""
+        """Return the answers.
+
+        The join rule decides each statement before it is executed on its target.
+        """
         answers = OptimisticAnswers(tools, drops_targets=self.drops_targets)
         return WriterRules(answers, answers.histories)
 

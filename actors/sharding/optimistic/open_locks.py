@@ -1,4 +1,4 @@
-"""Open statements and refused steps as locks for reports, each with its remedies."""
+"""Locks for reports: open statements and refused steps, each with its remedies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from replicator.terminal.figures import some_of
 from replicator.watermark import Place
 
 _LACKED = frozenset({ConflictKind.NAME, ConflictKind.ROUNDED, ConflictKind.ROWS})
-"""The conflicts that end when the other shards have made the statement, too."""
+"""The conflicts that end as soon as the other shards have made the statement, too."""
 
 
 def statement_lock(
@@ -70,7 +70,7 @@ def statement_lock(
 def refused_lock(
     target: TableName, version: int, sources: Collection[str], step: RefusedStep[Member]
 ) -> OpenLock:
-    """Return the lock of a step that the target has refused because of its rows."""
+    """Return the lock of a step that the target has refused because of the target's rows."""
     view = LockView(
         target=target,
         version=version,
@@ -118,7 +118,7 @@ def listed(members: Iterable[Member]) -> str:
 def remedies_of(
     member: Member, opened: OpenStatement, others: Iterable[Member]
 ) -> Iterator[LockRemedy]:
-    """Yield the remedies of an open statement. ``others``: the members that it conflicts with."""
+    """Yield the remedies of an open statement. ``others``: the members in conflict with it."""
     if opened.answered:
         yield LockRemedy("wait: the task reads the shard's rows again")
         return
@@ -132,7 +132,7 @@ def remedies_of(
 
 
 def _override(member: Member, opened: OpenStatement, position: str) -> Iterator[LockRemedy]:
-    """Yield the remedy of other statements in its place, if neither exec nor skip may help."""
+    """Yield the remedy to give other statements instead, if neither exec nor skip may help."""
     answers = _ANSWERS.get(opened.conflict, {}).keys() - opened.unfit.keys()
     if (
         position
@@ -163,7 +163,7 @@ def _step_remedies(step: RefusedStep[Member]) -> Iterator[LockRemedy]:
 
 
 def helpful(member: Member, opened: OpenStatement, others: Iterable[Member]) -> str:
-    """Return the remedies as text if an answer can't help; ``others`` as in `remedies_of`."""
+    """Return the remedies as text if no answer can help; ``others`` as in `remedies_of`."""
     remedies = [
         f"{way.action}: {way.text}" if way.action else way.text
         for way in remedies_of(member, opened, others)

@@ -1,4 +1,4 @@
-"""The lock coordinator: the locks of all targets, and the execution of agreed items."""
+"""The lock coordinator: keeps the locks of all targets, and executes agreed items."""
 
 from __future__ import annotations
 
@@ -48,36 +48,36 @@ from replicator.sharding.pessimistic.lock import Resolution, TargetLock
 from replicator.watermark import Place, boundary
 
 COORDINATOR_CAPACITY = 1
-"""The coordinator receives control messages only, no rows."""
+"""The coordinator only receives control messages, no rows."""
 
 HELD_PART_OF_A_BATCH = 4
-"""A task holds at most one batch divided by this number in memory."""
+"""Held rows may use the size of one batch divided by this number in the memory of a task."""
 
 GATHERING_SECONDS = 1.0
-"""Maximum time in seconds that the restart of a source waits for locks that are being resolved."""
+"""Maximum seconds that the restart of a source waits for locks that are being resolved."""
 
 READ_AGAIN_SECONDS = 15.0
-"""Maximum time in seconds that the answer to an unlock waits for restarted sources.
+"""Maximum seconds that the answer to an unlock waits for restarted sources.
 
 It is less than the timeout of the operator's command
 (`actors.task.operator.operator_commands.UNLOCK_SECONDS`).
 """
 
 UNREAD_SECONDS = 1.0
-"""Seconds that a refused item waits for changes of other targets that are being read."""
+"""Seconds that a refused item waits for unread changes of other targets."""
 
 READ_AGAIN_LOOK_SECONDS = 0.05
-"""Seconds between two checks whether these sources have read their events again."""
+"""Seconds between two checks whether restarted sources have read their events again."""
 
 
 class LockCoordinator(Actor[LockMessage], Coordination):
     """Evaluates a target's lock whenever one of its groups changes.
 
-    An agreed item is decided, saved, and executed once the writer has applied all older rows. Then
-    the sources that held rows of it restart, and the others adopt the new version. The locks read
-    the groups directly: all of them run on one event loop.
+    An agreed item is decided and saved, and it is executed after the writer has applied all older
+    rows. Then the sources that held rows of it restart, and the others adopt the new version. The
+    locks read the groups directly, since all of them run on one event loop.
 
-    A source that is not read keeps the locks waiting. The lock of a blocked target is neither
+    A source that is not read keeps its locks waiting. The lock of a blocked target is neither
     decided nor executed.
     """
 
@@ -89,7 +89,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     ) -> None:
         super().__init__("lock coordinator", capacity=COORDINATOR_CAPACITY)
         self.locks: dict[int, TargetLock[TableName, ShardStatement]] = {}
-        # The tracker's connection is not suitable: its session has the settings of statements.
+        # The tracker's connection cannot be used: its session has the settings of statements.
         target = tools.meta.connection
         self._tools = GroupTools(
             tools.registry,
@@ -116,7 +116,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._quiet = QuietLooks(self.mailbox)
         self._unreached = UnreachedCutovers(self.mailbox, tools.units, tools.writer)
         self._budget = HoldBudget(tools.writer.settings.batch_bytes // HELD_PART_OF_A_BATCH)
-        # The positions up to which groups of former runs have read.
+        # The positions up to which the groups of former runs have read.
         self._had_read: dict[tuple[str, int], Place] = {}
         self._conflicts: dict[int, Conflict[TableName, ShardStatement]] = {}
         self._jobs: anyio.abc.TaskGroup | None = None
@@ -126,7 +126,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     # The interface of a coordination.
 
     def make_group(self, unit: Unit, target: int) -> GroupActor:
-        """Create the group of a target for a run of a source; other sources get theirs, too."""
+        """Create the group of a target for a run of a source, and the other sources' groups."""
         if not self._registry.target_name(target).table:
             return DatabaseGroup(unit, target, self._registry, self._writer.mailbox, drops=False)
         new = target not in self.locks
@@ -134,8 +134,9 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         position = unit.state.position
         mark = unit.high_watermarks.get(target)
         moved, name = self._tools.versions.moved, lock.target
-        # The events just before these positions are read again. The target has rows of shards that
-        # a RENAME has moved to it, although they become members only when the RENAME is read.
+        # The events just before these positions are read again. The target already has the rows of
+        # shards that a RENAME has moved to it, but they become members only when the RENAME is
+        # read.
         until = moved.applied_until(unit.source, name, -1, lock.version) - 1
         applied = Place(max(until, moved.entered_until(unit.source, name)), 0)
         if mark is not None and mark.version == lock.version:
@@ -180,7 +181,10 @@ class LockCoordinator(Actor[LockMessage], Coordination):
                 self.mailbox.tell(GroupChanged(target))
 
     async def before_restart(self) -> None:
-        """Wait for locks that are being resolved: sources may have held rows of these, too."""
+        """Wait for locks that are being resolved.
+
+        Sources may have held rows of these locks, too.
+        """
         with anyio.move_on_after(GATHERING_SECONDS):
             while self._resolving:
                 await self._resolved.wait()
@@ -195,7 +199,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         )
 
     async def ended(self, unit: Unit) -> None:
-        """Stop the groups of a source; everything that it read is applied and saved."""
+        """Stop the groups of a source; all events read are applied and saved."""
         self._parents.restarted(unit.source)
         for target, lock in self.locks.items():
             if (group := self._groups.pop((unit.source, target), None)) is not None:
@@ -204,7 +208,10 @@ class LockCoordinator(Actor[LockMessage], Coordination):
                 lock.stop(unit.source)
 
     def open_items(self, source: str) -> Collection[Place]:
-        """Return the positions of a source's open items; its saved position is before them."""
+        """Return the positions of a source's open items.
+
+        The saved position is before all of them.
+        """
         self._settle(source)
         groups = [lock.groups.get(source) for lock in self.locks.values()]
         return [at for group in groups if group is not None for at in group.open_items]
@@ -222,13 +229,13 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         return [target for target, group in groups.items() if group and group.open_items]
 
     def held(self) -> Mapping[TableName, HeldShards]:
-        """Return the shards with items that their target lacks, and shards that are ahead of it."""
+        """Return the shards that are ahead of their target, or have items that it lacks."""
         for source in self._units:
             self._settle(source)
         return {lock.target: held_shards(lock) for lock in self.locks.values()}
 
     def gives_way(self, target: TableName, member: Member) -> bool:
-        """Whether a shard was dropped, and its target is dropped when all its shards are."""
+        """Whether a shard was dropped whose target is dropped together with its last shard."""
         lock = self.locks.get(self._registry.target(target))
         group = lock.groups.get(member.source) if lock is not None else None
         return group is not None and member.name in group.dropped
@@ -370,7 +377,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         resolution = lock.pending
         assert resolution is not None
         if not await self._older_rows_applied(target, lock):
-            # The restarted source sends a message when it has passed its cutover again.
+            # The restarted source sends a message after it has passed its cutover again.
             self._executing.discard(target)
             return
         name = self._registry.target_name(target)
@@ -397,8 +404,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     ) -> None:
         """Execute a decided item.
 
-        An item that does not fit the foreign keys of other targets is executed again after a change
-        of these.
+        If the item does not fit the foreign keys of other targets, it is executed again after they
+        have changed.
         """
         name, attempts = self._registry.target_name(target), 0
         while True:
@@ -424,9 +431,9 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         error: FatalError,
         attempts: int,
     ) -> bool:
-        """Whether changes of a target's parents and children may make it accept an item.
+        """Whether changes of a target's parents or children may make it accept a refused item.
 
-        Their changes may come before the item in the binlog, and not be read yet at the first
+        The changes may come before the item in the binlog without having been read at the first
         attempt.
         """
         refusal = error.__cause__
@@ -444,7 +451,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     async def _older_rows_applied(
         self, target: int, lock: TargetLock[TableName, ShardStatement]
     ) -> bool:
-        """Wait for the rows forwarded before the cutovers; False if some are to be read again.
+        """Wait for the rows forwarded before the cutovers; return False if some must be read again.
 
         A source may restart in the meantime, in the middle of a transaction.
         """
@@ -488,12 +495,12 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Force a lock, in its turn among the changes of groups. Raises UnlockError.
 
-        The lock may be the next one of a target whose lock is being resolved, or a restarted source
-        may still have to read the lock's statements again. So this waits for both.
+        Waits in two cases: the lock is the next one of a target whose lock is being resolved, or a
+        restarted source has not read the lock's statements again.
         """
         with anyio.move_on_after(READ_AGAIN_SECONDS):
             while self._may_open(lock):
-                # Rows do not change a lock, so no event occurs when they have been read again.
+                # Rows do not change a lock, so no event is set when they have been read again.
                 with anyio.move_on_after(READ_AGAIN_LOOK_SECONDS):
                     await self._resolved.wait()
         answers: list[UnlockError | None] = []
@@ -522,7 +529,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
 
     @property
     def _reads_again(self) -> bool:
-        """Whether a source will read statements again, or a group will use its target's version."""
+        """Whether a source will read statements again, or a group lacks its target's version."""
         return any(unit.restarting for unit in self._units.values()) or any(
             group.held_rows.asked or group.group.seen < self._had_read.get(of, group.group.seen)
             for of, group in self._groups.items()

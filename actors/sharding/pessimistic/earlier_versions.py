@@ -1,10 +1,11 @@
 """The versions of a target before its first one.
 
 The first shard may be created with a newer structure than later shards, which still make the
-statements to this structure. The target has the results of these statements since its creation:
-they are items with the numbers 0, -1, …, and nothing is executed for them. They are known when the
-first of the later shards has made them all. A shard with an older structure then joins at the
-version before them, and is granted them, like the items of other versions.
+statements that lead to this structure. The target has had the results of these statements since its
+creation, so they are items with the numbers 0, -1, …, and nothing is executed for them. They are
+known when the first of the later shards has made all of them. A shard with an older structure then
+joins at the version before these items, which count as made by it, like the items of other
+versions.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 
 OTHERS_SECONDS = 5.0
-"""Seconds without changes that a table ahead of its target waits for a shard that leads there."""
+"""Seconds without changes that a table ahead of its target waits for a shard that makes the target
+like the table."""
 
 
 async def earlier_items(
@@ -45,7 +47,7 @@ async def earlier_items(
     Returns None if it is not, or if that is uncertain.
 
     Args:
-        number: of the table, in the registry.
+        number: number of the table in the registry.
         target_at: returns the structure of the target at a version, if it is known.
     """
     name, version = registry.member(number).name, group.lowest
@@ -87,10 +89,10 @@ class EarlierVersions:
     )
 
     def note(self, found: EarlierItems) -> None:
-        """Note the items that a group has found.
+        """Record the items that a group has found.
 
-        The first items after which a table equals its target in all parts count, otherwise the last
-        ones.
+        The first items count after which a table equals its target in all parts; if there are none,
+        the last ones count.
         """
         key = found.target, found.member
         _, former = self._found.get(key, (0.0, found))
@@ -105,7 +107,7 @@ class EarlierVersions:
         *,
         quiet: bool,
     ) -> EarlierItems | None:
-        """Return the items of a table that count now, if no member leads its target.
+        """Return the items of a table that count now, if no member makes the target like the table.
 
         The table may have been ahead, and have undone what the others are about to do. So its items
         count only after some seconds, or when nothing changes any more (``quiet``).
@@ -120,14 +122,14 @@ class EarlierVersions:
         return due
 
     def any_found(self, lock: TargetLock[TableName, ShardStatement]) -> bool:
-        """Whether a table has items that count now or later: others may join by them."""
+        """Whether a table has items that count now or later: other tables may join by them."""
         groups = [*lock.groups.values()]
         return any(found.group in groups for _, found in self._found.values())
 
     async def learn(
         self, found: EarlierItems, lock: TargetLock[TableName, ShardStatement]
     ) -> frozenset[str]:
-        """Save the items that a group has found; return the sources that have to restart.
+        """Save the items that a group has found; return the sources that must restart.
 
         Raises DatabaseUnavailableError.
         """

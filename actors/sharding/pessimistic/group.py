@@ -83,7 +83,8 @@ class PessimisticGroup(GroupActor):
     """Applies the version rule (`replicator.sharding.pessimistic.group`) to rows and DDL.
 
     Rows of the target's version are passed to the writer. Rows of a later version are held in
-    memory until their version is released, if there is room. If not, the source reads them again.
+    memory until their version is released, if there is enough memory; otherwise the source reads
+    them again.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class PessimisticGroup(GroupActor):
         self._reshaped, self._filled, self._epoch = False, False, 0
         self._tools = tools
         self._parents = parents
-        # The registry's members are not suitable: earlier in the binlog, they may have other names.
+        # Do not use the registry's members: earlier in the binlog, they may have other names.
         name = tools.registry.target_name(target)
         self.numbers = {
             member: tools.registry.join(Member(source, member), name) for member in group.members
@@ -121,7 +122,8 @@ class PessimisticGroup(GroupActor):
     def cutover_segment(self) -> int:
         """Return the last segment that the group had started when it passed its newest cutover.
 
-        Segments up to it may have rows of the older version. Only a call notices a new cutover.
+        Segments up to it may have rows of the older version. A new cutover is only recognized by
+        calling this.
         """
         if self._cutover_segment[0] != self.group.base:
             self._cutover_segment = (self.group.base, self.segment)
@@ -167,7 +169,7 @@ class PessimisticGroup(GroupActor):
         )
 
     def without_copied(self, message: TargetSegment) -> TargetSegment:
-        """Return a part without copied rows; note that their members have rows."""
+        """Return a part without copied rows; record that their members have rows."""
         self._filled = note_rows(message.rows, self.group, self.registry)
         return super().without_copied(message)
 
@@ -176,7 +178,7 @@ class PessimisticGroup(GroupActor):
         for member in rows.members.keys() - set(self.numbers.values()):
             name = self.registry.member(member).name
             self.log.warning("member.unknown", member=str(name))
-            # Its transaction may have begun in an earlier segment, which is already decided.
+            # The transaction may have begun in an earlier segment, which is already decided.
             self.group.join(name, rows.first._replace(ordinal=rows.first.ordinal - 1), None)
             self.numbers[name] = member
 
@@ -222,7 +224,10 @@ class PessimisticGroup(GroupActor):
         return None
 
     async def _record(self, effect: Effect, statement: Statement, at: Place) -> DdlItem | None:
-        """Record an item; return an item that queues the shard's rows if only it knows them."""
+        """Record an item.
+
+        Return an item that queues the shard's rows if only the shard knows them.
+        """
         name = effect.table
         self._add_unrecorded(effect, at)
         before = self.registry.held(self.numbers[name], at.transaction - 1).certain
@@ -233,7 +238,8 @@ class PessimisticGroup(GroupActor):
             self.group.idle(name, text, at)
             self.log.info("ddl.idle", statement=statement.sql[:200])
             return None
-        # First learn the structure: other sources compare theirs as soon as the item is recorded.
+        # First learn the structure: other sources compare their structures as soon as the item is
+        # recorded.
         after = await self._tools.learner.learn(self.source, effect, statement)
         least = await least_number(self.group, self._lock, item, before, self._target_at)
         late = await self._late.statement(item, before, after.certain)
@@ -252,7 +258,7 @@ class PessimisticGroup(GroupActor):
         return replace(self.unrecorded(effect, statement), reconciled=columns)
 
     async def _note_earlier(self, name: TableName) -> None:
-        """Send a message if an unmatched table has become like its target by its statements."""
+        """Send a message if the statements of an unmatched table have made it like its target."""
         if name not in self.group.unmatched or self.moved.last_end(self._lock.target):
             return
         rules = self._tools.columns(self.registry.member(self.numbers[name]))
@@ -274,7 +280,7 @@ class PessimisticGroup(GroupActor):
         least: int = 0,
         late: LateStatement = NOT_LATE,
     ) -> Recorded:
-        """Record an item in the group. Raises FatalError if the target has another one there."""
+        """Record an item in the group. Raises FatalError if the target has another item there."""
         try:
             return self.group.ddl(item, least, late.fits, late.drops)
         except HistoryError as error:
@@ -288,7 +294,8 @@ class PessimisticGroup(GroupActor):
                     target=target,
                     statement=statement.sql[:2000],
                 ) from error
-            # The operator skipped it: it counts as the statement that other shards ran instead.
+            # The operator skipped this item. It counts as the statement that other shards ran
+            # instead.
             return self.group.ddl(replace(item, text=error.resolved.text))
 
     def _log_item(self, effect: Effect, statement: Statement, recorded: Recorded) -> None:
@@ -360,7 +367,8 @@ class PessimisticGroup(GroupActor):
     async def _target_at(self, version: int) -> Table | None:
         """Return the target's structure at a version; None if unknown, or if nothing was executed.
 
-        If its statement is not executed yet, return the structure of that statement's shard.
+        If the version's statement is not executed yet, returns the structure of the shard that made
+        it.
         """
         resolved = self.group.resolved(version) if version else None
         if resolved is not None and resolved.late:
@@ -379,8 +387,8 @@ class PessimisticGroup(GroupActor):
     def _item_of_others(
         self, version: int, item: Item[TableName, ShardStatement]
     ) -> tuple[Table | None, Item[TableName, ShardStatement]] | None:
-        """Return the same item of another shard, not executed yet, and the structure after it."""
-        # The last shard to make the item is compared with another one, so all shards are compared.
+        """Return another shard's unexecuted item of a version, and the structure after it."""
+        # Each shard is compared with another one when the last shard makes the item.
         if version <= self._lock.version:
             return None
         for source, group in self._lock.groups.items():
@@ -396,7 +404,7 @@ class PessimisticGroup(GroupActor):
     def _leave(self, name: TableName, at: Place, *, moves: bool = False) -> None:
         number = self.numbers.pop(name)
         held = self.registry.held(number, at.transaction - 1).certain
-        # A table that is created under the name of a moved one is another table.
+        # A table that is created later under the name of a moved table is another table.
         self.group.leave(name, at, dump_structure(held) if held and not moves else "")
         self.registry.end(number)
         self.registry.leave(number)
@@ -407,7 +415,8 @@ class PessimisticGroup(GroupActor):
         if name in self.group.members:
             if effect.statement.only_if_missing:
                 return None
-            # It was dropped unseen, or by this statement: CREATE OR REPLACE is a DROP and a CREATE.
+            # The table was dropped unseen, or by this statement: CREATE OR REPLACE is a DROP and a
+            # CREATE.
             self._leave(name, at)
             self.log_not_executed(effect, statement)
         member, moved = Member(self.source, effect.table), self._tools.versions.moved
@@ -475,7 +484,8 @@ class PessimisticGroup(GroupActor):
         try:
             before = await self._tools.versions.at(self._lock, former.version)
         except UnknownVersionError as error:
-            # If the dropped table had the next item, this one never lacks it: the item is resolved.
+            # If the dropped table had the next item, the new one does not lack it: the item is
+            # resolved.
             waits = former.version <= self.group.known
             self._join_ahead(name, number, at, str(error), waits=waits)
             member = self.registry.member(number)
@@ -533,7 +543,8 @@ class PessimisticGroup(GroupActor):
             if not unlike:
                 fitting.append(template)
         if bounds.end is not None:
-            # The target's structure at its renaming is not saved, but it has accepted this table.
+            # The target's structure at its renaming is not saved, but the target has accepted this
+            # table.
             fitting = [one for one in fitting if one.version < bounds.end] or [Template(bounds.end)]
         if bounds.entered is not None:
             # The table came to the target before the later versions.
@@ -560,7 +571,7 @@ class PessimisticGroup(GroupActor):
         return other_than(alike, held)
 
     async def _first_like(self, former: int, held: KnownStructure) -> int | None:
-        """Return the first version after a dropped member's that is like the created table."""
+        """Return the first version, after a dropped member's, that is like the created table."""
         for version in range(former + 1, self.group.base + 1):
             if are_alike(await self._target_at(version), held.certain):
                 return version

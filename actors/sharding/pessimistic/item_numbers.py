@@ -1,7 +1,7 @@
 """The number of a member's next item, if the member already shows items of other members.
 
-For example, a shard was created with a key or a default that the others get only now: it does not
-execute their statement any more, and its own next statement is a later item of the target.
+For example, a shard was created with a key or a default that the other shards add only now. It does
+not execute their statement any more, and its own next statement is a later item of the target.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 
 MOST_SHOWN = 64
-"""Maximum number of other members' items that a member is compared with."""
+"""Maximum number of another member's items with which a member is compared."""
 
 
 async def least_number(
@@ -53,7 +53,7 @@ async def least_number(
 def mark_later_items(
     registry: SchemaRegistry, lock: TargetLock[TableName, ShardStatement]
 ) -> frozenset[str]:
-    """Count the next statements of members as later items, if they show the others' next item.
+    """Count a member's next statement as a later item if the member shows the others' next item.
 
     Returns the sources that must restart: the rows after these statements have a later version.
     None of these rows was applied.
@@ -85,7 +85,7 @@ def _after_runs(
     lock: TargetLock[TableName, ShardStatement],
     found: Sequence[tuple[str, Item[TableName, ShardStatement]]],
 ) -> frozenset[str]:
-    """Count the next statement of a member as a later item if the member shows all items before.
+    """Count a member's next statement as a later item if the member shows all items before it.
 
     Another member makes the same statement after these items.
     """
@@ -106,7 +106,7 @@ def run_of(
     source: str,
     first: Item[TableName, ShardStatement],
 ) -> list[tuple[str, Table, Table]]:
-    """Return the next items of a member: their texts, and its structures before and after them."""
+    """Return a member's next items: each text with the structures before and after the item."""
     items, run = lock.groups[source].items, []
     own = (item for v in sorted(items) for item in items[v] if item.member == first.member)
     for item in islice((item for item in own if item.at >= first.at), MOST_SHOWN):
@@ -120,13 +120,13 @@ def run_of(
 def shown_items(run: Sequence[tuple[str, Table, Table]], text: str, own: Table) -> int:
     """Return the number of another member's items that ``own`` shows before a statement, or 0.
 
-    The items do not change the values of any column of the table. The result is 0 also if the
+    These items do not change the values of any column of the table. The result is also 0 if the
     statement may be the first item.
 
     Args:
         run: the items, each with the structure of the other member before and after it.
-        text: of the statement.
-        own: the structure of its table before it.
+        text: the text of the statement.
+        own: the structure of the table before the statement.
     """
     if not run or run[0][0] == text:
         return 0
@@ -140,7 +140,7 @@ def shown_items(run: Sequence[tuple[str, Table, Table]], text: str, own: Table) 
 
 
 def _keeps_values(there: Table, own: Table) -> bool:
-    """Whether a table has all columns of another one, and their types accept all of its values."""
+    """Whether a table has all columns of another table, and accepts all of their values."""
     pairs = [(there.column(column.name), column) for column in own.columns]
     return all(
         wide is not None

@@ -1,8 +1,8 @@
 """Members that are older than their target: they lack its last schema changes.
 
-They were created or unlocked without these changes. Their rows are written by the path of their
-columns (`replicator.schema.effects.column_path`). A created member with a structure that the target
-has never had is a fault.
+They were created or unlocked without these changes. Their rows are written by column paths
+(`replicator.schema.effects.column_path`). It is a fault if a created member has a structure that
+the target has never had.
 """
 
 from __future__ import annotations
@@ -38,18 +38,19 @@ from replicator.sharding.items import Item, ResolvedItem, Template
 from replicator.sharding.pessimistic.group import Group
 
 StructureAt = Callable[[int], Awaitable[Table | None]]
-"""Return the structure of the target at a version, if it is known."""
+"""Returns the structure of the target at a version, if it is known."""
 UnlikeTarget = Callable[[int, int, KnownStructure], Awaitable[list[str]]]
-"""Return the differences of a member's (number) structure from the target at a version."""
+"""Returns the differences of a member's structure from the target at a version. Its arguments are
+the number of the member, the version, and the structure."""
 
 
 @dataclass(frozen=True, slots=True)
 class LateStatement:
-    """A statement of a member that has items without an own statement.
+    """A statement of a member that has items for which it made no statement.
 
     Attributes:
-        fits: the versions up to the member's own whose structure it has after the statement; None
-            if they are not needed.
+        fits: the versions, up to the member's own, whose structure the member has after the
+            statement; None if they are not needed.
         drops: if the statement may also be a new one, the items that drop the columns that it adds.
     """
 
@@ -77,7 +78,7 @@ class LateMembers:
         before: Table | None,
         after: Table | None,
     ) -> LateStatement:
-        """Compare a statement of a member with the items that it has without an own statement.
+        """Compare a statement of a member with the items for which the member made no statement.
 
         Args:
             before: the member's structure before the statement, if it is certain.
@@ -121,7 +122,7 @@ class LateMembers:
     def earliest(
         self, fitting: Iterable[Template[TableName]], chosen: Template[TableName], own: Table | None
     ) -> int | None:
-        """Return the earliest version that suits a created table as well as the chosen one.
+        """Return the earliest version that fits a created table as well as the chosen one does.
 
         No item since then drops or renames a column of the table.
         """
@@ -149,8 +150,8 @@ class LateMembers:
     async def _path(self, number: int, member: TableName) -> ColumnPath:
         """Return the path of a member's columns through the items that it has not made.
 
-        It includes columns that the target has dropped only if the member has certainly not added
-        them again since. Otherwise the target must get their values.
+        The path includes columns that the target has dropped only if the member has certainly not
+        added them again since. If it has, the target must receive their values.
         """
         state = self._group.members[member]
         lacking = [version for version in state.awaited if version <= self._group.known]
@@ -189,7 +190,7 @@ class LateMembers:
     async def _possible_versions(self, number: int, member: TableName, made: int) -> list[int]:
         """Return the target versions that a member may have had before its last statement.
 
-        These are the versions from ``made`` on with the member's structure at that time: the
+        These are the versions from ``made`` on that have the member's structure of that time. The
         statement may be a new one after any of them.
         """
         since = self._group.members[member].since.transaction
@@ -215,14 +216,17 @@ async def note_ahead(
 
 
 def statement_of(item: ResolvedItem) -> ParsedStatement:
-    """Return the statement of an item, about a table of another name."""
+    """Return the parsed statement of an item as a statement about a table of another name."""
     return classify(item.text.replace("<table>", "`t`", 1), default_schema="s")
 
 
 def create_differs(
     source: str, effect: Effect, statement: Statement, found: Iterable[str]
 ) -> FatalError:
-    """Return the fault that a created shard differs from the others; ``found``: in what."""
+    """Return the fault to raise if a created shard differs from the others.
+
+    ``found``: the differences.
+    """
     return fault(
         "ddl.create-differs",
         about=DdlEvent(source, statement.position),

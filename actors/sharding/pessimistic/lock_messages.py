@@ -16,10 +16,10 @@ from replicator.sharding.pessimistic.group import Group
 
 @dataclass(frozen=True, slots=True)
 class GroupChanged:
-    """Group to coordinator: an item was recorded, a member joined or left, a cutover was passed.
+    """Message to the coordinator: an item, a member or a passed cutover has changed a group.
 
     Attributes:
-        quiet: no shard has made a schema change for some seconds; set by the coordinator.
+        quiet: whether no shard has made a schema change for some seconds; set by the coordinator.
     """
 
     target: int
@@ -28,11 +28,11 @@ class GroupChanged:
 
 @dataclass(frozen=True, slots=True)
 class Unlock:
-    """Supervisor to coordinator: the operator forces a lock.
+    """Message of the supervisor to the coordinator: the operator forces a lock.
 
     Attributes:
         owner: the source whose statement is executed; empty for the lock's owner.
-        shard: the shard of this source with the statement; empty for any.
+        shard: the shard of this source that has the statement; empty for any.
         answer: called with an error for the operator, or None when the lock is being resolved.
     """
 
@@ -45,7 +45,9 @@ class Unlock:
 
 @dataclass(frozen=True, slots=True)
 class TableAhead:
-    """Group to coordinator: the rows of a created table are held until they are read again.
+    """Message of a group to the coordinator: a created table's rows are held for now.
+
+    They are read again later.
 
     Attributes:
         place: position of the CREATE TABLE.
@@ -62,16 +64,17 @@ class TableAhead:
 
 @dataclass(frozen=True, slots=True)
 class EarlierItems:
-    """Group to coordinator: the statements by which a created table has become like its target.
+    """Message of a group to the coordinator: a created table's statements made it like its target.
 
     Attributes:
         target: the number of the target.
-        group: of the table.
+        group: the group of the table.
         member: the table.
         version: the first known version of the target, whose structure the table has now.
         items: the statements, each with the structure of the table before it.
-        alike: all parts of the structures are equal, not only the parts that affect rows.
-        due: the items count, since no shard leads the target elsewhere; set by the coordinator.
+        alike: whether all parts of the structures are equal, not only the parts that affect rows.
+        due: whether the items count, since no shard changes the target otherwise; set by the
+            coordinator.
     """
 
     target: int

@@ -1,4 +1,4 @@
-"""Members without rows since their creation: no older rows of theirs can differ."""
+"""Members that have had no rows since their creation, so no older rows of them can differ."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def creates_without_rows(
 def note_rows(
     rows: RowEvents | None, group: Group[TableName, ShardStatement], registry: SchemaRegistry
 ) -> bool:
-    """Note the members of these rows; return whether one of them had no rows before."""
+    """Record the members of these rows; return whether one of them had no rows before."""
     names = [registry.member(number).name for number in rows.members] if rows is not None else []
     noted = [group.note_rows(name, had=True) for name in names if name in group.members]
     return any(noted)

@@ -40,7 +40,7 @@ class PessimisticMode(ShardMode):
         source: str = "",
         start: int = 0,
     ) -> Mapping[TableName, GroupState[TableName]]:
-        """Return each group at its target's version according to the saved decisions."""
+        """Return each group at the version that its target has by the saved decisions."""
         return first_groups(decided, members, source, start)
 
     def writer_rules(self, tools: WriterTools) -> WriterRules:

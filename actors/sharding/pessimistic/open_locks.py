@@ -1,4 +1,4 @@
-"""The open locks, in the form for the operator."""
+"""The open locks in the form for the operator's reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from replicator.sharding.pessimistic.lock import TargetLock
 def open_lock(
     lock: TargetLock[TableName, ShardStatement], view: LockView[TableName, ShardStatement]
 ) -> OpenLock:
-    """Return an open lock with its opening time, and the times since which sources hold rows."""
+    """Return an open lock with the times since which it is open and sources hold rows."""
     return OpenLock(lock_id(view), view, _since(lock), _holding(lock))
 
 
@@ -55,13 +55,13 @@ def _since(lock: TargetLock[TableName, ShardStatement]) -> int | None:
     items = [item for source in lock.sources for item in lock.candidates(source)]
     if lock.pending is not None:
         items.append(lock.pending.item)
-    # The time of an event is 0 if it has none.
+    # An event without a time has the time 0.
     times = [item.event.statement.timestamp for item in items]
     return min(filter(None, times), default=None)
 
 
 def _holding(lock: TargetLock[TableName, ShardStatement]) -> dict[str, int]:
-    """Return the sources that hold rows of a lock, with the time of its first statement there."""
+    """Return by source that holds rows of a lock the time of the lock's first statement."""
     found = {}
     for source, group in lock.groups.items():
         if not (group.rows_held and group.items):

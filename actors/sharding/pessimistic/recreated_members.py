@@ -1,4 +1,4 @@
-"""Members that are dropped and created again, compared in parts that no row shows. Pure."""
+"""Compares members that are dropped and created again in parts that affect no row. Pure."""
 
 from __future__ import annotations
 

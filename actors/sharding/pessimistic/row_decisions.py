@@ -1,4 +1,4 @@
-"""Vectorised decisions by the version rule about the rows of a segment. Held rows are kept."""
+"""Decides about the rows of a segment by the version rule, and keeps held rows. Vectorised."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def _decide_run(
         for member, count in counts.items()
         if member != last
     }
-    # All rows are before the last one, so it is decided last, and passes a cutover at its position.
+    # All other rows are before the last one. So it is decided last, and passes a cutover at its
+    # position.
     decisions[last] = group.row(names[last], end.last, counts[last])
     for rows, chosen in runs:
         applied = [decisions.get(kind.member) is RowDecision.APPLY for kind in rows.kinds]

@@ -20,10 +20,10 @@ BYTES_OF_EVENT = 40
 
 @define(eq=False)
 class RowsInMemory:
-    """Releases the rows that a group has held in memory (`Group.buffer`).
+    """Keeps rows of a group (`Group.buffer`) in memory until their version is released.
 
     Attributes:
-        asked: whether a segment for the rows of the next version is on its way.
+        asked: whether an empty segment for the rows of the next version was requested.
     """
 
     _group: Group[TableName, ShardStatement]
@@ -34,7 +34,7 @@ class RowsInMemory:
     _released: dict[int, tuple[int, int]] = field(factory=dict, init=False)
 
     def keep(self, version: int, rows: RowEvents) -> None:
-        """Keep rows of a segment until their version is released, if there is room."""
+        """Keep rows of a segment until their version is released, if there is enough memory."""
         buffer = self._group.buffer
         if not buffer.has_lost(version):
             # Copy the rows: a selection would keep the data of its whole segment.
@@ -43,7 +43,10 @@ class RowsInMemory:
             buffer.add(version, HeldPart(own, len(own), size, self._section_of(own)))
 
     def _section_of(self, rows: RowEvents) -> int:
-        """Return the section of a segment's rows, a new one if a member's structure has changed."""
+        """Return the section of a segment's rows.
+
+        A new section if a member's structure has changed.
+        """
         for kind, first in rows.firsts.items():
             of = rows.kinds[kind]
             for member in {of.member, of.parent} - {OWN_ROWS}:
@@ -56,7 +59,7 @@ class RowsInMemory:
     def release(self, version: int, epoch: int, segment: int) -> RowEvents | None:
         """Let the group use the target's ``version``; return its held rows for a segment of a run.
 
-        The group may have become unable to, for example after a RENAME of a table; then the
+        The group may no longer be able to use it, for example after the RENAME of a table. Then the
         coordinator restarts the source.
         """
         self.asked = False

@@ -1,9 +1,9 @@
 """Members that already show the next item of their target, so that no lock waits for them.
 
-For example, a shard was created with a key or a default that the others get only now: it does not
-execute their statement any more, and its own next statement is a later item of the target. The same
-is true of a shard that becomes like the others again after several of their items, such as adding
-and dropping a CHECK.
+For example, a shard was created with a key or a default that the other shards add only now. It does
+not execute their statement any more, and its own next statement is a later item of the target. The
+same is true of a shard that becomes like the others again after several of their items, such as
+adding and dropping a CHECK.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def shows(run: Sequence[tuple[str, Table, Table]], own: Table, present: Table | 
     Args:
         run: the items, each with the structure of the other table before and after it.
         own: the structure of the table.
-        present: as for `note_shown`. If the other table was not like the target, its item is not
-            the next one: the target may already have the result.
+        present: as for `note_shown`. If the other table was not like the target before its item,
+            the item is not the next one: the target may already have the result.
     """
     quiet = present is not None and not differences(present, run[0][1])
     return shows_next(run, own) or (quiet and shows_when_quiet(run, own))
@@ -94,8 +94,8 @@ def shows(run: Sequence[tuple[str, Table, Table]], own: Table, present: Table | 
 def shows_next(run: Sequence[tuple[str, Table, Table]], own: Table) -> bool:
     """Whether a table shows the first of another table's next items, or several together.
 
-    The shard may still make these items itself, while the target has all of them. So the last table
-    must accept all rows that the tables in between accept.
+    The shard may still make these items itself, while the target has all of them. So the last
+    structure must accept all rows that the structures in between accept.
 
     Args:
         run: the items, each with the structure of the other table before and after it.
@@ -118,8 +118,8 @@ def shows_next(run: Sequence[tuple[str, Table, Table]], own: Table) -> bool:
 def shows_when_quiet(run: Sequence[tuple[str, Table, Table]], own: Table) -> bool:
     """Whether a table is like another one after some of the other's next items.
 
-    Unlike for `shows_next`, the items may add columns and drop them again, or change types
-    temporarily. If the shard still had to make the items itself, its rows could be refused.
+    The items may add columns and drop them again, or change types temporarily, which `shows_next`
+    excludes. If the shard had yet to make the items itself, its rows could be refused.
     """
     for _, _, after in run[:MOST_UNDONE]:
         if not _keeps_values(own, after):
@@ -130,7 +130,7 @@ def shows_when_quiet(run: Sequence[tuple[str, Table, Table]], own: Table) -> boo
 
 
 def _keeps_values(own: Table, there: Table) -> bool:
-    """Whether a table has the other's columns, accepts all their values, and needs no others.
+    """Whether a table has all columns of another, accepts their values, and requires no others.
 
     The values include NULL.
     """

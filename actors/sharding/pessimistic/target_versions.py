@@ -30,11 +30,11 @@ class UnknownVersionError(Exception):
 class TargetVersions:
     """Finds the structure of a target at a version, independent of when the binlog is read.
 
-    The structure of the current version is read from the target; the others were saved with the
-    decision on the item that ended them.
+    The structure of the current version is read from the target. The structure of each earlier
+    version was saved with the decision on the item that ended the version.
 
     Attributes:
-        moved: the renamings, since a renamed target is another table.
+        moved: the renamings; after a renaming, the old name belongs to another table.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class TargetVersions:
         return await read_cached(self._target, name)
 
     def expect(self, name: TableName, version: int, structure: Table) -> None:
-        """Note the structure of a target whose CREATE was read, and may not be executed yet."""
+        """Record the structure of a target whose CREATE was read, but may not be executed yet."""
         self._expected[name, version] = structure
 
     def claim(
         self, lock: TargetLock[TableName, ShardStatement], version: int, structure: Table | None
     ) -> None:
-        """Note the structure of a shard that joined at a version, and creates a missing target.
+        """Record the structure of a shard that joined at a version, and creates a missing target.
 
         Until the target exists, all other shards are compared with this structure.
         """
@@ -83,17 +83,17 @@ class TargetVersions:
             self._expected.setdefault((lock.target, version), structure)
 
     def note(self, name: TableName, version: int, structure: Table) -> None:
-        """Note the saved structure of a version before the first one."""
+        """Record the saved structure of a version before the first one."""
         self._saved[name, version] = dump_structure(structure)
 
     async def end(self, name: TableName, version: int, shard: Table | None) -> str:
-        """Keep the target's structure for its current version, and return it as text.
+        """Save the target's structure for its current version, and return it as text.
 
         Call it before the item that ends the version is saved. Raises DatabaseUnavailableError.
 
         Args:
-            shard: structure of a shard before that item. It is used if there is no target yet: its
-                CREATE has been read, and may be executed at any moment.
+            shard: structure of a shard before that item. It is used if the target does not exist
+                yet, because its CREATE has been read and may be executed at any moment.
         """
         if shard is not None:
             # Set it before the first await: `at` may run at the same time.
@@ -125,7 +125,7 @@ class TargetVersions:
     async def paths(
         self, lock: TargetLock[TableName, ShardStatement], name: TableName, own: Table
     ) -> Sequence[ColumnPath]:
-        """Return the paths of a table's columns from each version of a target with its structure.
+        """Return the paths of a table's columns from each target version that has its structure.
 
         Raises DatabaseUnavailableError.
         """

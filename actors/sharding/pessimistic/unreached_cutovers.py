@@ -1,9 +1,9 @@
-"""Cutovers at positions that have no event for their group when the binlog is read again.
+"""Passes cutovers at positions where a group finds no event when the binlog is read again.
 
-A group is also given rows of parents that change its members' rows by foreign keys. A later reading
-may know that there is no such key any more, and then leaves these rows out. If a cutover was saved
-at one of them, the group passes it with its next event, which may be a long time away. So the group
-also passes it when its source has been read to the end.
+A group also receives rows of parents that change its members' rows by foreign keys. When the binlog
+is read again, the task may know that there is no such foreign key any more, and leaves these rows
+out. If a cutover was saved at one of them, the group would pass it only with its next event, which
+may come much later. So the group also passes it when its source has been read to the end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNREACHED_SECONDS = 3.0
 
 @define(eq=False)
 class UnreachedCutovers:
-    """Lets the groups of decided items pass the cutovers that their sources have been read past."""
+    """Lets groups pass the cutovers of decided items if their sources have been read past them."""
 
     _coordinator: Mailbox[LockMessage]
     _units: Mapping[str, Unit]
@@ -38,7 +38,7 @@ class UnreachedCutovers:
     def watch(
         self, target: int, lock: TargetLock[TableName, ShardStatement], jobs: TaskGroup
     ) -> None:
-        """Watch a lock, unless this is done already, until its item may be executed."""
+        """Watch a lock, unless it is watched already, until its item may be executed."""
         if target not in self._watched and lock.pending is not None and not lock.may_execute:
             self._watched.add(target)
             jobs.start_soon(self._watch, target, lock)
@@ -57,7 +57,7 @@ class UnreachedCutovers:
             if (cutover := group.next_cutover) is not None and self._units[source].up_to_date
         }
         runs = {source: self._units[source].epoch for source in waiting}
-        # A group may not have received yet what its reader has read.
+        # A group may not have received yet what its reader has sent.
         sent = {source: (runs[source], self._units[source].last_segment) for source in waiting}
         await self._writer.passed(sent, positions=False)
         for source, (group, cutover) in waiting.items():

@@ -1,8 +1,9 @@
 """Statements whose foreign keys need a change of another table that still waits in a lock.
 
 A server refuses a foreign key to a column without a key, and a new type for a column with a foreign
-key. If the shard made the change of the other table by a statement that the target has not executed
-yet, the statement waits for it: a CREATE TABLE is read again, an ALTER TABLE is executed again.
+key. If the shard changed the other table by a statement that the target has not executed yet, the
+statement with the foreign key waits for it: a CREATE TABLE is read again, an ALTER TABLE is
+executed again.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ class WaitingParents:
     _waiting: dict[str, set[Needed]] = field(factory=dict, init=False)
     """The versions that created tables wait for, by source."""
     refused: set[int] = field(factory=set, init=False)
-    """The targets that have refused their items, which wait for other targets."""
+    """The targets that have refused their items, which wait for changes of other targets."""
 
     def lacking(self, source: str, effect: Effect) -> Needed:
-        """Return the versions of a statement's parents on the shard that their targets lack."""
+        """Return the parents' versions that the shard had at the statement and the targets lack."""
         own = self._registry.target(effect.target)
         return frozenset((n, v) for n, v in self._needed(source, effect) if n != own)
 
@@ -59,7 +60,7 @@ class WaitingParents:
         effect: Effect,
         is_missing: Callable[[Effect], Awaitable[bool]],
     ) -> bool:
-        """Whether a created table waits for an open lock of a parent by foreign keys.
+        """Whether a created table must wait for an open lock of one of its foreign keys' parents.
 
         Tables of a source and target share their watermarks. So a table does not wait if another
         one creates its target, and if one waits, later created tables wait, too.
@@ -84,11 +85,11 @@ class WaitingParents:
         ]
 
     def restarted(self, source: str) -> None:
-        """Note that a source reads its created tables again."""
+        """Record that a source reads its created tables again."""
         self._waiting.pop(source, None)
 
     def change(self, tables: Iterable[TableName]) -> bool:
-        """Whether targets have open locks with items that are not refused themselves."""
+        """Whether these targets have open locks whose items are not refused themselves."""
         numbers = {self._registry.target(name) for name in tables} - self.refused
         locks = (self._locks.get(number) for number in numbers)
         return any(lock is not None and lock.view() is not None for lock in locks)

@@ -1,4 +1,4 @@
-"""Applying a batch of row events to its targets, by tasks of Spark that stay."""
+"""Applies a batch of row events to its targets by long-lived Spark tasks."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from replicator.pipeline.workers.worker_pool import worker_pool
 
 SMALL_BYTES = 256 * 1024
 SMALL_EVENTS = 500
-"""Below both, a batch is applied by one task: more would each have to decode it."""
+"""A batch below both limits is applied by one task, since each task would have to decode it."""
 
 
 def apply_batch(spark: SparkContext, batch: Batch, settings: ApplySettings) -> BatchResult:
-    """Decode the events, compute their net effect, write it with the watermarks it reaches.
+    """Decode the events, compute their net effect, and write it with the new watermarks.
 
     Blocks until all buckets are committed or have failed; failures are outcomes in the result.
-    Applying the same batch again changes nothing. Raises Spark's error if the job itself fails:
+    Applying the same batch again changes nothing. Raises Spark's error if the job itself fails;
     some buckets may then be committed, and the batch must be applied again.
     """
     if not len(batch):
@@ -52,7 +52,7 @@ def apply_batch(spark: SparkContext, batch: Batch, settings: ApplySettings) -> B
 
 
 def frames_of(batch: Batch, shares: Sequence[Share], settings: ApplySettings) -> list[Frame | None]:
-    """Return the message to each task: None for a task without a share."""
+    """Return the message to each task; None for a task without a share."""
     crash = os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid())
     sent = replace(settings, crash=crash)
     parts: dict[frozenset[int], Batch] = {}
@@ -61,7 +61,7 @@ def frames_of(batch: Batch, shares: Sequence[Share], settings: ApplySettings) ->
         if not share:
             frames.append(None)
             continue
-        # Tasks that have buckets of the same targets are sent the same events.
+        # Tasks with buckets of the same targets receive the same events.
         targets = frozenset(share)
         if targets not in parts:
             parts[targets] = batch.of_targets(targets)

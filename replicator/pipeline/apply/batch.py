@@ -17,7 +17,7 @@ from replicator.pipeline.plans.plan import PlanList
 from replicator.watermark import Reached, Watermark
 
 Share = dict[int, frozenset[int]]
-"""The share of one Spark task: the buckets of each target, by the target's number."""
+"""The share of one Spark task: by number of a target, the buckets that the task applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,11 @@ class Batch:
 
     Attributes:
         tables: the events. Each table is of one target; the events of a target are in the order of
-            arrival, each source's in binlog order. Their ``kind`` is an index into ``plans``.
+            arrival, the events of each source in binlog order. Their ``kind`` is an index into
+            ``plans``.
         ends: the watermarks of the targets after the batch, by source and number of the target.
-        left: the watermarks that the buckets must have, unless they have later ones.
-        revision: the number of the last save, or a later one.
+        left: the watermarks that the buckets must at least have.
+        revision: the number of the last save, or a later number.
         shared: the numbers of the targets that have several members.
         reached: by source, the boundary that its targets reach with the batch.
         cascading: the numbers of the targets with events of parents; one task has all of them.
@@ -60,7 +61,7 @@ class Batch:
         return sizes
 
     def of_targets(self, numbers: Collection[int]) -> Batch:
-        """The batch with the events of some targets only, all in one table."""
+        """Return the batch with the events of only these targets, all in one table."""
         targets = self.plans.targets
         chosen = [table for table in self.tables if int(targets[table.kind[0]]) in numbers]
         return replace(self, tables=(joined(chosen),))
@@ -83,17 +84,17 @@ class ApplySettings:
             (`replicator.downstream.rows.load_data.probe_load_data`).
         safe_until: by source, the key of the position up to which safe mode applies.
         patience: seconds for which an executor retries to reach a target that is unavailable.
-        tracked_table: quoted name of the table of keys of shared targets that were deleted, or that
-            met a row in safe mode (`replicator.downstream.meta.tracked_keys`); empty if none are
-            recorded.
-        show_values: errors may contain values of rows.
-        validated: the sources whose keys are reported after they were applied.
+        tracked_table: quoted name of the table for keys of shared targets that were deleted, or
+            that existed already when a row was written in safe mode
+            (`replicator.downstream.meta.tracked_keys`); empty if such keys are not recorded.
+        show_values: whether errors may contain values of rows.
+        validated: the sources whose applied keys are reported.
         late_cascades: quoted name of the table of the later effects of foreign keys.
         tracked_cascades: quoted name of the table of keys of rows that foreign keys may have
             deleted.
         reconciliations: quoted name of the queue of targets to reconcile
-            (`replicator.downstream.meta.reconciliations`); empty if an effect of a foreign key that
-            is not certain is a failure.
+            (`replicator.downstream.meta.reconciliations`); empty if an uncertain effect of a
+            foreign key is a failure.
         crash: the values of REPLICATOR_CRASH_AT and REPLICATOR_CRASH_PID for
             `replicator.failpoints`.
     """
@@ -116,9 +117,10 @@ class ApplySettings:
 class RowPosition(NamedTuple):
     """The position of the row event that a fault is about.
 
-    ``transaction`` and ``ordinal`` as in a `replicator.watermark.Watermark`; ``event`` is the key
-    of the position at which the event itself begins, 0 if it has none, as in a compressed
-    transaction. Without a ``member`` it is an event of the source at or before this one.
+    ``transaction`` and ``ordinal`` are as in a `replicator.watermark.Watermark`. ``event`` is the
+    key of the position at which the event itself begins, or 0 if it has none, as in a compressed
+    transaction. Without a ``member``, the fault is about an event of the source at or before this
+    position.
     """
 
     source: str
@@ -129,18 +131,18 @@ class RowPosition(NamedTuple):
 
 
 def place_of(events: RowEvents, index: int, source: str, member: str) -> RowPosition:
-    """The position of one of the events, of this source and member."""
+    """Return the position of one of the events, which is of this source and member."""
     transaction, ordinal = int(events.transaction[index]), int(events.ordinal[index])
     return RowPosition(source, member, transaction, ordinal, events.begin_key(index))
 
 
 class RefusedRow(NamedTuple):
-    """A row whose key the target already has. Contains values, which may have to be hidden.
+    """A row whose key the target already has. Its values may have to be hidden.
 
     Attributes:
         text: the server's message, which names the key.
-        columns: the names of its columns.
-        line: the row.
+        columns: the names of the row's columns.
+        line: the row line.
     """
 
     text: str
@@ -149,19 +151,19 @@ class RefusedRow(NamedTuple):
 
 
 class WriteOutcome(StrEnum):
-    """How the transaction of a Spark task's buckets ended. All but DONE left them unchanged."""
+    """The outcome of the transaction of a Spark task. Only DONE has changed the task's buckets."""
 
     DONE = "done"
     DUPLICATE = "duplicate"
     """A row of one shard has a key that another row already has."""
     REFUSED = "refused"
-    """The target refuses a row or a statement; trying again will not help."""
+    """The target refuses a row or a statement; another attempt will not help."""
     CHANGED = "changed"
-    """The target has another structure than the rows were planned for."""
+    """The structure of the target is not the one for which the rows were planned."""
     UNREACHABLE = "unreachable"
-    """The target was unavailable, or other transactions were in the way, for too long."""
+    """For too long, the target was unavailable, or other transactions held locks."""
     LOCKED = "locked"
-    """Another session has locked rows or the table, and did not release them in time."""
+    """Another session has locked rows or the table, and did not release the lock in time."""
     UNDECODABLE = "undecodable"
     """A row event could not be read; no bucket of its target was written."""
     NO_ROOM = "no-room"
@@ -170,34 +172,35 @@ class WriteOutcome(StrEnum):
     UNFILTERED = "unfiltered"
     """An expression filter has no result for a row; no bucket of its target was written."""
     CASCADE_IN_SAFE_MODE = "cascade-in-safe-mode"
-    """Foreign keys act on a change that overlaps with the full copy. No target was written that
-    they reach."""
+    """A change that overlaps with the full copy has effects by foreign keys. None of the targets
+    was written that these effects concern."""
     OUT_OF_STEP = "out-of-step"
-    """The target does not have what this run left there: another process has taken the task over,
-    or commits were lost."""
+    """The target does not have the state that this run committed: another run has taken over the
+    task, or commits were lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetOutcome:
-    """The outcome for a target's rows in one Spark task, in the buckets that the task has.
+    """The outcome for a target's rows in one Spark task, in the buckets of this task.
 
     Attributes:
-        inserted: rows, as are ``overwritten`` and ``deleted``.
+        inserted: number of inserted rows; ``overwritten`` and ``deleted`` are such numbers, too.
         missing: rows to change or delete that the target did not have.
-        skipped: rows left out since their buckets' watermarks cover them.
+        skipped: rows that were left out because the watermarks of their buckets cover them.
         code: the server's error number; 0 if there is none.
         members: the shards concerned, as far as they are known.
         waited: whole seconds since a server was first unavailable.
         key: the names of the row key's columns.
         row: the values of the row key, if they may be shown.
-        positions: those of the row events, or up to which their binlogs were read.
+        positions: the positions of the row events, or the positions up to which the binlogs were
+            read.
         left: the watermarks of the written buckets.
         mismatch: the state that was found instead of the expected one.
-        transactions: how many were necessary; if the target refused fewer, ``code`` says why.
+        transactions: the number of transactions; if the target refused fewer, ``code`` says why.
         late: number of deleted rows that must be searched for in the shards.
         refused: the row whose key the target already has.
         uncertain: the sources whose foreign keys may have had other effects on children. The
-            targets of these are in the queue of reconciliations.
+            children's targets are in the queue of reconciliations.
     """
 
     target: int
@@ -230,7 +233,10 @@ class TargetOutcome:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The changes of one shard's rows that its rules left out; ``rules`` are their names."""
+    """The number of changes of one shard's rows that filters left out.
+
+    ``rules``: the filters' names.
+    """
 
     target: int
     member: Member
@@ -240,7 +246,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class AppliedKeys:
-    """The keys that row events of one shard touched in a target; some may occur more than once.
+    """The keys of a target that row events of one shard have changed; keys may occur repeatedly.
 
     Attributes:
         columns: the columns of the target's row key.
@@ -255,8 +261,9 @@ class AppliedKeys:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """The outcomes of all targets that a batch touched, and the rows that its filters left out.
-    ``keys``: the keys that it touched in shards of validated sources.
+    """The outcomes for all targets of a batch, and the rows that its filters left out.
+
+    ``keys``: the keys that the batch has changed in shards of validated sources.
     """
 
     outcomes: tuple[TargetOutcome, ...]
@@ -269,7 +276,7 @@ class BatchResult:
         return tuple(o for o in self.outcomes if o.outcome is not WriteOutcome.DONE)
 
     def total(self, count: str) -> int:
-        """The sum of one of the counts (``"inserted"``, ``"missing"`` …) over all buckets."""
+        """Return the sum of one of the counts (``"inserted"`` …) over all buckets."""
         return sum(getattr(outcome, count) for outcome in self.outcomes)
 
 
@@ -287,8 +294,8 @@ def spread(
 ) -> list[Share]:
     """Divide the buckets of each target among ``tasks`` Spark tasks; some tasks may get nothing.
 
-    Each task with buckets of a target gets and decodes all of its row events. So a target is
-    divided among as few tasks as an even distribution allows.
+    A task with any bucket of a target receives and decodes all row events of the target. So a
+    target is divided among as few tasks as an even distribution allows.
 
     Args:
         sizes: the bytes of each target's row events.

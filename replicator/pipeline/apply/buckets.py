@@ -1,5 +1,4 @@
-"""Buckets of one target: their rows and their watermarks in one transaction, repeated until it is
-committed."""
+"""Writes buckets of a target: rows and watermarks in one transaction, repeated until committed."""
 
 from __future__ import annotations
 
@@ -59,12 +58,12 @@ class TargetWork:
 
     Attributes:
         events: the events that ``entries`` refer to by index.
-        plans: the plans to read the events with.
+        plans: the plans by which the events are read.
         ends: the target's watermarks after the batch, by source.
         marks: identify the positions of ``ends``.
         expected: the earlier watermarks of the sources and buckets that have entries.
         shared: whether the target has several members.
-        safe_sources: sources whose events are applied in safe mode, whatever the settings say.
+        safe_sources: sources whose events are applied in safe mode in addition to the settings.
     """
 
     target: TargetTable
@@ -78,8 +77,10 @@ class TargetWork:
     safe_sources: frozenset[str] = frozenset()
 
     def later_than(self, watermarks: Sequence[Watermark | None]) -> Truths:
-        """Which events are after the watermarks: one for each source, None for a source without
-        events. They compare as watermarks do.
+        """Return which events are after the watermarks.
+
+        ``watermarks``: one for each source, None for a source without events; compared as
+        watermarks.
         """
         events, source = self.events, self.plans.source[self.events.kind]
         version, transaction, ordinal = (
@@ -93,7 +94,7 @@ class TargetWork:
         return later
 
     def safe(self, settings: ApplySettings) -> Truths:
-        """Which events are of transactions that are applied in safe mode."""
+        """Return which events are of transactions that are applied in safe mode."""
         until = [settings.safe_until.get(source, 0) for source in self.plans.sources]
         always = [source in self.safe_sources for source in self.plans.sources]
         source = self.plans.source[self.events.kind]
@@ -102,11 +103,11 @@ class TargetWork:
 
 
 class LockedOutError(Exception):
-    """The session's lock timeout has expired: another session has the lock."""
+    """The session's lock timeout has expired while another session had the lock."""
 
 
 class CascadeInSafeModeError(Exception):
-    """A change with effects by foreign keys is in safe mode, so its effects are unknown."""
+    """A change in safe mode has effects by foreign keys, so these effects are unknown."""
 
     def __init__(self, text: str, member: Member, key: bytes) -> None:
         super().__init__(text)
@@ -131,10 +132,10 @@ FAILURES = (
 
 
 def apply_buckets(work: TargetWork, settings: ApplySettings) -> TargetOutcome:
-    """Write the buckets, exactly once however often it is called with the same rows.
+    """Write the buckets exactly once, however often this is called with the same rows.
 
-    After a lost connection, even during COMMIT, they are written again, from their watermarks on. A
-    refusal of the target is returned as an outcome.
+    After a lost connection, even during COMMIT, they are written again, after their watermarks. If
+    the target refuses them, this is returned as an outcome.
     """
     try:
         return until_done(partial(_attempt, work, settings), patience=settings.patience)
@@ -143,8 +144,7 @@ def apply_buckets(work: TargetWork, settings: ApplySettings) -> TargetOutcome:
 
 
 def failed_outcome(work: TargetWork, error: Exception, *, show_values: bool) -> TargetOutcome:
-    """The outcome of one of `FAILURES` for the rows of a target, with their values if these may be
-    shown."""
+    """Return the outcome of one of `FAILURES`; with the row's values if these may be shown."""
     about_row = _row_outcome(work, error, show_values=show_values)
     if about_row is not None:
         failed, found = about_row
@@ -168,8 +168,10 @@ def failed_outcome(work: TargetWork, error: Exception, *, show_values: bool) -> 
 def _row_outcome(
     work: TargetWork, error: Exception, *, show_values: bool
 ) -> tuple[TargetOutcome, _RowFound] | None:
-    """The outcome of an error about one row, and the position of that row; None for other
-    errors."""
+    """Return the outcome of an error about one row, and the row's position.
+
+    Returns None for other errors.
+    """
     if isinstance(error, DuplicateKeyError):
         key = _shown(error.key) if show_values else HIDDEN
         text = f"{' and '.join(map(str, error.members))} both hold the key {key}"
@@ -248,7 +250,7 @@ def _write(
 
 
 def moved_marks(work: TargetWork, own: BucketMarks, watermarks: BucketMarks) -> BucketMarks:
-    """Return the watermarks that the work moves, among its buckets' own."""
+    """Return the changed watermarks among the buckets' own watermarks."""
     return {
         (source, bucket): work.ends[source]
         for source, bucket in own
@@ -257,7 +259,7 @@ def moved_marks(work: TargetWork, own: BucketMarks, watermarks: BucketMarks) -> 
 
 
 def fresh_entries(work: TargetWork, watermarks: BucketMarks) -> RowBlock:
-    """The rows that the buckets do not have yet."""
+    """Return the rows that the buckets do not have yet."""
     sources: dict[int, dict[str, Watermark]] = {}
     for (source, bucket), watermark in watermarks.items():
         sources.setdefault(bucket, {})[source] = watermark
@@ -272,9 +274,9 @@ def fresh_entries(work: TargetWork, watermarks: BucketMarks) -> RowBlock:
 
 
 def track_group(session: Session, target: TargetTable, table: str, group: NetChanges) -> NetChanges:
-    """Track the keys whose rows may be another shard's: those deleted, replaced, or of several.
+    """Track the keys whose rows may be another shard's: deleted, replaced, or shared keys.
 
-    Returns the changes, which also track the rows that they remove for a unique value.
+    Returns changes that also track the rows that they remove because of a unique value.
     """
     columns, arrivals = group.key_columns, group.arrivals
     there = (arrivals[number] for number in keys_there(session, target, columns, arrivals))
@@ -286,8 +288,8 @@ def track_group(session: Session, target: TargetTable, table: str, group: NetCha
 class _RowFound:
     """The row events of a batch that have a row which the target refuses.
 
-    ``line`` is its line, or with ``keyed`` that of its key; ``members`` are its shards where these
-    are known. They are searched for only after an error, so nothing is kept for it before.
+    ``line`` is the row's line, or with ``keyed`` its key's line; ``members`` are its shards, if
+    known. The events are searched for only after an error, so nothing needs to be kept before.
     """
 
     work: TargetWork
@@ -296,7 +298,7 @@ class _RowFound:
     members: tuple[Member, ...] = ()
 
     def told(self, failed: TargetOutcome, *, show_values: bool) -> TargetOutcome:
-        """The outcome with the shards, the key, and the places of the events."""
+        """Return the outcome with the shards, the key, and the positions of the events."""
         found = self._images()
         if not found:
             sources = {member.source for member in self.members}
@@ -317,7 +319,7 @@ class _RowFound:
         )
 
     def _images(self) -> dict[Member, tuple[int, int]]:
-        """The last event and image of each shard with this row, in the order of the shards."""
+        """Return the last event and image of each shard with this row, in the shards' order."""
         entries, work = self.work.entries, self.work
         lines = entries.keys if self.keyed else entries.lines
         alike = np.flatnonzero(np.diff(lines.starts) == len(self.line) + 1)

@@ -1,4 +1,4 @@
-"""What foreign keys with actions do to the rows of targets, by statements."""
+"""Applies the effects of foreign keys with actions to the rows of targets, by statements."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class KeylessChildError(Exception):
 
 @dataclass(slots=True)
 class CascadeChanges:
-    """Changes the rows of the tables that one row event of a parent reaches.
+    """Changes the rows of the tables that depend on one row event of a parent.
 
     Attributes:
-        session: one with foreign_key_checks=0, inside a transaction.
+        session: a session with foreign_key_checks=0, inside a transaction.
         reached: the tables whose rows may be changed now. Other children are changed at another
             time.
         tracked_table: the quoted name of the table of tracked keys.
-        uncertain: the targets of children that may have other rows than their shards afterwards. A
-            row with the new key may be there already.
+        uncertain: the targets of children that may then have other rows than their shards, since a
+            row with the new key may exist already.
         reconciles: whether the targets of children may be reconciled afterwards.
-        late: changes to make to children later, when their own rows are applied.
-        tracked: how many rows were deleted that may be newer than the event. Their keys are
-            tracked, so that the task puts back the rows that a shard has.
+        late: changes of children that are made later, when their own rows are applied.
+        tracked: number of deleted rows that may be newer than the event. Their keys are tracked, so
+            that the task restores the rows that a shard has.
     """
 
     session: Session
@@ -57,10 +57,10 @@ class CascadeChanges:
     tracked: int = 0
 
     def deleted(self, parent: int, rows: Sequence[Fields], only: Member | None = None) -> None:
-        """Do what keys do after rows of a table were deleted. Raises the driver's error.
+        """Apply the effects of deleted rows of a table. Raises the driver's error.
 
         Args:
-            only: change rows of this child alone.
+            only: change only rows of this child.
         """
         for edge in self.graph[parent].edges:
             keys = list(self._keys(edge, rows))
@@ -79,7 +79,7 @@ class CascadeChanges:
                     self._set(edge, condition, (NULL_FIELD,) * len(edge.columns))
 
     def updated(self, parent: int, old: Fields, new: Fields, only: Member | None = None) -> None:
-        """Do what keys do after a row of a table was updated. Raises the driver's error."""
+        """Apply the effects of an updated row of a table. Raises the driver's error."""
         for edge in self.graph[parent].edges:
             former = list(self._keys(edge, [old]))
             values = tuple(new[place] for place in edge.parent_columns)
@@ -93,7 +93,7 @@ class CascadeChanges:
                 self._set(edge, condition, values)
 
     def resume(self, late: LateCascade) -> None:
-        """Make the changes to a child that were postponed when rows of its parent were changed."""
+        """Make the changes of a child that were postponed when rows of its parent were changed."""
         for number, table in enumerate(self.graph[1:], 1):
             if table.member.name != late.parent:
                 continue
@@ -115,14 +115,14 @@ class CascadeChanges:
         keys: Sequence[Fields],
         only: Member | None,
     ) -> bool:
-        """Whether rows of a child are changed now; if they are changed later, record it."""
+        """Whether rows of a child are changed now. If they are changed later, this is recorded."""
         table, child = self.graph[parent], self.graph[edge.child]
         if only is not None:
             return child.member == only
         if child.member in self.reached:
             return True
         if not parent:
-            # The child's own rows come to this event at another time.
+            # The child's own rows reach this event at another time.
             return False
         columns = tuple(folded(column.name) for column in table.referenced)
         late = LateCascade(child.member, table.member.name, columns, tuple(changes))
@@ -133,7 +133,7 @@ class CascadeChanges:
         return False
 
     def _take_away(self, child: CascadeTable, number: int, condition: bytes) -> None:
-        """Delete rows whose child's own rows may be past this event, and track their keys."""
+        """Delete rows of a child that may be newer than this event, and track their keys."""
         lines = [b"\t".join(row) for row in self._selected(child, child.key, condition)]
         if not lines:
             return
@@ -168,7 +168,7 @@ class CascadeChanges:
         yield from (condition + own for condition in key_conditions(fields))
 
     def _set(self, edge: CascadeEdge, condition: bytes, values: Fields) -> None:
-        """Give the rows of a child other values in the columns of a key."""
+        """Set the columns of a key in the rows of a child."""
         child = self.graph[edge.child]
         found = self._referenced(child, condition)
         names = {folded(column.name) for column in edge.columns}

@@ -1,9 +1,9 @@
-"""Write targets whose rows foreign keys of the shards have changed, in the order of the sources.
+"""Writes targets whose rows foreign keys of the shards have changed, in the order of the sources.
 
-InnoDB changes rows of a child without logging it. A parent's row event shows what the server did:
-the task makes the same changes to the rows of the child's target, by the foreign keys that the
-shard had at this event. The order must be the shard's, so the rows of a batch are cut at such
-events, and each run of rows is written by its net effect.
+InnoDB changes rows of a child without logging the change. A parent's row event shows what the
+server did, so the task makes the same changes to the rows of the child's target, by the foreign
+keys that the shard had at this event. The order must be the shard's: the rows of a batch are cut at
+such events, and each run of rows is written by its net effect.
 """
 
 from __future__ import annotations
@@ -52,8 +52,10 @@ from replicator.watermark import Place
 class _Part:
     """A target while it is written.
 
-    `order`: for each fresh entry, a number that ascends with the events of the batch, the same for
-    all targets. `of_parent`: which entries are of parents.
+    Attributes:
+        order: for each fresh entry, a number that increases with the events of the batch, the same
+            for all targets.
+        of_parent: whether each entry is of a parent.
     """
 
     work: TargetWork
@@ -66,12 +68,12 @@ class _Part:
     counts: WriteCounts = field(default_factory=WriteCounts)
 
     def written(self, counts: WriteCounts) -> None:
-        """Add to the counts."""
+        """Add to the counts of written rows."""
         for name, count in asdict(counts).items():
             setattr(self.counts, name, getattr(self.counts, name) + count)
 
     def continue_safely(self, source: str, settings: ApplySettings) -> None:
-        """Write the rest of a source's rows in safe mode: wrong rows may be in their way."""
+        """Write the rest of a source's rows in safe mode: wrong rows may have their keys."""
         self.work = replace(self.work, safe_sources=self.work.safe_sources | {source})
         self.safe = self.work.safe(settings)
 
@@ -80,7 +82,7 @@ class _Part:
 class _FollowUp:
     """What the driver must do after the transaction, also if an attempt to commit it failed.
 
-    Attributes: as those of `TargetOutcome`.
+    The attributes are as in `TargetOutcome`.
     """
 
     late: int = 0
@@ -98,9 +100,9 @@ class _ParentEvent:
     Attributes:
         order: as in `_Part`.
         at: the place of the event.
-        part: one of the targets that it reaches.
-        graph: the tables that it may reach.
-        reached: the tables whose rows are to be changed now.
+        part: one of the targets with changed children.
+        graph: the tables that the event may change.
+        reached: the tables whose rows are changed now.
         rows: the referenced values of each row before and after; None after a deletion.
         safe: whether rows of the targets may be newer than the event.
     """
@@ -121,9 +123,9 @@ class _ParentEvent:
 
 
 def apply_cascading(works: Sequence[TargetWork], settings: ApplySettings) -> list[TargetOutcome]:
-    """Write targets in one transaction, exactly once however often it is called.
+    """Write targets in one transaction, exactly once however often this is called.
 
-    If one of them fails, nothing of any is written, and only its outcome is returned.
+    If one of them fails, nothing is written, and only the failed target's outcome is returned.
     """
     place, follow_up = [works[0]], _FollowUp()
     try:
@@ -227,7 +229,7 @@ def _write_own(
     *,
     exact: bool,
 ) -> None:
-    """Write a target's own rows whose order is in a range."""
+    """Write a target's own rows whose order number is in a range."""
     first, end = orders
     chosen = ~part.of_parent & (part.order >= first)
     if end is not None:
@@ -248,7 +250,7 @@ def _write_own(
 
 
 def _parent_events(parts: Sequence[_Part]) -> Iterator[_ParentEvent]:
-    """The events of parents that change rows of children, in their order."""
+    """Yield the events of parents that change rows of children, in their order."""
     found: dict[int, list[tuple[_Part, int]]] = {}
     for part in parts:
         for at in np.flatnonzero(part.of_parent).tolist():
@@ -278,7 +280,7 @@ def _parent_events(parts: Sequence[_Part]) -> Iterator[_ParentEvent]:
 
 
 def _joined(plans: Mapping[Member, CascadeGraph]) -> CascadeGraph:
-    """The tables with the keys of each child as its own plan has them."""
+    """Return all tables, with the foreign keys of each child as its own plan has them."""
     graph = next(iter(plans.values()))
     tables = []
     for place, table in enumerate(graph):
@@ -298,7 +300,7 @@ def _member(part: _Part, at: int) -> Member:
 
 
 def _row(block: RowBlock, at: int, graph: CascadeGraph) -> tuple[Fields, Fields | None] | None:
-    """The referenced values of a changed row, unless no key acts on the change."""
+    """Return the referenced values of a changed row, unless no key acts on the change."""
     before, after = int(block.before[at]), int(block.after[at])
     edges = graph[0].edges
     if before < 0:
@@ -318,7 +320,7 @@ def _change_children(
 ) -> Set[TableName]:
     """Change the rows of children as the shard's server did.
 
-    Return the targets of children that may have other rows than their shards now.
+    Returns the targets of children that may now have other rows than their shards.
     """
     graph, reached = event.graph, event.reached
     moved = [(old, new) for old, new in event.rows if new is not None]
@@ -348,7 +350,7 @@ def _change_children(
 
 
 def _apart(graph: CascadeGraph, reached: Set[Member]) -> Set[Member]:
-    """The tables of a graph that are reached without a table that they refer to."""
+    """Return the tables of a graph that the event changes without changing their parents."""
     return reached & {
         graph[edge.child].member
         for table in graph[1:]
@@ -358,7 +360,7 @@ def _apart(graph: CascadeGraph, reached: Set[Member]) -> Set[Member]:
 
 
 def _uncertain(event: _ParentEvent) -> set[TableName]:
-    """The targets of children that may get wrong rows by an event in safe mode.
+    """Return the targets of children that may get wrong rows by an event in safe mode.
 
     A deletion has the right effect on the children themselves in the end. Its effect on the
     children of these depends on their rows, which may be newer than the event. If ON UPDATE CASCADE

@@ -1,4 +1,4 @@
-"""Cutting the rows of a batch in halves for a target that refuses them as one transaction."""
+"""Divides the rows of a batch into halves if a target refuses them as one transaction."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from replicator.watermark import Mark, Watermark
 def apply_in_parts(
     works: Sequence[TargetWork], apply: Callable[[Sequence[TargetWork]], list[TargetOutcome]]
 ) -> list[TargetOutcome]:
-    """Apply rows in one transaction, or in several ones if the target refuses one as too large.
+    """Apply rows in one transaction, or in several if the target refuses one as too large.
 
     Args:
         works: the rows of one target, or of all targets with events of parents.
-        apply: applies them in one transaction.
+        apply: applies rows in one transaction.
 
     Returns:
-        The outcome of each target, or of the one that has failed: its last rows are then not on
-        the target, and no watermark covers them.
+        The outcome of each target, or of the target that has failed. The last rows of a failed
+        target are not written, and no watermark covers them.
     """
     outcomes = apply(works)
     refused = next((outcome for outcome in outcomes if outcome.too_large), None)
@@ -48,7 +48,7 @@ def apply_in_parts(
 def _behind(
     work: TargetWork, before: Mapping[int, TargetOutcome], uncertain: frozenset[str]
 ) -> TargetWork:
-    """Expect the watermarks that the first half has left.
+    """Return the second half, which expects the watermarks after the first half.
 
     Rows of sources whose first half has uncertain effects are written in safe mode.
     """
@@ -81,11 +81,11 @@ def _sum(
 
 
 def halves(works: Sequence[TargetWork]) -> tuple[list[TargetWork], list[TargetWork]] | None:
-    """The rows as two consecutive transactions, or None for the rows of a single event.
+    """Return the rows as two consecutive transactions, or None for the rows of a single event.
 
-    Each source's rows are cut at an event, so the watermark of the event before it distinguishes
-    the halves, even inside a transaction of the source. Rows are cut in the order of arrival; if
-    there are events of parents, in the order in which `apply_cascading` writes them.
+    Each source's rows are cut at an event. So the watermark of the event before the cut
+    distinguishes the halves, even inside a transaction of the source. Rows are cut in the order of
+    arrival; if there are events of parents, in the order in which `apply_cascading` writes them.
     """
     of_parents = any(work.plans.of_parent.any() for work in works)
     order = (
@@ -98,7 +98,7 @@ def halves(works: Sequence[TargetWork]) -> tuple[list[TargetWork], list[TargetWo
     if len(distinct) < 2:
         return None
     middle = np.sort(every)[len(every) // 2]
-    # The first half has at least one event, and so has the second one.
+    # Both halves have at least one event.
     cut = max(int(middle), int(distinct[1]))
     chosen = [numbers < cut for numbers in order]
     first = [
@@ -112,7 +112,10 @@ def halves(works: Sequence[TargetWork]) -> tuple[list[TargetWork], list[TargetWo
 
 
 def binlog_order(works: Sequence[tuple[TargetWork, RowBlock]]) -> list[Integers]:
-    """A number for each row, the same for the rows of an event, ascending as events follow."""
+    """Return a number for each row.
+
+    Equal for the rows of an event, and increasing with the events.
+    """
     places = [
         np.stack(
             [
@@ -147,5 +150,5 @@ def _first_half(work: TargetWork, chosen: Truths) -> TargetWork:
 
 
 def _marks(work: TargetWork, ends: Mapping[str, Watermark]) -> dict[str, Mark]:
-    """No set of GTIDs is known for a place inside a batch."""
+    """Return marks without GTIDs, since no GTID set is known for a position inside a batch."""
     return {source: work.marks.get(source, Mark())._replace(gtid="") for source in ends}

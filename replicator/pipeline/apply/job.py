@@ -1,5 +1,7 @@
-"""The work of a Spark task on its part of a batch: decode row events, apply buckets. The part has
-everything it needs as plain data: an executor may be a process on another machine than the driver.
+"""The work of a Spark task on its part of a batch: decodes row events and applies buckets.
+
+The part has everything that the task needs as plain data, since an executor may run on another
+machine than the driver.
 """
 
 from __future__ import annotations
@@ -60,8 +62,10 @@ def apply_part(part: Batch, settings: ApplySettings) -> BatchResult:
 def _applied_keys(
     part: Batch, sources: Set[str], rows: Mapping[int, RowBlock]
 ) -> Iterator[AppliedKeys]:
-    """The keys of the rows of some sources, by target and shard; of tables without a key there are
-    none."""
+    """Return the keys of the rows of some sources, by target and shard.
+
+    Tables without a key have none.
+    """
     plans = part.plans
     for number, block in rows.items():
         kind = part.events.kind[block.event]
@@ -77,8 +81,10 @@ def _applied_keys(
 
 
 def _decoded(part: Batch, settings: ApplySettings) -> tuple[dict[int, RowBlock], BatchResult]:
-    """The rows of a part's buckets, by target number; the failures of targets with an event that
-    could not be read; and the changes that the rules of a shard left out.
+    """Return the rows of a part's buckets by target number, with failures and filtered changes.
+
+    The failures are of targets with an event that could not be read. The filtered changes are the
+    ones that the filters of a shard left out.
     """
     blocks: dict[int, list[RowBlock]] = {}
     failures: list[TargetOutcome] = []
@@ -106,9 +112,9 @@ def _decoded(part: Batch, settings: ApplySettings) -> tuple[dict[int, RowBlock],
 
 
 def _read_alike(part: Batch) -> Iterator[tuple[TablePlan, Integers]]:
-    """The events that one decoder reads, by their indexes, each time with one of their plans.
+    """Yield the indexes of events that one decoder reads, each time with one of their plans.
 
-    Shards mostly have the same structure, so there are far fewer of these than plans.
+    Most shards have the same structure, so there are far fewer decoders than plans.
     """
     plans = part.plans
     kinds: dict[object, int] = {}
@@ -117,7 +123,7 @@ def _read_alike(part: Batch) -> Iterator[tuple[TablePlan, Integers]]:
     of_events = plans.kind[part.events.kind]
     for number in np.unique(of_events).tolist():
         plan = plans.kinds[number]
-        # Each shard has separate rules, and a separate count of the rows that they leave out.
+        # Each shard has separate filters, and a separate count of the rows that they leave out.
         alike = plan if plan.filtering is not None else (plan.target.number, plan.rows)
         kind_of[number] = kinds.setdefault(alike, len(kinds))
         if len(first) < len(kinds):
@@ -131,7 +137,7 @@ def _read_alike(part: Batch) -> Iterator[tuple[TablePlan, Integers]]:
 def _block(
     plan: TablePlan, events: RowEvents, own: frozenset[int] | None = None
 ) -> tuple[RowBlock, int]:
-    """The changes that pass the rules, and how many changes do not."""
+    """Return the changes that pass the filters, and the number of the other changes."""
     raw_columns = plan.filtering.indexes if plan.filtering else ()
     decoder = _decoder(plan.rows, raw_columns)
     if plan.filtering is None:
@@ -183,8 +189,8 @@ def _outcomes(
     rows: Mapping[int, RowBlock],
     failures: Sequence[TargetOutcome],
 ) -> Iterator[TargetOutcome]:
-    # All tasks of a target decode all of its events, so each knows of a failure, or it would move
-    # watermarks past the event. One of them reports it.
+    # All tasks of a target decode all of its events. So each of them knows of the failure and moves
+    # no watermark past the event. One of them reports it.
     yield from (failure for failure in failures if 0 in part.share[failure.target])
     unreadable = {failure.target for failure in failures}
     numbers = PlanNumbers(part.plans)
@@ -195,15 +201,15 @@ def _outcomes(
         return apply_in_parts([work], lambda works: [apply_buckets(works[0], settings)])[0]
 
     together = sorted(rows.keys() & part.cascading)
-    # After an unreadable event, none of these targets may continue.
+    # After an unreadable event, none of the targets with events of parents may continue.
     if together and not unreadable & part.cascading:
         works = [_work(part, targets[number], rows[number], numbers) for number in together]
         found = apply_in_parts(works, lambda some: apply_cascading(some, settings))
         yield from found
         if any(outcome.outcome is WriteOutcome.UNREACHABLE for outcome in found):
             return
-    # Each further target would wait as long for an unavailable server; the whole batch must be
-    # applied again.
+    # Each further target would wait as long for an unavailable server. The whole batch must be
+    # applied again anyway.
     yield from side_by_side(
         sorted(rows.keys() - unreadable - part.cascading),
         apply,
@@ -238,7 +244,7 @@ def _work(part: Batch, target: TargetTable, entries: RowBlock, plans: PlanNumber
 
 
 ABREAST = 3
-"""How many items are processed at the same time, the caller's thread included."""
+"""Number of items that are processed at the same time, including the caller's thread."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -249,13 +255,13 @@ _threads = ThreadPoolExecutor(ABREAST - 1, "side-by-side")
 def side_by_side(
     items: Sequence[Item], do: Callable[[Item], Result], *, last: Callable[[Result], bool]
 ) -> list[Result]:
-    """The results of ``do`` for the items, in no order; a single item is processed by the caller.
+    """Return the results of ``do`` for the items, in any order; the caller processes a single item.
 
     A few items are processed at a time: while one waits for a server, another continues. The
     threads are kept, so each finds its session again (`replicator.downstream.rows.write_session`).
 
-    After a result that is the ``last``, or an error, no other item is begun. All begun items are
-    done when this returns, or raises the error of ``do``.
+    After an error, or a result for which ``last`` is true, no other item is begun. All begun items
+    are done when this returns, or raises the error of ``do``.
     """
     left = iter(items)
     results: list[Result] = []
@@ -274,7 +280,7 @@ def side_by_side(
                 if last(result):
                     over.set()
         finally:
-            # Nothing is left, or nothing more may begin.
+            # No item is left, or no further item may begin.
             over.set()
 
     others = [_threads.submit(go_on) for _ in range(min(ABREAST, len(items)) - 1)]

@@ -1,10 +1,10 @@
-"""The net effect of a run of row events: the one change to write for each key.
+"""The net effect of a run of row events: one change to write for each key.
 
-The target's row key identifies rows. An update that changes the key is a delete and an insert. Per
-key and shard only the first and the last event count: the first shows whether the shard had a row
-before, the last whether it has one now. So the writes of different keys commute, unless a table has
-further unique keys: then all old rows are deleted before any new one is written. Tables without a
-usable key are multisets of rows: only the number of added or removed copies of a row counts.
+The target's row key identifies rows. An update that changes the key is a delete and an insert. For
+each key and shard, only the first and the last event count: the first shows whether the shard had a
+row before, the last whether it has one now. So the writes of different keys commute, unless a table
+has further unique keys: then all old rows are deleted before any new one is written. Tables without
+a usable key are multisets of rows: only the number of added or removed copies of a row counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from replicator.pipeline.plans.plan import TablePlan
 from replicator.rows.decoder.row_block import RowChange
 
 INSERT, DELETE = int(RowChange.INSERT), int(RowChange.DELETE)
-"""As plain numbers: they are compared for every row."""
+"""These are plain numbers, since they are compared for every row."""
 
 Entry = tuple[int, int, bytes | None, bytes | None, bytes | None, bytes | None]
 """(event number, change, key before, key after, row before, row after) of one row."""
@@ -34,7 +34,10 @@ class DuplicateKeyError(Exception):
 
 
 class _Row:
-    """What a batch does to one key: the state in one shard, and in others if there are any."""
+    """The effect of a batch on one key.
+
+    The state in one shard, and in other shards if there are any.
+    """
 
     __slots__ = ("existed", "first", "first_plan", "line", "others", "plan")
 
@@ -55,8 +58,8 @@ def net_effect(
 ) -> list[NetChanges]:
     """Return the changes for one bucket of one target; one item per list of written columns.
 
-    A key of an event in safe mode is written in safe mode; if several shards have it, the last one
-    wins. Raises DuplicateKeyError for other keys that several shards have.
+    A key of an event in safe mode is written in safe mode; if several shards have the key, the last
+    row is written. Raises DuplicateKeyError if several shards have any other key.
 
     Args:
         entries: in the order of arrival.
@@ -131,14 +134,14 @@ _Identity = tuple[
 
 
 class _Groups:
-    """Changes by the columns that they write."""
+    """Changes, grouped by the columns that they write."""
 
     def __init__(self) -> None:
         self._by_plan: dict[int, _Lists] = {}
         self._by_columns: dict[_Identity, _Lists] = {}
 
     def of(self, plan: TablePlan) -> _Lists:
-        """The group with which a plan's rows are written."""
+        """Return the group in which a plan's rows are written."""
         found = self._by_plan.get(id(plan))
         if found is None:
             keyed = plan.target_columns, plan.key_columns
@@ -171,7 +174,7 @@ def _note(
         row.plan = plan
         row.line = after
         return
-    # Another shard had this key in the batch: keep its state aside, in the order of arrival.
+    # Another shard had this key in the batch: keep its state separately, in the order of arrival.
     if row.others is None:
         row.others = {}
     mine = row.others.pop(plan.member, None)
@@ -218,8 +221,10 @@ def _add_row(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
 
 
 def _narrower(first: TablePlan, last: TablePlan) -> bool:
-    """Whether a row has moved to a shard that lacks columns in which it had values: there it gets
-    the values of every new row of that shard, not its former ones."""
+    """Whether a row has moved to a shard that lacks columns in which it had values.
+
+    In these columns the row gets the values of every new row of that shard, not its former ones.
+    """
     moved = first.member != last.member and not last.covers
     return moved and first.target_columns != last.target_columns
 

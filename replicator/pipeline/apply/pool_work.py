@@ -1,7 +1,7 @@
-"""The function of a worker pool's task, for the code that starts the job: it loads no other module.
+"""The function of a worker pool's task, in a module that loads no other modules.
 
 Spark gets a function by its name. To name a function of a module that decodes rows, the driver
-would have to load this module first, which takes a second of the start; only the tasks need it so
+would have to load this module first, which takes a second of the start. Only the tasks need it so
 early, and they have loaded it by then (`replicator.pipeline.worker_daemon`).
 """
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def work_on(part: tuple[Batch, ApplySettings]) -> bytes:
-    """As `replicator.pipeline.apply.job.apply_part`, for a task that answers with bytes."""
+    """Call `replicator.pipeline.apply.job.apply_part`, for a task that answers with bytes."""
     from replicator.pipeline.apply.job import apply_part
     from replicator.pipeline.spark.json_results import to_json
 

@@ -1,9 +1,11 @@
-"""The net effect of many row events on arrays. The result is that of
-`replicator.pipeline.apply.net_effect`, which handles the keys that several shards have, or that are
-in safe mode, and tables without a key. All other keys are handled together: the first touch of a
-key shows whether there was a row before, the last whether there is one now.
+"""The net effect of many row events, computed on arrays.
 
-A *touch* is what a row event does to one key: an update that changes the key is two of them
+The result is the same as from `replicator.pipeline.apply.net_effect`, which handles keys that
+several shards have, keys in safe mode, and tables without a key. All other keys are handled
+together: the first touch of a key shows whether there was a row before, the last whether there is
+one now.
+
+A *touch* is the effect of a row event on one key: an update that changes the key is two touches
 (`replicator.rows.decoder.row_block.RowBlock.touches`).
 """
 
@@ -42,8 +44,11 @@ from replicator.rows.decoder.row_block import RowBlock, RowChange
 class TouchedKeys:
     """The keys of touches, in the order of their first occurrence, as arrays.
 
-    ``first`` and ``last``: the first and the last touch of a key; ``mixed``: whether its touches
-    are of several kinds. ``of``: the key of each touch.
+    Attributes:
+        first: the first touch of each key.
+        last: the last touch of each key.
+        mixed: whether the touches of a key are of several kinds.
+        of: the key of each touch.
     """
 
     of: Integers
@@ -53,9 +58,11 @@ class TouchedKeys:
 
 
 def touched_keys(keys: Lines, key: Integers, kind: Integers) -> TouchedKeys:
-    """Group touches by their keys: ``key`` are the indexes of these among ``keys``.
+    """Group touches by their keys.
 
-    ``kind`` is the kind of each touch: keys with touches of several kinds are mixed.
+    Args:
+        key: for each touch, the index of its key in ``keys``.
+        kind: the kind of each touch; a key with touches of several kinds is mixed.
     """
     count = len(key)
     slots = np.full(1 << max(4, (2 * count).bit_length()), -1, np.int64)
@@ -133,7 +140,7 @@ _PREFIX = 8
 
 @compiled(NOTHING, INPUT, INTEGERS, INTEGERS, TABLE_OF_BITS)
 def _ranks(text: Bytes, starts: Integers, keys: Integers, ranks: Bits) -> None:
-    """Of each key and each of its first fields: its number, or its first bytes."""
+    """Compute for each key and each of its first fields its number, or its first bytes."""
     for index in range(keys.shape[0]):
         at, end = starts[keys[index]], starts[keys[index] + 1]
         for field in range(ranks.shape[0]):
@@ -165,11 +172,10 @@ def _ranks(text: Bytes, starts: Integers, keys: Integers, ranks: Bits) -> None:
 
 
 def key_ranks(lines: Lines, keys: Integers, fields: int) -> Bits:
-    """Numbers that sort as the keys do, nearly, by the first ``fields`` of their fields.
+    """Return numbers that sort nearly as the keys do, by the first ``fields`` of their fields.
 
-    Rows that go to a table in the order of its primary key find their neighbours' page at hand. It
-    only affects speed, so costly details are left out: collations, and all but the first bytes of a
-    text.
+    If rows are written in the order of the primary key, the server needs fewer pages. This affects
+    only speed, so costly details are left out: collations, and all but the first bytes of a text.
 
     ``keys`` are indexes into ``lines``. The result has a line for each of the fields.
     """
@@ -183,12 +189,12 @@ class PlanNumbers:
 
     Attributes:
         source: the index of the plan's source in ``sources``.
-        version: the version of the target that its rows are of.
-        of_parent: whether its rows are rows of a parent.
-        keyed: whether its rows have a key.
+        version: the target version of the plan's rows.
+        of_parent: whether the rows are rows of a parent.
+        keyed: whether the rows have a key.
         replaces: whether a row may replace another.
-        member: a number of its shard.
-        columns: a number of the target's columns that it writes.
+        member: a number of the shard.
+        columns: a number of the list of target columns that the plan writes.
         group: a number of the attributes that rows written together have in common.
     """
 
@@ -211,7 +217,7 @@ class PlanNumbers:
         self._made: dict[int, TablePlan] = {}
 
     def plan(self, number: int) -> TablePlan:
-        """A plan, always the same object, even if several threads ask."""
+        """Return a plan, always as the same object, even if several threads request it."""
         made = self._made.get(number)
         if made is None:
             made = self._made.setdefault(number, self.plans.plan(number))
@@ -221,7 +227,7 @@ class PlanNumbers:
 def net_changes(
     entries: RowBlock, plan: Integers, safe: Truths, numbers: PlanNumbers
 ) -> list[NetChanges]:
-    """The changes for one bucket of one target. Raises DuplicateKeyError.
+    """Return the changes for one bucket of one target. Raises DuplicateKeyError.
 
     ``plan`` has the number of each event's plan, ``safe`` whether the event is in safe mode.
     """
@@ -249,8 +255,10 @@ def net_changes(
 def _keyless(
     entries: RowBlock, plan: Integers, safe: Truths, numbers: PlanNumbers
 ) -> list[NetChanges]:
-    """Rows of tables without a key, by their counts. If rows are only inserted, all of them
-    count."""
+    """Return the changes of tables without a key, by counts of rows.
+
+    If rows are only inserted, all of them count.
+    """
     if (entries.before < 0).all():
         come = plan[entries.event], entries.after
         return _changes(entries, numbers, _NO_ROWS, _NO_ROWS, come)
@@ -298,7 +306,7 @@ def _together(
     changed = both[other_columns | touches.lines.differ(before[both], after[both])]
     put_over = numbers.replaces[plans[changed]]
     anew = changed[~put_over]
-    # Random places of a large table cost the target a page each.
+    # Writes at random places of a large table cost the target one page each.
     ranks = key_ranks(touches.keys, key, len(numbers.plan(int(plans[0])).rows.key))[::-1]
     gone, over, come = (
         part[np.lexsort(ranks[:, part])]
@@ -332,8 +340,10 @@ def _changes(
     inserted: _Rows,
     renewed: Integers = _NO_ROWS[0],
 ) -> list[NetChanges]:
-    """By the columns that rows are written with; ``renewed``: the plans of rows that are deleted
-    and inserted."""
+    """Return the changes, grouped by the columns that they write.
+
+    ``renewed``: the plans of rows that are deleted and inserted.
+    """
     groups = [numbers.group[plans] for plans, _ in (deleted, overwritten, inserted)]
     changes = []
     for group in np.unique(np.concatenate(groups)).tolist():

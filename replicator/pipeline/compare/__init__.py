@@ -1,1 +1,1 @@
-"""Whether a target holds the rows of its shards: planned, read and compared, and mended."""
+"""Comparing a target with its shards: planning, reading, evaluating and correcting."""

@@ -1,13 +1,14 @@
-"""Compare tables that no key cuts into ranges: as a whole, by the digests of their rows, in Spark.
+"""Compares tables that no key divides into ranges: as a whole, by the digests of their rows.
 
 Spark sorts large tables on disk, and the differing rows stay there: memory does not grow with the
-tables, nor with their differences. A row that differs may still be under way, so the tables are
-read again. A row that differs as it did at the reading before, while the shards have as many of it,
-gets a *mismatch* (`replicator.pipeline.compare.doubts`); any other result ends its mismatches.
+tables, nor with their differences. A row that differs may only not be applied yet, so the tables
+are read again. If a row differs as at the previous read, and the shards have it as often as then,
+this counts as a *mismatch* (`replicator.pipeline.compare.doubts`); any other result resets its
+mismatches.
 
-An event that is still to be applied can also make a wrong target look equal. So if the shards were
-read once before (`DigestComparer.look_at_shards`), a row is equal only if the target has as many of
-it as the shards had at both readings. Otherwise it is in doubt, too.
+An event that is not applied yet can also make a wrong target look equal. If the shards were read
+once before (`DigestComparer.look_at_shards`), a row is therefore equal only if the target has it as
+often as the shards had it at both reads. Otherwise it is in doubt, too.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from replicator.pipeline.spark.python_job import sealed, unsealed
 from replicator.pipeline.workers.worker_pool import make_room
 
 PAGE_ROWS = 10_000
-"""Rows that differ, per page that the driver gets."""
+"""Number of differing rows per page that the driver receives."""
 
 _ROWS = "digest binary, key binary, net int, read int, normal binary, line binary, failure string"
 _GROUPED = """
@@ -95,7 +96,7 @@ FROM (SELECT MAX(mismatches) >= :mismatches AS sure, SUM(IF(net > 0, times, 0)) 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """How many rows differ for certain, by kind, and how many are ``left`` in doubt."""
+    """The number of rows that differ for certain, by kind; ``left``: number of rows in doubt."""
 
     missing: int
     extra: int
@@ -104,7 +105,7 @@ class Decided:
 
     @property
     def some(self) -> bool:
-        """Whether any differ for certain."""
+        """Whether any rows differ for certain."""
         return bool(self.missing or self.extra or self.different)
 
 
@@ -113,7 +114,7 @@ def doubts_of(
 ) -> DataFrame:
     """Return the rows in doubt with their mismatches, among the rows that differ ``now``.
 
-    At the first reading, all of them are in doubt; later, only rows whose keys were in doubt
+    At the first read, all differing rows are in doubt; later, only rows whose keys were in doubt
     before. ``counts`` as for `DigestComparer.look`.
     """
     if former is None:
@@ -124,9 +125,9 @@ def doubts_of(
 def doubts_after(
     session: SparkSession, now: DataFrame, former: DataFrame | None, *, counts: bool
 ) -> DataFrame:
-    """Return the rows in doubt with their mismatches; each has how many the shards had before.
+    """Return the rows in doubt with their mismatches, and how often the shards had each before.
 
-    ``now``: as `unequal_rows`. Other arguments as for `doubts_of`.
+    ``now``: as returned by `unequal_rows`. Other arguments as for `doubts_of`.
     """
     if former is None:
         return session.sql(_FIRST_AFTER, {"counts": counts}, now=now)
@@ -136,18 +137,18 @@ def doubts_after(
 def unequal_rows(
     session: SparkSession, rows: DataFrame, former: DataFrame, *, every: bool
 ) -> DataFrame:
-    """Return the rows that target or shards have more or less often than the shards had before.
+    """Return the rows that the target or the shards have more or less often than the shards had.
 
     Args:
         rows: the rows of the target and of the shards.
-        former: digest, and how many of it the shards had.
-        every: whether also rows that the shards did not have.
+        former: digests, and how often the shards had each of them before.
+        every: whether to include rows that the shards did not have.
     """
     return session.sql(_SUMMED_AFTER, {"all": every}, rows=rows, former=former)
 
 
 def sure_keys(session: SparkSession, doubted: DataFrame, mismatches: int) -> DataFrame:
-    """Return the keys that have a row with so many mismatches."""
+    """Return the keys that have a row with at least this many mismatches."""
     return session.sql(_SURE, {"mismatches": mismatches}, doubted=doubted)
 
 
@@ -166,7 +167,7 @@ class DigestComparer:
         self._sure: DataFrame | None = None
 
     def look_at_shards(self, *, tasks: int) -> None:
-        """Read the shards, ``tasks`` at once, before the first reading of all tables.
+        """Read the shards, ``tasks`` at once, before the first read of all tables.
 
         The target must have no key. Raises RowsUnreadError.
         """
@@ -179,9 +180,11 @@ class DigestComparer:
     def look(self, *, counts: bool, tasks: int) -> tuple[int, ...]:
         """Read all tables, ``tasks`` at once; return the rows of the target and of each shard.
 
-        ``counts``: the target has all rows that the sources had at the reading before, so a row
-        that differs as it did then gets a mismatch. Rows that did not differ then are left out.
         Raises RowsUnreadError.
+
+        ``counts``: whether the target has all rows that the sources had at the previous read. If
+        so, a row that differs as it did then has one more mismatch. Rows that did not differ then
+        are left out.
         """
         rows, now = self._read(tasks)
         doubts = doubts_of if self._of_shards is None else doubts_after
@@ -189,7 +192,10 @@ class DigestComparer:
         return rows
 
     def decide(self, mismatches: int) -> Decided:
-        """Decide that rows differ if their key has so many mismatches; their doubt ends."""
+        """Decide that the rows of keys with at least this many mismatches differ.
+
+        Their doubt ends.
+        """
         assert self._doubted is not None, "nothing was read"
         doubted = self._doubted
         found = self._session.sql(_DECIDED, {"mismatches": mismatches}, doubted=doubted)
@@ -201,13 +207,13 @@ class DigestComparer:
         return decided
 
     def keys(self) -> tuple[bytes, ...]:
-        """The keys of the rows in doubt; the target must have a key."""
+        """Return the keys of the rows in doubt; the target must have a key."""
         assert self._doubted is not None, "nothing was read"
         rows = self._session.sql(_KEYS, doubted=self._doubted).toArrow().to_pylist()
         return tuple(row["key"] for row in rows)
 
     def differences(self) -> Iterator[RowDifference]:
-        """The rows that were decided to differ last, by their keys."""
+        """Yield the rows of the last decision that differ, by their keys."""
         assert self._sure is not None, "nothing was decided"
         condition = "TRUE"
         while True:
@@ -236,8 +242,8 @@ class DigestComparer:
             condition = f"key > X'{whole[-1]['key'].hex()}'"
 
     def _keep(self, frame: DataFrame) -> DataFrame:
-        # Not only cached: the secret of its tasks is valid for this block only, so it can't be
-        # computed once more. The blocks are dropped with the frame.
+        # A cached frame would not suffice. The secret of its tasks is valid only for this block, so
+        # the frame can't be computed again. The blocks are dropped with the frame.
         return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
 
     def _read(self, tasks: int) -> tuple[tuple[int, ...], DataFrame]:
@@ -285,5 +291,5 @@ def _digests(number: int) -> Iterator[tuple[bytes, bytes, int, int, bytes, bytes
         except MySQLError as error:
             table = (comparison.target, *comparison.shards)[number]
             yield b"", b"", 0, number, b"", b"", f"{table}: {error_text(error)}"
-    # No row has an empty digest: this line has the number of rows.
+    # No row has an empty digest, so this line has the number of rows.
     yield b"", b"", count, number, b"", b"", None

@@ -1,4 +1,4 @@
-"""Spark jobs that compare ranges; each task gets every n-th range."""
+"""Spark jobs that compare ranges: one of n tasks gets every n-th range."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ def compare_ranges(
     checksums: bool,
     most: int,
 ) -> list[RangeComparison]:
-    """Compare ranges for the first time, in so many tasks at once; one answer each, in their order.
+    """Compare ranges for the first time, with this many tasks at once.
 
-    ``checksums`` and ``most`` as for `compare_range`. Blocks. Raises what Spark raises.
+    Returns one result for each range, in their order. Blocks. Raises Spark's errors. ``checksums``
+    and ``most`` as for `compare_range`.
     """
     tasks = min(tasks, len(ranges))
     work: _FirstWork = comparison, tuple(ranges), servers, tasks, checksums, most
@@ -59,7 +60,11 @@ def compare_doubts(
     held: HeldShards,
     mismatches: int,
 ) -> list[DoubtComparison]:
-    """Compare doubtful rows once more; as `compare_ranges`, the rest as for `compare_doubt`."""
+    """Compare rows in doubt once more.
+
+    Returns one result for each doubt, in their order. Blocks. Raises Spark's errors. The other
+    arguments are as for `compare_doubt`.
+    """
     tasks = min(tasks, len(doubts))
     work: _FurtherWork = comparison, tuple(doubts), servers, tasks, applied, held, mismatches
     return _run(spark, _compare_doubts, work, len(doubts), tasks, DoubtComparison)

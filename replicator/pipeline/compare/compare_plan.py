@@ -1,8 +1,8 @@
-"""Plan how to read a target and its shards so that equal rows give equal row lines.
+"""Plans how to read a target and its shards so that equal rows have equal row lines.
 
-The plan of a shard's full copy (`replicator.pipeline.copy.copy_plan.plan_copy`) decides what its
-rows become. So routes, mapped and extracted columns, filters and charsets are applied in one place.
-The target is read by the plan of a copy onto itself.
+The plan of a shard's full copy (`replicator.pipeline.copy.copy_plan.plan_copy`) decides how its
+rows are written. So routes, mapped and extracted columns, filters and charsets are applied in one
+place. The target is read by the plan of a copy onto itself.
 
 A *range* is a part of the target's key, after ``lower`` and up to and including ``upper``. Both are
 fields of row lines.
@@ -49,26 +49,26 @@ from replicator.schema.structure.conversions import Fit, charset_conversion, con
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 FLOATS = frozenset({Literal.FLOAT, Literal.DOUBLE})
-"""Types whose values servers write in several ways."""
+"""Types whose values servers may write in different ways."""
 _BY_BYTES = frozenset({Literal.TEXT, Literal.BINARY})
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedTable:
-    """How one table is read: a shard, or (``source`` is empty) the target.
+    """How one table is read: a shard, or the target if ``source`` is empty.
 
     Attributes:
         selected: an SQL expression for each compared column, in the same order for all tables.
-        conditions: SQL conditions of its rows.
+        conditions: SQL conditions of the table's rows.
         where: SQL conditions of the rows to compare. They do not apply to rows that are read by
             key, since they may be true on one side only.
         transcodes: (index, from, to) of the columns whose text is converted to another charset.
-        cut: the columns that divide it into ranges, by their names in this table.
-        shifts: for each of these, the number that the target adds to its values.
-        index: the index that begins with these columns; empty if there is none.
+        cut: the columns that divide the table into ranges, by their names in this table.
+        shifts: for each column of ``cut``, the number that the target adds to its values.
+        index: the index that begins with the columns of ``cut``; empty if there is none.
         key: the target's key in this table, in the target's order.
-        lacking: folded names of the compared columns that it lacks.
-        order: folded names of the compared columns that it has, in its own order.
+        lacking: folded names of the compared columns that the table lacks.
+        order: folded names of the compared columns that the table has, in its own order.
         transactional: whether its engine has snapshots.
     """
 
@@ -95,7 +95,7 @@ class ComparedTable:
         return f"{self.source}: {self.name}" if self.source else str(self.name)
 
     def written(self, line: bytes) -> bytes:
-        """Return a row line of this table as it is written, in the target's charsets."""
+        """Return a row line of this table with the target's charsets, as it is written."""
         if not self.transcodes:
             return line
         fields = line.split(b"\t")
@@ -111,12 +111,11 @@ class ComparisonPlan:
 
     Attributes:
         columns: the compared columns.
-        key: columns that identify a row of the target; empty if it has no such key.
+        key: columns that identify a row of the target; empty if there are none.
         nullable: columns that may be NULL.
-        forms: (column, form) of the columns whose values are written in several ways.
-        checksums: whether most servers write all values alike, so that their checksums are worth
-            computing. Equal checksums prove equal rows; with ``forms``, different ones prove
-            nothing.
+        forms: (column, form) of the columns whose values can be written in several ways.
+        checksums: whether most servers write all values alike, so that computing checksums is
+            useful. Equal checksums prove equal rows; with ``forms``, different ones prove nothing.
         computed: columns that the target computes.
         further: the columns of each unique key besides ``key``.
         own_columns: whether the target stores columns that are not compared.
@@ -125,8 +124,8 @@ class ComparisonPlan:
         alone: the treatment of rows that only the target has.
         kept: names of columns that are not compared, and that the server would set to the present
             time in a changed row.
-        lossy: the name of a column of shards that is not compared, so that a row inserted again
-            would lose its value; empty if there is none.
+        lossy: the name of a column of shards that is not compared, so that a row would lose its
+            value if it was inserted again; empty if there is none.
     """
 
     target: ComparedTable
@@ -157,7 +156,7 @@ class ComparisonPlan:
         return bool(self.target.cut)
 
     def normal(self, written: bytes) -> bytes:
-        """Convert a row line as it is written to the normal line; equal rows have the same one."""
+        """Convert a row line as written to the normal line; equal rows have equal normal lines."""
         if not self.forms:
             return written
         fields = written.split(b"\t")
@@ -184,10 +183,14 @@ def plan_comparison(
 ) -> ComparisonPlan:
     """Plan how a target is compared with its shards. Columns are matched by name.
 
-    ``where``: the SQL condition of the rows to compare. ``joins``: whether shards may differ if the
-    target takes all of their rows. A column that a shard lacks has its fill in the rows of the
-    shard. Raises `replicator.pipeline.plans.planning.PlanError` if a shard can't be read like the
-    target.
+    A column that a shard lacks has its fill in the rows of the shard.
+
+    Args:
+        where: the SQL condition of the rows to compare.
+        joins: whether shards may differ if the target accepts all of their rows.
+
+    Raises:
+        replicator.pipeline.plans.planning.PlanError: a shard can't be read like the target.
     """
     fills = _fill_fields(target, shards) if joins else {}
     left_out = _left_out(target, shards, fills.keys(), joins=joins)
@@ -244,7 +247,7 @@ def plan_comparison(
 
 
 def _further_keys(target: Table, places: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
-    """Return the unique keys besides the key of the rows, as the places of their columns."""
+    """Return the unique keys besides the row key, as the indexes of their columns."""
     return tuple(
         tuple(places[its] for its in map(folded, unique.columns) if its in places)
         for unique in target.keys
@@ -275,7 +278,10 @@ def _copy_of(
 
 
 def _without_formulas(target: Table) -> Table:
-    """Return the target with formulas that may differ from the shards': the values are compared."""
+    """Return the target without formulas that may differ from the shards'.
+
+    So the values of these columns are compared.
+    """
     columns = (replace(c, withheld=c.withheld or c.generated) for c in target.columns)
     return replace(target, columns=tuple(columns))
 
@@ -291,7 +297,7 @@ def _common(shard: ComparedShard, target: Table, compared: Collection[str]) -> T
 
 
 def _other_values(shard: ComparedShard, target: Table, column: Column) -> bool:
-    """Return whether a shard's older rows may have other values, by a statement that is open."""
+    """Return whether an open statement may have changed values of a shard's older rows."""
     its = shard.structure.column(column.name)
     if its is None or folded(column.name) not in shard.open or column.generated:
         return False
@@ -371,7 +377,7 @@ def shared_order(
 ) -> tuple[TargetColumn, ...]:
     """Return the leading columns of a target's key that all tables sort alike.
 
-    Only columns with these ``names`` (folded) count.
+    Only columns whose folded names are in ``names`` count.
     """
     found: list[TargetColumn] = []
     for column in cutting_columns(target, key):
@@ -469,7 +475,7 @@ def _table(
 def ordered_by(
     table: ComparedTable, structure: Table, cut: Sequence[TargetColumn], rules: MemberColumns
 ) -> ComparedTable:
-    """Return the table with the ranges of its target's columns ``cut`` (`shared_order`)."""
+    """Return the table with ranges by the target's columns ``cut`` (`shared_order`)."""
     own = [structure.column(column.name) for column in cut]
     mapped = rules.mapped
     shifts = [

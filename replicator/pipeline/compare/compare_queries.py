@@ -19,11 +19,11 @@ _PLAIN = FLOATS | {Literal.NUMBER, Literal.QUOTED}
 """Types whose text has no tab."""
 
 UNSUMMED = 1 << 62
-"""The checksum of a row that has none: larger than the sum of all others of a range."""
+"""The checksum of a row without a checksum: larger than the sum of all others of a range."""
 
 
 def rows_query(table: ComparedTable, lower: Bound, upper: Bound, most: int = 0) -> bytes:
-    """Selects the compared columns of the rows of a range; ``most``: of its first ones only."""
+    """Return a query for the compared columns of a range's rows; ``most``: only the first rows."""
     selected = b",".join(table.selected) or b"''"
     query = b"SELECT %s FROM %s" % (selected, _from(table, lower, upper))
     if not most:
@@ -35,9 +35,10 @@ def rows_query(table: ComparedTable, lower: Bound, upper: Bound, most: int = 0) 
 def key_rows_queries(
     table: ComparedTable, keys: Iterable[bytes], per_query: int
 ) -> Iterator[bytes]:
-    """Select the compared columns of the rows with these keys of the target, so many at a time.
+    """Yield queries for the compared columns of the rows with these keys of the target.
 
-    A shard may have a NULL in a key, which the target does not take.
+    Each query has ``per_query`` keys. A shard may have a NULL in a key, which the target does not
+    accept.
     """
     own = [key for line in keys if (key := own_key(table.key, line)) is not None]
     whole = [key for key in own if not _has_null(key)]
@@ -59,9 +60,10 @@ def _has_null(key: KeyFields) -> bool:
 def checksum_query(
     comparison: ComparisonPlan, table: ComparedTable, lower: Bound, upper: Bound
 ) -> bytes:
-    """Selects how many rows a range has, and the sum of their checksums (`_checksum`).
+    """Return a query for the number of rows of a range, and the sum of their checksums.
 
-    The checksum of a row that is too large for the server to compute one is `UNSUMMED`.
+    The checksum (`_checksum`) of a row that is too large for the server to compute one is
+    `UNSUMMED`.
     """
     return b"SELECT COUNT(*),COALESCE(SUM(COALESCE(%s,%d)),0) FROM %s" % (
         _checksum(comparison, table),
@@ -73,19 +75,20 @@ def checksum_query(
 def digests_query(
     comparison: ComparisonPlan, table: ComparedTable, lower: Bound, upper: Bound
 ) -> bytes:
-    """Selects the key and the checksum of each row of a range; no row may be too large."""
+    """Return a query for the key and checksum of each row of a range; no row may be too large."""
     selected = [table.selected[place] for place in comparison.key]
     selected.append(_checksum(comparison, table))
     return b"SELECT %s FROM %s" % (b",".join(selected), _from(table, lower, upper))
 
 
 def _checksum(comparison: ComparisonPlan, table: ComparedTable) -> bytes:
-    """The checksum of a row, as SQL.
+    """Return the checksum of a row, as SQL.
 
-    A row's checksum is the CRC-32 of the CRC-32, as a decimal number, of its values, of their
-    lengths where these vary, and of an empty text for each NULL. CRCs of CRCs, since a CRC is
-    linear: the sum of plain ones stays the same one time in ten thousand when two rows exchange
-    values. A row that differs has the same checksum in one of some thousand million cases.
+    The checksum is the CRC-32 of several CRC-32 values, written as decimal numbers: of the row's
+    values, of their lengths if these vary, and of an empty text for each NULL. CRCs of CRCs are
+    used since a CRC is linear: if two rows exchange values, the sum of plain CRCs stays the same
+    one time in ten thousand. A row that differs has the same checksum in one of some thousand
+    million cases.
     """
     parts = []
     for place, column in enumerate(comparison.columns):
@@ -93,7 +96,7 @@ def _checksum(comparison: ComparisonPlan, table: ComparedTable) -> bytes:
         shown = selected if column.literal in _PLAIN else b"LENGTH(%s)" % selected
         parts.append(b"IFNULL(%s,'')" % shown if place in comparison.nullable else shown)
         if column.literal not in _PLAIN:
-            # A NULL is left out.
+            # CONCAT_WS leaves out a NULL.
             parts.append(b"CAST(%s AS BINARY)" % selected)
     return b"CRC32(CRC32(CONCAT_WS('\\t',%s)))" % b",".join(parts or [b"''"])
 
@@ -101,8 +104,11 @@ def _checksum(comparison: ComparisonPlan, table: ComparedTable) -> bytes:
 def bound_query(
     table: ComparedTable, lower: Bound, upper: Bound, rows: int, *, from_end: bool = False
 ) -> bytes:
-    """Selects, in hex, the key of the row with this number in a range, counted from its beginning
-    or its end; rows with a NULL do not count. No row: it has fewer."""
+    """Return a query for the hex key of the row with this number in a range.
+
+    The rows are counted from the beginning or the end; rows with a NULL do not count. If the result
+    is empty, the range has fewer rows.
+    """
     names = _names(table)
     hexed = b",".join(b"HEX(CAST(%s AS BINARY))" % _text_of(column) for column in table.cut)
     order = b",".join(name + b" DESC" if from_end else name for name in names)
@@ -120,7 +126,7 @@ def _names(table: ComparedTable) -> list[bytes]:
 
 
 def bound_of(table: ComparedTable, row: Sequence[object]) -> tuple[bytes, ...]:
-    """The target's key fields of a row that `bound_query` gave."""
+    """Return the target's key fields from a row that `bound_query` has returned."""
     found = []
     for value, shift in zip(row, table.shifts, strict=True):
         text = value.decode() if isinstance(value, bytes) else str(value)
@@ -131,7 +137,7 @@ def bound_of(table: ComparedTable, row: Sequence[object]) -> tuple[bytes, ...]:
 
 def _text_of(column: TargetColumn) -> bytes:
     name = quote(column.name).encode()
-    # As binary these give the bytes that they are stored in, which no literal takes.
+    # Cast to binary, these types would return their stored bytes, which no literal accepts.
     return b"CONVERT(%s USING utf8mb4)" % name if column.literal is Literal.PARSED else name
 
 
@@ -148,7 +154,7 @@ def _from(table: ComparedTable, lower: Bound, upper: Bound) -> bytes:
 
 
 def _own(table: ComparedTable, bound: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """A bound in the values that the table itself has."""
+    """Return a bound in the values of the table itself."""
     return tuple(
         b"%d" % (int(field) - shift) if shift else field
         for field, shift in zip(bound, table.shifts, strict=True)

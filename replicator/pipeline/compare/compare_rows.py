@@ -1,4 +1,4 @@
-"""Read rows of a target and its shards once, in an executor, and compare them.
+"""Reads rows of a target and its shards once, in an executor, and compares them.
 
 The first read of a range finds the keys that differ, by checksums and then by digests of the rows.
 While rows are written, a difference may only mean that a change is not applied yet. So the keys are
@@ -46,26 +46,28 @@ from replicator.pipeline.copy.copy_plan import Bound
 from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
 
 LARGEST_RANGE = 64 << 20
-"""Bytes of rows that are compared at a time; a larger range is split."""
+"""Maximum bytes of rows that are compared at a time; a larger range is split."""
 
 KEYS_IN_DOUBT = 500
-"""Keys of a range that are read again one by one; if more keys differ, the range is split."""
+"""Maximum number of keys of a range that are read again one by one; if more differ, the range is
+split."""
 
 SMALL_RANGE = 2000
-"""Rows of a range that is read as a whole each time, if most of it differs."""
+"""Maximum number of rows of a range that is read again as a whole, if most of it differs."""
 
 PARTS = 16
-"""The parts into which a range with many differing rows is cut. They often are close together, and
-most parts are equal: a server reads these once more. The others are cut again."""
+"""Number of parts into which a range with many differing rows is cut. These rows are often close
+together, so most parts are equal: a server reads these parts only once more. The other parts are
+cut again."""
 
 WrittenRow = tuple[bytes, bytes]
 """A normal row line, and the line as it is written to the target."""
 
 MOST_CUTS = 10_000
-"""Parts into which a range is split at a time."""
+"""Maximum number of parts into which a range is split at a time."""
 
 LONGEST_REST = 2.0
-"""Seconds; a longer query has probably waited for a lock."""
+"""Maximum seconds of a pause; a query that took longer has probably waited for a lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,8 @@ class CompareServers:
     """The addresses of the servers.
 
     Attributes:
-        rest: how many seconds a Spark task makes no query for each second in which it makes one.
-            gh-ost calls this the nice ratio.
+        rest: how many seconds a Spark task pauses for each second of a query. gh-ost calls this the
+            nice ratio.
     """
 
     target: DatabaseAddress
@@ -86,7 +88,7 @@ class CompareServers:
 class KeyRange:
     """A range to read for the first time.
 
-    ``share``: its size, as a part of a whole range.
+    ``share``: the size of the range, as a part of a whole range.
     """
 
     lower: Bound
@@ -99,10 +101,10 @@ class RangeComparison:
     """The result of the first read of a range.
 
     Attributes:
-        rows: rows of the target.
-        by_shard: rows of each shard.
+        rows: number of rows of the target.
+        by_shard: number of rows of each shard.
         doubt: the keys that differ.
-        checksum: the sum of the rows' checksums on the target; None if there was no need for it.
+        checksum: the sum of the rows' checksums on the target; None if it was not needed.
         cuts: bounds at which to split a range that is too large; then all other fields are empty.
         failure: why a server could not be read.
     """
@@ -142,7 +144,10 @@ class Sessions:
     _asked: float = 0.0
 
     def to(self, source: str) -> SourceStream:
-        """Return the connection to a source, or (empty) the target. Raises the driver's error."""
+        """Return the connection to a source, or to the target if empty.
+
+        Raises the driver's error.
+        """
         if self.servers.rest:
             worked = time.monotonic() - self._asked if self._asked else 0.0
             time.sleep(min(self.servers.rest * worked, LONGEST_REST))
@@ -169,7 +174,7 @@ class Sessions:
 
 
 class _TooLargeError(Exception):
-    """A range has more rows than are compared at a time; ``table`` has too many."""
+    """A range has more rows than can be compared at a time; ``table`` has too many."""
 
     def __init__(self, table: ComparedTable, rows: int) -> None:
         super().__init__(table.name)
@@ -254,8 +259,8 @@ def compare_doubt(
     A server's error is returned as `DoubtComparison.failure`.
 
     Args:
-        applied: whether the target has everything that the sources had at the previous read, except
-            for rows of held shards.
+        applied: whether the target has all changes that the sources had at the previous read,
+            except for rows of held shards.
         held: the shards whose rows wait.
         mismatches: as for `Evidence.suffices`.
     """
@@ -285,8 +290,8 @@ def _compared_doubt(
     *,
     limited: bool,
 ) -> DoubtComparison:
-    # The target is read first: a value that its shard has before and after this is the one that the
-    # target must have.
+    # The target is read first: if its shard has the same value before and after this read, the
+    # target must have it.
     groups = row_groups(comparison, doubt, sessions, limit=LARGEST_RANGE if limited else 0)
     ends = binlog_ends(comparison, sessions)
     quiet = applied and ends == doubt.ends
@@ -325,8 +330,8 @@ def row_groups(
 ) -> dict[bytes, RowGroup]:
     """Return the rows of a doubt by key, without the keys whose rows are equal.
 
-    ``limit``: largest number of bytes of one table's rows; 0 for any. Raises _TooLargeError, and
-    the driver's error.
+    ``limit``: maximum number of bytes of one table's rows; 0 for no limit. Raises _TooLargeError,
+    and the driver's error.
     """
 
     def rows_of(table: ComparedTable) -> list[WrittenRow]:
@@ -412,7 +417,7 @@ def _rows(
         for lines, length in lines_of(table, query, sessions):
             size += length
             if limit and size > limit and len(found) > 1:
-                # The rest of the result is not read.
+                # Close the sessions, since the rest of the result is not read.
                 sessions.close()
                 raise _TooLargeError(table, len(found))
             for line in lines:
@@ -482,7 +487,7 @@ def _plain(value: object) -> object:
 def _by_digests(
     comparison: ComparisonPlan, key_range: KeyRange, sessions: Sessions
 ) -> tuple[list[int], set[bytes]]:
-    """Return each table's number of rows, and the differing keys, by digests of the servers."""
+    """Return each table's number of rows, and the differing keys, from the servers' digests."""
 
     def of_table(table: ComparedTable) -> Iterator[Sequence[bytes]]:
         query = digests_query(comparison, table, key_range.lower, key_range.upper)
@@ -495,7 +500,7 @@ def _by_digests(
 def _by_rows(
     comparison: ComparisonPlan, key_range: KeyRange, sessions: Sessions, most: int
 ) -> tuple[list[int], set[bytes]]:
-    """Return each table's number of rows, and the differing keys, by the rows themselves."""
+    """Return each table's number of rows, and the differing keys, from the rows themselves."""
 
     def of_table(table: ComparedTable) -> Iterator[Sequence[bytes]]:
         size = count = 0

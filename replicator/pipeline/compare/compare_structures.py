@@ -1,8 +1,8 @@
-"""Find the differences between the columns and indexes of a target and those in its shards.
+"""Finds the differences between the columns and indexes of a target and its shards.
 
-If the target takes every row of its shards as it is, a difference is only noted. Otherwise the
+If the target can store every row of its shards unchanged, a difference is only noted. Otherwise the
 target is unfit. If a rule of the task file makes the target differ from its shards (a mapped column
-is wider, an extracted column belongs to the key), that is no difference.
+is wider, an extracted column belongs to the key), this is no difference.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _INDEX = re.compile(
 )
 _UNIQUE = frozenset({"PRIMARY KEY", "UNIQUE KEY"})
 _NOW = r"^(?:current_timestamp|now|localtimestamp|localtime)(?![a-z_])"
-"""The beginning of a default that is the time, without brackets."""
+"""The beginning of a default that is the current time, without brackets."""
 _ALIKE = ({"json", "longtext"},)
-"""Types that replace one another if a server lacks one of them."""
+"""Sets of types: if a server lacks a type, another type of the set is used instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class ComparedShard:
 
     Attributes:
         condition: the condition of its rows that reach the target, as SQL.
-        open: folded names of the columns that differ from the shard's rows on the target, since one
-            of its statements waits for an answer (`shard-mode: optimistic`).
+        open: folded names of the columns in which the shard's rows on the target may differ, since
+            one of its statements waits for an answer (`shard-mode: optimistic`).
     """
 
     member: Member
@@ -74,17 +74,20 @@ class ComparedShard:
 def compared_shard(
     member: Member, structure: Table, rules: MemberColumns, filters: ExpressionFilters
 ) -> ComparedShard:
-    """A shard with the rows that the ``filters`` of its source leave. Raises ExpressionError."""
+    """Return a shard whose rows are the ones that its source's ``filters`` leave.
+
+    Raises ExpressionError.
+    """
     filtered = rules_for(filters, member.name, structure)
     return ComparedShard(member, structure, rules, filtered.copied if filtered else "")
 
 
 @dataclass(frozen=True, slots=True)
 class StructureDifferences:
-    """How a target differs from its shards, a sentence for each difference.
+    """The differences between a target and its shards, a sentence for each.
 
     Attributes:
-        unfit: differences by which the target may refuse or change a row of a shard.
+        unfit: differences because of which the target may refuse or change a row of a shard.
         notes: all others; the target stores every row of its shards in spite of them.
     """
 
@@ -97,8 +100,8 @@ def structure_differences(
 ) -> StructureDifferences:
     """Compare the structure of a target with its shards; each difference has its first shard.
 
-    `joins`: shards may differ, so a difference from some of them only is not noted. A part that all
-    shards have alike, and the target otherwise, is noted in either case.
+    `joins`: whether shards may differ; then a difference from only some of them is not noted. A
+    part in which all shards agree, but the target differs, is noted in any case.
     """
     shards_differ = len({shard.structure.fingerprint for shard in shards}) > 1
     unfit: dict[str, list[Member]] = {}
@@ -124,7 +127,7 @@ def _texts(found: Mapping[str, Sequence[Member]]) -> Iterator[str]:
 
 
 def _agreed(target: Table, shards: Sequence[ComparedShard], *, told: bool) -> Iterator[str]:
-    """The parts, such as comments, on which all shards agree, and that the target has otherwise.
+    """Yield the parts, such as comments, in which all shards agree, but the target differs.
 
     ``told``: leave out the parts that `_columns` names.
     """
@@ -138,7 +141,7 @@ def _agreed(target: Table, shards: Sequence[ComparedShard], *, told: bool) -> It
     for part in sorted(differing_parts(target, wanted, in_keys)):
         text = f"the target does not have the {described_part(part)} of all its shards"
         if part == ORDER:
-            # Shards with different columns leave several orders open.
+            # If shards have different columns, several orders are possible.
             if not told and any(_reorders(target, table) for table in structures.values()):
                 yield text
         elif not (told and _names_difference(target, shards[0].structure, part)):
@@ -159,7 +162,7 @@ def _names_difference(target: Table, shard: Table, part: Part) -> bool:
 
 
 def _lacking_for_all(target: Table, shards: Sequence[ComparedShard]) -> tuple[str, ...]:
-    """What a target lacks to take the rows of shards that differ."""
+    """Return what a target lacks to store the rows of shards that differ from each other."""
     try:
         alter = widening(target, [shard.structure for shard in shards])
     except NoJoinError as error:
@@ -177,7 +180,7 @@ def _ruled(shard: ComparedShard) -> set[str]:
 
 
 def _unfit_columns(target: Table, shard: ComparedShard) -> Iterator[str]:
-    """The columns of the target that do not take every value of the shard."""
+    """Yield the columns of the target that can't store every value of the shard."""
     ruled = _ruled(shard)
     for column in target.columns:
         its = shard.structure.column(column.name)
@@ -203,7 +206,7 @@ def _unfit_columns(target: Table, shard: ComparedShard) -> Iterator[str]:
 
 
 def _unfit_keys(target: Table, shard: ComparedShard) -> Iterator[str]:
-    """The unique keys and constraints of the target that may refuse rows of one shard."""
+    """Yield the target's unique keys and constraints that may refuse rows of one shard."""
     ruled = _ruled(shard)
     there = _index_texts(shard.structure)
     own = [set(map(folded, key.columns)) for key in shard.structure.keys if key.columns]
@@ -236,7 +239,7 @@ def _unfit_keys(target: Table, shard: ComparedShard) -> Iterator[str]:
 
 
 def _distinguishes(collation: str, other: str) -> bool:
-    """Whether values that differ by a collation also differ by the other one."""
+    """Whether any two values that differ by one collation also differ by the other one."""
     if not collation or not other or collation == other:
         return True
     names = [re.sub("^utf8(mb3)?_", "utf8mb4_", name.lower()) for name in (collation, other)]
@@ -274,7 +277,7 @@ def _reorders(target: Table, shard: Table) -> bool:
 
 
 def default_text(table: Table, column: Column) -> str:
-    """The default of a column, in one form for all servers; empty for none and for NULL."""
+    """Return the default of a column, in one form for all servers; empty for none and for NULL."""
     clause = "" if column.generated else value_clause(table, column.name)
     text = re.sub(r"^DEFAULT\b|[\s'()]", "", clause, flags=re.IGNORECASE)
     if re.match(_NOW, text, re.IGNORECASE):
@@ -283,7 +286,7 @@ def default_text(table: Table, column: Column) -> str:
 
 
 def _shown(table: Table, column: Column) -> str:
-    # Newer servers leave out the display width of integers, and write defaults in their own way.
+    # Newer servers leave out the display width of integers, and write defaults differently.
     kind = re.sub(r"int\(\d+\)", "int", column.type.lower())
     charset = "utf8mb3" if column.charset == "utf8" else column.charset
     collation = column.collation.replace("utf8_", "utf8mb3_", 1)

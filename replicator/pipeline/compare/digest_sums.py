@@ -1,12 +1,12 @@
-"""Compare tables that no key cuts into ranges by the sums of their rows' digests.
+"""Compares tables that no key divides into ranges, by the sums of their rows' digests.
 
-The digests of all rows of a table are added modulo 2^128. Two tables have the same rows, each as
-often, if these sums and the numbers of rows are equal: the sum is a hash of a multiset, for which
-the order of the rows does not matter. Source: "Incremental Multiset Hash Functions and Their
+The digests of all rows of a table are added modulo 2^128. If these sums and the numbers of rows are
+equal, two tables have the same rows, each as often: the sum is a hash of a multiset, for which the
+order of the rows does not matter. Source: "Incremental Multiset Hash Functions and Their
 Application to Memory Integrity Checking" (Clarke et al., 2003), MSet-Add-Hash.
 
-Nothing is sorted, and Spark SQL is not needed. Which rows differ is found by
-`replicator.pipeline.compare.compare_digests`.
+Nothing is sorted, and Spark SQL is not needed. `replicator.pipeline.compare.compare_digests` finds
+the rows that differ.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class RowsUnreadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TableSum:
-    """One table.
+    """The sum of one table.
 
     Attributes:
         table: 0 for the target, then the shards.
-        rows: how many it has.
-        digests: the sum of their digests.
-        failure: why it could not be read; empty if it could.
+        rows: number of rows.
+        digests: the sum of the digests of the rows.
+        failure: why the table could not be read; empty if it could.
     """
 
     table: int
@@ -54,21 +54,21 @@ class TableSum:
 
 
 def row_digest(normal: bytes) -> bytes:
-    """Return the digest of a row, from its values in the form in which equal ones are equal."""
+    """Return the digest of a row from its normal line, which is the same for equal rows."""
     return blake2b(normal, digest_size=DIGEST_BYTES).digest()
 
 
 def tables_by_task(shards: int, tasks: int) -> list[list[int]]:
     """Return the tables that each task reads: the target alone, then the shards.
 
-    The target has as many rows as all shards together.
+    The target is alone since it has as many rows as all shards together.
     """
     others = max(1, min(tasks - 1, shards))
     return [[0], *([*range(1 + at, 1 + shards, others)] for at in range(others))]
 
 
 def rows_of(comparison: ComparisonPlan, sessions: Sessions, number: int) -> Iterator[bytes]:
-    """Yield the rows of the target (0) or a shard, as the target would write them.
+    """Yield the rows of the target (0) or a shard, in the form in which the target writes them.
 
     Raises the server's error.
     """
@@ -81,9 +81,11 @@ def rows_of(comparison: ComparisonPlan, sessions: Sessions, number: int) -> Iter
 def equal_by_sums(
     spark: SparkContext, comparison: ComparisonPlan, servers: CompareServers, tasks: int
 ) -> tuple[int, ...] | None:
-    """Read all tables, ``tasks`` at once; return the rows of each if the target equals its shards.
+    """Read all tables, ``tasks`` at once.
 
-    Returns None if rows differ. Blocks. Raises RowsUnreadError, and what Spark raises.
+    Return their numbers of rows if target and shards are equal.
+
+    Returns None if rows differ. Blocks. Raises RowsUnreadError, and Spark's errors.
     """
     shared = tuple(map(tuple, tables_by_task(len(comparison.shards), tasks)))
     work: _Work = comparison, servers, shared

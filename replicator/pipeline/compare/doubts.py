@@ -1,14 +1,14 @@
-"""Decide whether differing rows are wrong, or only not applied yet, by several reads. Pure.
+"""Decides, by several reads, whether differing rows are wrong, or only not applied yet. Pure.
 
 Each read fetches the target's rows, then the shards' rows, then the ends of the binlogs. The next
-read follows when the target has everything up to these ends. If a shard has the same value at both
-reads, the target must therefore have it in between. A column that has another value at the second
-read counts as one mismatch. A row that equals its shard's row of either read is right.
+read begins when the target has applied everything up to these ends. If a shard has the same value
+at both reads, the target must therefore have it in between. A column that has another value at the
+second read counts as one mismatch. A row that equals its shard's row of either read is right.
 
 If nothing was written between two reads, one mismatch is proof. Otherwise a value may have changed
 and changed back in between, and a target that lags a little shows the value of that time. So a
-column needs several mismatches in a row. A column that flips as fast as possible gets each of them
-with a probability of one in four. Changes of other columns do not matter.
+column needs several mismatches in a row. For a column that changes back and forth as fast as
+possible, each of them has a probability of one in four. Changes of other columns do not matter.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ MISMATCHES = 8
 """Mismatches in a row after which a column is wrong although its source is written to."""
 
 _LONGEST = 60
-"""Characters of a value in an example."""
+"""Maximum characters of a value in an example."""
 _DIGEST_BYTES = 8
 _COUNT = -1
-"""The column number of a mismatch in the number of rows."""
+"""The column number that stands for the number of rows."""
 
 BinlogEnds = tuple[tuple[str, str, int], ...]
 """The end of each source's binlog: source, file and offset."""
@@ -43,7 +43,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def key_digest(key: bytes) -> bytes:
-    """Return a short name of a key line."""
+    """Return a short digest that names a key line."""
     return _digest(key)
 
 
@@ -52,7 +52,7 @@ class ColumnMark:
     """A differing column.
 
     Attributes:
-        column: its index, or `_COUNT`.
+        column: index of the column, or `_COUNT`.
         in_shard: the digest of the shard's value.
         mismatches: mismatches in a row so far.
     """
@@ -81,9 +81,8 @@ class Evidence:
 
         Args:
             mismatches: mismatches that a column needs. A missing or extra row needs `MISMATCHES`.
-            unique: the columns of further unique keys. If the row differs in some of these, each
-                of them needs `MISMATCHES`: a value that is not applied yet may still be that of
-                another row.
+            unique: the columns of further unique keys. If the row differs in one of these, this
+                column needs `MISMATCHES`: another row may have the value until changes are applied.
         """
         certain = [mark for mark in self.marks if mark.column == _COUNT or mark.column in unique]
         if certain:
@@ -93,10 +92,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Rows of a range that differ, maybe only because a change is not applied yet.
+    """Rows of a range that differ, possibly only because a change is not applied yet.
 
     Attributes:
-        rows: how many.
+        rows: number of rows.
         keys: the key lines to read again; empty to read the whole range again.
         evidence: the results of the last read.
         ends: the ends of the binlogs after the last read.
@@ -116,12 +115,12 @@ class RowDifference:
 
     Attributes:
         key: the key line.
-        on_target: the target's row line as it is written; None if the row is missing there.
+        on_target: the target's row line as it is written; None if the target lacks the row.
         in_shard: the shard's row line as it is written; None if only the target has the row.
         shard: the shard; empty if only the target has the row.
-        times: how many equal rows are missing on the target, or extra there.
+        times: number of equal rows that the target lacks, or that only the target has.
         columns: the indexes of the differing columns, if both sides have the row.
-        seen: without a key, how many rows of the target were equal to it.
+        seen: if there is no key, the number of equal rows on the target.
     """
 
     key: bytes
@@ -134,7 +133,7 @@ class RowDifference:
 
     @property
     def kind(self) -> str:
-        """``missing`` on the target, ``extra`` there, or ``different``."""
+        """``missing`` on the target, ``extra`` on the target, or ``different``."""
         if self.on_target is None:
             return "missing"
         return "extra" if self.in_shard is None else "different"
@@ -172,7 +171,7 @@ def judged(
         digest: the digest of the key line.
         group: the rows with the key.
         before: the evidence of the previous read.
-        applied: whether the target has everything that the sources had at the previous read.
+        applied: whether the target has all changes that the sources had at the previous read.
     """
     target = [normal for normal, _ in group.on_target]
     shards = sorted(normal for normal, _, _ in group.in_shards)
@@ -207,7 +206,8 @@ def differences_of(
 ) -> Iterator[RowDifference]:
     """Yield the rows that only the target or only the shards have.
 
-    With a key, a row of each side becomes one ``different`` row, as long as both sides have one.
+    If there is a key, a row of the target and a row of a shard are combined into one ``different``
+    row, until the rows of one side are used up.
     """
     names = [str(shard) for shard in comparison.shards]
     missing = Counter(normal for normal, _, _ in group.in_shards)
@@ -232,7 +232,10 @@ def differences_of(
 
 
 def example_of(comparison: ComparisonPlan, difference: RowDifference) -> RowExample:
-    """Return a row for people: its key (without one, the whole row) and the differing columns."""
+    """Return a row for people.
+
+    Its differing columns, and its key, or without a key the whole row.
+    """
     line = difference.on_target or difference.in_shard or b""
     fields = line.split(b"\t")
     places = comparison.key or range(len(comparison.columns))

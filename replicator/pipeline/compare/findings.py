@@ -14,9 +14,9 @@ class ColumnLeftOut:
 
     Attributes:
         why: the reason.
-        harmless: whether no row of a shard has a value of it, or a waiting schema change may be the
+        harmless: whether no row of a shard has a value in it, or a waiting schema change may be the
             reason.
-        absent: whether the target lacks it, or all shards do.
+        absent: whether the target or all shards lack the column.
     """
 
     column: str
@@ -27,7 +27,7 @@ class ColumnLeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ColumnExample:
-    """A differing column, with its values as they are shown."""
+    """A differing column, with the displayed values."""
 
     column: str
     in_shard: str
@@ -79,32 +79,33 @@ class TargetComparison:
     """The findings about one target.
 
     Attributes:
-        rows: rows of the target.
-        by_shard: rows of each shard.
+        rows: number of rows of the target.
+        by_shard: number of rows of each shard.
         checksum: the sum of the rows' checksums on the target; None if servers did not compute all.
-        missing: rows of shards that the target lacks; like the next two, rows that stayed so.
-        extra: rows that only the target has.
-        different: rows with other values.
-        held: rows that differ and whose source waits for a DDL lock.
-        held_events: row events that its locks hold; None if the task, which knows it, does not run
-            on this host.
-        unsettled: rows that differ and whose source the task has not caught up with, or that change
-            all the time.
+        missing: number of shards' rows that the target still lacked at the last read.
+        extra: number of rows that only the target still had at the last read.
+        different: number of rows with other values at the last read.
+        held: number of differing rows whose source waits for a DDL lock.
+        held_events: row events that the source's locks hold; None if the task does not run on this
+            host, since only the task knows this.
+        unsettled: number of differing rows whose source is ahead of the task, or that change at
+            every read.
         unsettled_reason: why rows are unsettled, and what helps.
-        repaired: differing rows that were corrected.
-        untouched: differing rows that no repair may change.
+        repaired: number of differing rows that were corrected.
+        untouched: number of differing rows that no repair may change.
         refused: whether a repair failed; ``failure`` is the server's error.
-        duplicate_keys: keys that several rows of shards have.
-        blocked: a sentence with the reason, besides schema changes, why the task does not apply
-            rows; empty if there is none.
-        retired: rows of the target that belong, or may belong, to shards that no longer exist.
-        unowned: rows that only the target has, and that may belong to a shard that the account
-            can't see, or that is gone and was never saved.
-        remarks: sentences about these rows, and about rows that were not corrected.
+        duplicate_keys: number of keys that several rows of shards have.
+        blocked: a sentence with the reason why the task does not apply rows, other than schema
+            changes; empty if there is none.
+        retired: number of rows of the target that belong, or may belong, to shards that no longer
+            exist.
+        unowned: number of rows that only the target has, and that may belong to a shard that the
+            account can't see, or to a former shard that was never saved.
+        remarks: sentences about retired and unowned rows, and about rows that were not corrected.
         left_out: columns that are not compared.
         failure: why the target can't be compared.
-        structure: differences of columns and indexes by which the target can't store all rows of
-            its shards.
+        structure: differences of columns and indexes because of which the target can't store all
+            rows of its shards.
         notes: other differences of structure.
     """
 
@@ -137,7 +138,7 @@ class TargetComparison:
 
     @property
     def differing(self) -> int:
-        """Rows that differ in any way."""
+        """The number of rows that differ in any way."""
         return self.missing + self.extra + self.different
 
     @property
@@ -165,5 +166,5 @@ class TargetComparison:
 
     @property
     def rows_per_second(self) -> float:
-        """Compared rows of the target per second."""
+        """Rows of the target compared per second."""
         return self.rows / self.seconds if self.seconds else 0.0

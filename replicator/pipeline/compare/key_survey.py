@@ -1,12 +1,12 @@
-"""Find the tracked keys of a target that several shards have, while the task works.
+"""Finds the tracked keys of a target that several shards have, while the task runs.
 
-A key that at most one shard has is forgotten when everything before the positions at which the
+A key that at most one shard has is forgotten after everything before the positions at which the
 shards were read is applied. This forgets no key too early:
 
 * If a shard deleted the key before its position, the task has recorded the key again by then, and a
   key that was recorded again is not forgotten.
-* If a shard gets the key after its position, its row meets the row on the target. In safe mode,
-  this records the key again; otherwise it is a duplicate.
+* If a shard gets the key after its position, its row is written over the row on the target. In safe
+  mode, this records the key again; otherwise it is a duplicate.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from replicator.pipeline.copy.key_conflicts import own_key
 from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
 
 ATTEMPTS, ATTEMPT_PAUSE = 100, 0.1
-"""Snapshots of a shard until one shows everything that was read, and the seconds between two.
+"""Maximum number of snapshots until a shard shows everything read, and the pause in seconds.
 
 A server may send a transaction before other sessions see it.
 """
 
 EXAMPLES = 3
-"""Shared keys that a survey names."""
+"""Number of shared keys that a survey names."""
 
 
 class TooOldError(Exception):
-    """A source shows no state that is as new as its binlog."""
+    """Queries to a source do not see everything that the task has read from its binlog."""
 
 
 class OtherKeyError(Exception):
-    """Keys were recorded with other columns than the target's key has now."""
+    """The recorded keys have other columns than the target's key has now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +72,12 @@ class KeySurvey:
     """The result of searching the shards for the tracked keys of a target.
 
     Attributes:
-        keys: how many keys were searched for.
-        shared: how many of them several shards have.
+        keys: number of keys that were searched for.
+        shared: number of keys that several shards have.
         examples: some shared keys, each with its shards.
-        missing: the lines of keys that one shard has and the target lacks, as soon as ``read_at``
-            is applied.
-        settled: keys to forget as soon as ``read_at`` is applied.
+        missing: the lines of keys that one shard has and the target will lack after ``read_at`` is
+            applied.
+        settled: keys to forget after ``read_at`` is applied.
         read_at: by source, the position (key) at which its shards were read.
     """
 
@@ -95,9 +95,9 @@ def survey_keys(
     servers: CompareServers,
     sources: Mapping[str, FollowedSource],
 ) -> KeySurvey:
-    """Search the shards for all tracked keys of a target; ``table`` is their quoted table.
+    """Search the shards for all tracked keys of a target; ``table`` is the keys' quoted table.
 
-    A key that is recorded meanwhile may be left out. Raises OtherKeyError, TooOldError,
+    A key that is recorded during the search may be left out. Raises OtherKeyError, TooOldError,
     OtherServerError or the driver's error.
     """
     result = KeySurvey(read_at={source: followed.read for source, followed in sources.items()})
@@ -108,7 +108,7 @@ def survey_keys(
             _refuse_other_columns(comparison, noted)
             _survey_page(comparison, noted, servers, sources, result)
             if len(result.settled) + len(result.missing) >= MANY_KEYS:
-                # These keys take memory; the others follow after they are settled.
+                # The lists of these keys use memory. The other keys follow after these are settled.
                 break
     return result
 
@@ -147,7 +147,7 @@ def _survey_page(
 def _held(
     shard: ComparedTable, lines: Sequence[bytes], servers: CompareServers, source: FollowedSource
 ) -> tuple[set[int], int]:
-    """Return the numbers of the keys that a shard has rows of, and the position of that state."""
+    """Return the numbers of the keys that a shard has, and the position at which it has them."""
     address = servers.sources[shard.source]
     for _ in range(ATTEMPTS):
         with source_snapshot(address, shard.snapshot, True, source.server) as (stream, read_at):
@@ -158,7 +158,7 @@ def _held(
 
 
 def _numbers(stream: SourceStream, table: ComparedTable, lines: Iterable[bytes]) -> set[int]:
-    """Return the numbers (from 0) of the target's key lines that a table has rows of."""
+    """Return the numbers (from 0) of the target's key lines that a table has."""
     keys = ((number, own_key(table.key, line)) for number, line in enumerate(lines))
     found: set[int] = set()
     for query in key_queries((number, key) for number, key in keys if key is not None):
@@ -174,8 +174,8 @@ def keys_as_written(
 ) -> list[bytes]:
     """Return the key lines of the shards' rows with these keys.
 
-    They may differ from the given ones, because a server compares keys by their collation. Raises
-    the driver's error.
+    They may differ from the given key lines, because a server compares keys by their collation.
+    Raises the driver's error.
     """
     with closing(Sessions(servers)) as sessions:
         rows = (
@@ -189,7 +189,7 @@ def keys_as_written(
 def forget_settled(
     session: Session, table: str, fence: Fence, comparison: ComparisonPlan, found: KeySurvey
 ) -> None:
-    """Forget the settled keys of a survey, except for keys that were recorded again since.
+    """Forget the settled keys of a survey, except for keys that were recorded again meanwhile.
 
     Everything before ``read_at`` must be applied. Raises FencedError or the driver's error.
     """

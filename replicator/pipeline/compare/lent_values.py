@@ -1,10 +1,10 @@
-"""Values of unique keys for rows that are in the way of others.
+"""Temporary values of unique keys for rows that have values which corrected rows need.
 
-A row that is corrected may need a unique value that another wrong row has; that one needs the value
-of a third row, and so on: two shards that number their rows end in one chain of all rows of the
-target. Such a chain is not corrected in one transaction. A row in the way takes a value that a
-corrected row frees. It stays wrong in the same columns, no row disappears, and it is corrected in
-its own turn.
+A row that is corrected may need a unique value of another wrong row, which needs the value of a
+third row, and so on: if two shards number their rows, one chain may include all rows of the target.
+Such a chain is not corrected in one transaction. Instead, the next row of the chain gets a value
+that a corrected row frees. It stays wrong in the same columns, no row disappears, and it is
+corrected later.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class LentValues:
     """The rows to write.
 
     Attributes:
-        rows: the rows that are corrected, and the rows that take a value of these, all with the
-            lines to write as ``in_shard``.
-        borrowers: the row lines of the latter, by key.
+        rows: the rows that are corrected, and the rows that get values of these, all with the lines
+            to write as ``in_shard``.
+        borrowers: by key, the row lines of the rows that get values.
     """
 
     rows: list[RowDifference]
@@ -38,12 +38,14 @@ class LentValues:
 def lend_values(
     comparison: ComparisonPlan, wrong: Sequence[RowDifference], asked: Set[bytes]
 ) -> LentValues | None:
-    """Give the rows that are not asked for values that the others free.
+    """Give the rows that are not to be corrected values that the corrected rows free.
 
-    A row takes other values only in columns that are wrong anyway. None if there are too few values
-    for that, or if values that differ as bytes may be equal for the target's server.
+    A row gets other values only in columns that are wrong anyway. Returns None if there are too few
+    values, or if values that differ as bytes may be equal for the target's server.
 
-    ``wrong``: the wrong rows, each with a key of its own. ``asked``: the keys to correct.
+    Args:
+        wrong: the wrong rows, each with a different key.
+        asked: the keys to correct.
     """
     places = [at for unique in comparison.further for at in unique]
     forms = {at for at, _ in comparison.forms}
@@ -80,7 +82,7 @@ def _lent(
     needed = {values(one.in_shard) for one in wrong if one.in_shard and one.key not in borrowing}
     had = {one.key: values(one.on_target) for one in wrong if one.on_target is not None}
     free = dict.fromkeys(old for old in had.values() if old not in needed)
-    # A row whose value nobody needs keeps it. NULLs are in nobody's way.
+    # A row whose value no other row needs keeps it. NULLs never conflict.
     lent = {
         one.key: had[one.key]
         for one in borrowers

@@ -1,4 +1,4 @@
-"""What follows from a pass of a reconciliation: a comparison that corrects rows. Pure."""
+"""Evaluates a pass of a reconciliation, which is a comparison that corrects rows. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ FIRST_PAUSE, LONGEST_PAUSE = 2.0, 600.0
 """Seconds between two passes over the same rows."""
 
 FAILED_SECONDS = 600.0
-"""Seconds for which servers can't be read until that counts as a failure."""
+"""Seconds after which servers that can't be read count as a failure."""
 
 FAILED_PASSES = 3
-"""Passes in a row after which rows that still differ count as a failure."""
+"""Number of passes in a row after which rows that still differ count as a failure."""
 
 
 class Outcome(StrEnum):
@@ -28,11 +28,11 @@ class Outcome(StrEnum):
     WAITS = "waits"
     """Something else must end first, such as a schema change; then another pass begins."""
     AGAIN = "again"
-    """Rows differ that nothing holds; another pass begins."""
+    """Rows differ that are not held; another pass begins."""
     SHARED = "shared"
     """Shards have several rows with one key."""
     REFUSED = "refused"
-    """The target does not take rows of its shards."""
+    """The target refuses rows of its shards."""
     UNOWNED = "unowned"
     """Rows of the target may be wrong, but no pass may change them."""
 
@@ -51,14 +51,14 @@ def verdict_of(
     """Evaluate a pass.
 
     Args:
-        result: the differences that it found and corrected.
+        result: the differences that the pass found and corrected.
         columns: the columns that had to be compared; empty for all comparable columns.
         held: why rows of the target wait now; empty if none waits.
-        strictly: whether rows that the pass may not change can be wrong ones. They are differences
-            that filters cause, and rows of the target alone that may not be its shards'.
+        strictly: whether rows that the pass may not change can be wrong. Such rows are differences
+            caused by filters, and rows that only the target has and that may not be its shards'.
     """
     if result.failure and held and not result.refused:
-        # The structures may not fit before the schema change has ended.
+        # The structures may be different until the schema change has ended.
         return Verdict(Outcome.WAITS, held)
     if result.failure:
         return Verdict(Outcome.REFUSED if result.refused else Outcome.UNREAD, result.failure)
@@ -77,7 +77,10 @@ def verdict_of(
 
 
 def _uncompared(result: TargetComparison, columns: Collection[str]) -> str:
-    """Why a column could not be compared that both sides have; empty if each was compared."""
+    """Return why a column that both sides have could not be compared.
+
+    Empty if all were compared.
+    """
     names = {folded(column) for column in columns}
     for out in result.left_out:
         if folded(out.column) in names and not out.absent:
@@ -90,10 +93,10 @@ class Attempts:
     """The passes over the rows of an entry that have not ended it.
 
     Attributes:
-        asked: the request that they were made for.
+        asked: the request for which the passes were made.
         last: the verdict on the last pass; None before the first one.
-        passes: how many passes in a row had this outcome.
-        since: when the first of these ended, in seconds.
+        passes: number of passes in a row with the outcome of the last one.
+        since: when the first of these passes ended, in seconds.
         due: when the next pass may begin.
     """
 

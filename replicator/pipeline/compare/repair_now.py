@@ -1,4 +1,4 @@
-"""Correct rows of a target while the task may run.
+"""Corrects rows of a target while the task may run.
 
 The writer and a repair never write at the same time. Every writer locks the watermarks of its
 buckets first, in the same transaction (`replicator.downstream.rows.watermark_table`), and a repair
@@ -8,15 +8,15 @@ applies afterwards is newer than the rows that the target had.
 
 This is exact: everything on the target is applied up to some position of each source, and a written
 row is the row of its shard at that position or later. All later changes of the row are in the
-binlog after the position, as whole rows. Two kinds of rows stay as they are, because the task may
+binlog after the position, as whole rows. Two kinds of rows are not changed, because the task may
 still apply their changes:
 
 * A missing row is inserted only if the shard has the same row as when it was found to be missing.
-  Another row may just have been inserted, and its INSERT follows.
-* A row that the shard had when it was found to differ, and has deleted since, is not deleted. Its
-  DELETE follows, and would not find it.
+  Otherwise another row may just have been inserted, whose INSERT is not applied yet.
+* A row that the shard had when it was found to differ, and has deleted since, is not deleted. The
+  task will apply its DELETE, which would not find it.
 
-A row that only the target has is deleted only if every shard that can own it was read. To be sure,
+A row that only the target has is deleted only if every shard was read that can own it. To be sure,
 the owners that the task has saved are read again after the row.
 
 Rows of a shard that lacks a column are written with the fill of the column, and a column may have
@@ -81,28 +81,30 @@ from replicator.pipeline.copy.key_conflicts import KeyPart
 from replicator.pipeline.copy.source_stream import SourceStream
 
 PATIENCE = 60.0
-"""Seconds to wait for transactions that write to the target."""
+"""Maximum seconds to wait for transactions that write to the target."""
 
 MOST_KEYS = 10_000
-"""Keys in a transaction after which it does not search for more rows in the way."""
+"""Number of keys in a transaction after which it does not search for more conflicting rows."""
 
 SEARCH_SECONDS = 1.0
-"""Seconds that a transaction searches for rows in the way; the next attempt searches before it."""
+"""Maximum seconds that a transaction searches for conflicting rows; the next attempt searches
+before its transaction."""
 
 SHOWN_SECONDS = 0.5
-"""Seconds that a transaction waits for each source to show what its binlog has."""
+"""Maximum seconds that a transaction waits until each source's rows show its binlog."""
 
 COUNTED_AT_ONCE = 50
-"""Rows without a key that one statement counts."""
+"""Number of rows without a key that one statement counts."""
 
 LOCK_SECONDS = 10
-"""Seconds that a statement waits for the locks of another session."""
+"""Maximum seconds that a statement waits for the locks of another session."""
 
 _BEGUN, _TOGETHER = b"repair_begun", b"repair_together"
 _SETTINGS = {**REPAIR_SETTINGS, "autocommit": "0"}
 
 ATTEMPTS = 5
-"""Attempts at a transaction, each without the rows that the server stored with other values."""
+"""Maximum attempts at a transaction; each leaves out the rows that the server stored with other
+values."""
 
 
 class OwnersChangedError(Exception):
@@ -111,7 +113,7 @@ class OwnersChangedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RepairScope:
-    """What a repair must respect.
+    """The restrictions of a repair.
 
     Attributes:
         watermarks: quoted name of the task's watermark table, which need not exist.
@@ -139,10 +141,10 @@ class Repaired:
     """The result of a repair.
 
     Attributes:
-        rows: how many rows were corrected.
+        rows: number of corrected rows.
         otherwise: the keys of the rows that the server stored with other values.
         right: the keys of the rows that were right already.
-        others: the keys of rows that were corrected without being asked for.
+        others: the keys of rows that were corrected although they were not requested.
         shared: keys that several rows of shards have, with these shards.
     """
 
@@ -154,7 +156,7 @@ class Repaired:
 
 
 class WriteRefusedError(MySQLError):
-    """The target's server refuses the rows of a repair; the arguments are the server's."""
+    """The target's server refuses the rows of a repair; the arguments are those of its error."""
 
 
 class _RepairSession(SourceStream):
@@ -171,8 +173,7 @@ class _RepairSession(SourceStream):
         super().__init__(address, settings=set_session(own | _SETTINGS) + MARIADB_SETTINGS)
 
     def _prepare(self) -> None:
-        # REPEATABLE READ also locks the gaps, so a writer that inserts a new bucket has to wait,
-        # too.
+        # REPEATABLE READ also locks the gaps, so a writer that inserts a new bucket must wait, too.
         super()._prepare()
         names = (b"innodb_lock_wait_timeout", b"lock_wait_timeout")
         self.run(b"SET SESSION " + b",".join(b"%s=%d" % (name, LOCK_SECONDS) for name in names))
@@ -191,9 +192,9 @@ class _RepairSession(SourceStream):
     def write(self, sql: bytes) -> None:
         """Run a statement that writes rows. Raises the driver's error.
 
-        Strict mode refuses the value that an ENUM holds after an invalid one ('', index 0), though
-        the shard holds it. Such a statement runs again without strict mode. Like all rows, its rows
-        are read again before the commit.
+        Strict mode refuses the value that an ENUM has after an invalid assignment ('', index 0),
+        although the shard has it. Such a statement runs again without strict mode. Like all rows,
+        its rows are read again before the commit.
         """
         try:
             self.run(sql)
@@ -234,7 +235,7 @@ class _Wrong:
         wanted: by key, the normal lines of the shards.
         right: the keys of the rows that are right.
         shared: as in `Repaired`; ``rows`` has none of these keys.
-        borrowers: the keys of rows that only make place for others (`lend_values`).
+        borrowers: the keys of rows that only get temporary values (`lend_values`).
     """
 
     rows: list[RowDifference]
@@ -252,8 +253,9 @@ def repair_now(
 ) -> Repaired:
     """Correct these rows in one transaction, and read them again before it is committed.
 
-    A row that the server stores with other values than the statement has is left unchanged. Blocks.
-    Raises OwnersChangedError, OutOfPatienceError and the driver's error; nothing is changed then.
+    If the server stores a row with other values than the statement has, the row is not changed.
+    Blocks. Raises OwnersChangedError, OutOfPatienceError and the driver's error; nothing is changed
+    then.
     """
     otherwise: frozenset[bytes] = frozenset()
     in_the_way: set[bytes] = set()
@@ -281,7 +283,7 @@ def _repaired(
 ) -> Repaired:
     """Make one attempt; it is rolled back if the server stores a row with other values.
 
-    ``in_the_way``: keys that a former attempt has found in the time that it had.
+    ``in_the_way``: keys of conflicting rows that former attempts have found.
     """
     sources = sorted({shard.source for shard in comparison.shards})
     with (
@@ -320,9 +322,10 @@ def _repaired(
 
 
 def _await_visible(comparison: ComparisonPlan, sessions: Sessions) -> None:
-    """Wait until the shards show what the target has.
+    """Wait until queries to the shards see everything that the target has.
 
-    Raises the error of a lock that another transaction holds if they do not: so it is tried again.
+    If they do not in time, raises the error of a lock of another transaction, so that the
+    transaction is tried again.
     """
     for source in sorted({shard.source for shard in comparison.shards}):
         if not shows_binlog(sessions.to(source), SHOWN_SECONDS):
@@ -333,7 +336,7 @@ def _await_visible(comparison: ComparisonPlan, sessions: Sessions) -> None:
 def _write(
     comparison: ComparisonPlan, rows: Sequence[RowDifference], session: _RepairSession
 ) -> None:
-    """Write many rows with each statement, or one with each if a duplicate key is in the way.
+    """Write many rows with each statement, or one with each after a duplicate key.
 
     Raises the driver's error.
     """
@@ -352,7 +355,7 @@ def _write(
 def _refuse_other_owners(scope: RepairScope, sessions: Sessions) -> None:
     if not scope.owners:
         return
-    # The other connection sees everything committed by now.
+    # The other connection sees everything that is committed by now.
     rows = sessions.to("").rows(scope.owners)
     if has_other_owners(scope, (tuple(map(_text, row)) for row in rows)):
         raise OwnersChangedError
@@ -363,8 +366,8 @@ def _refuse_other_columns(
 ) -> None:
     """Refuse shards of these rows whose columns have changed since the comparison was planned.
 
-    The plan reads a new column as if the shard lacked it. If a column got the name of another one,
-    the row that was read is one that the target can have only after the same change.
+    The plan reads a new column as if the shard lacked it. If a column has received the name of
+    another one, the target can have the row that was read only after the same change.
     """
     concerned = {found.shard for found in rows}
     for shard in comparison.shards:
@@ -392,10 +395,11 @@ def _by_keys(
     in_the_way: set[bytes],
     seconds: float,
 ) -> _Wrong:
-    """Return the wrong rows with these keys, and the wrong rows that are in their way.
+    """Return the wrong rows with these keys, and the wrong rows that conflict with them.
 
-    ``in_the_way``: the known keys of these; new ones are added. If the search takes longer than
-    ``seconds``, raises the error of a lock that another transaction holds: so it is tried again.
+    ``in_the_way``: the known keys of conflicting rows; new ones are added. If the search takes
+    longer than ``seconds``, raises the error of a lock of another transaction, so that the
+    transaction is tried again.
     """
     ends = time.monotonic() + seconds
     seen = {difference.key: difference for difference in differences}
@@ -442,8 +446,8 @@ def _named(
 def _follows(difference: RowDifference, seen: RowDifference | None, unique: frozenset[int]) -> bool:
     """Return whether the task may still apply a change that the shard has made since ``seen``.
 
-    A row with another value in ``unique`` columns counts only if it is as it was seen: the value of
-    a change that follows may be that of another row now.
+    If the row has another value in ``unique`` columns, it counts only if it is as it was seen:
+    until a later change is applied, another row may have the value.
     """
     in_shard = seen.in_shard if seen is not None else None
     if difference.kind == "missing":
@@ -464,7 +468,7 @@ def _without_kept(
 ) -> list[RowDifference]:
     """Return the rows that may be changed.
 
-    Extra rows that must stay are left out, and so are rows that need a unique key's value of these.
+    Leaves out extra rows that must stay, and rows that need a unique value of such a row.
     """
     if not (comparison.alone.kept or "extra" in comparison.alone.untouched):
         return list(found)
@@ -513,7 +517,7 @@ def _by_counts(
     comparison: ComparisonPlan, differences: Sequence[RowDifference], sessions: Sessions
 ) -> _Wrong:
     """Return the rows that the target has as often as before; each query reads the whole table."""
-    # A separate connection, since a transaction of TiDB sees the rows of its start.
+    # Use a separate connection, since a transaction of TiDB sees the rows of its start.
     counts = _counts(comparison, differences, sessions)
     pairs = zip(differences, counts, strict=True)
     found = [difference for difference, count in pairs if count == difference.seen]
@@ -549,7 +553,7 @@ def _counts(
 def _exact_counts(
     comparison: ComparisonPlan, lines: Sequence[bytes], sessions: Sessions
 ) -> Iterable[int]:
-    """Let the server count: it writes equal values in one way."""
+    """Let the server count the rows: it writes equal values in one way."""
     conditions = [equal_to(comparison, line) for line in lines]
     sums = b",".join(b"COALESCE(SUM(%s),0)" % condition for condition in conditions)
     query = b"SELECT %s FROM %s" % (sums, comparison.target.name.quoted.encode())
@@ -560,7 +564,7 @@ def _exact_counts(
 def _normal_counts(
     comparison: ComparisonPlan, lines: Sequence[bytes], sessions: Sessions
 ) -> Iterable[int]:
-    """Count here: the server may write equal values of these columns in several ways."""
+    """Count the rows here: the server may write equal values of these columns in several ways."""
     forms = frozenset(place for place, _ in comparison.forms)
     conditions = dict.fromkeys(equal_to(comparison, line, but=forms) for line in lines)
     query = b"SELECT %s FROM %s WHERE %s" % (

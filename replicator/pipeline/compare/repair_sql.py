@@ -1,7 +1,7 @@
 """The statements that make a target equal to its shards.
 
-Each statement changes a row only if the row is still as it was read. So a row that has changed
-since, for example because the task has corrected it, stays as it is.
+Each statement changes a row only if the row is still as it was read. A row that has changed since,
+for example because the task has corrected it, is not changed.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.doubts import RowDifference
 
 TRANSACTION_ROWS = 500
-"""Most rows that one transaction of a repair changes."""
+"""Maximum number of rows that one transaction of a repair changes."""
 
 STATEMENT_BYTES = 1 << 18
-"""Bytes of rows in one statement that has several."""
+"""Maximum bytes of rows in a statement with several rows."""
 
 REPAIR_SETTINGS = {
     "sql_mode": f"'{STRICT_MODE}'",
@@ -32,7 +32,7 @@ REPAIR_SETTINGS = {
     "unique_checks": "1",
     "sql_select_limit": NO_SELECT_LIMIT,
 }
-"""Settings under which values are written as they are: 0 stays 0 in an AUTO_INCREMENT column."""
+"""Settings that make the server store values as written: 0 stays 0 in an AUTO_INCREMENT column."""
 
 HEAD = f"SET NAMES binary;\n{set_session(REPAIR_SETTINGS)}{MARIADB_SETTINGS};\n".encode()
 
@@ -45,16 +45,16 @@ def repair_statements(
 ) -> Iterator[bytes]:
     """Yield statements without their semicolons, in the order of `in_order`.
 
-    Columns that the target computes are not written. So a row that differs only in these gets no
-    statement. Nor does a missing row whose shard has a column that is not compared: its value would
-    be lost.
+    Columns that the target computes are not written. So there is no statement for a row that
+    differs only in these. Nor is there one for a missing row whose shard has a column that is not
+    compared, since the column's value would be lost.
     """
     statements = [s for found in differences for s in _statements(comparison, found)]
     return in_order(lambda: statements)
 
 
 def in_order(statements: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
-    """Yield the statements, deletions first and insertions last: deleted rows may be in the way.
+    """Yield deletions first and insertions last, since a deleted row may have the key of another.
 
     ``statements`` is called three times.
     """
@@ -97,7 +97,7 @@ def _may_be_together(comparison: ComparisonPlan, difference: RowDifference) -> b
 
 
 def _may_be_replaced(comparison: ComparisonPlan, difference: RowDifference) -> bool:
-    """Return whether the row may be deleted by its key, and inserted with others."""
+    """Return whether the row may be deleted by its key, and inserted together with others."""
     return bool(
         comparison.key
         and not (comparison.own_columns or comparison.lossy)
@@ -188,7 +188,7 @@ def _update(
 ) -> Iterator[bytes]:
     """Yield the UPDATE of a row. It sets every column.
 
-    The server would set a column that is not named to the present time, if it is ON UPDATE.
+    Otherwise the server would set columns with ON UPDATE to the present time.
     """
     fields = new.split(b"\t")
     if not set(difference.columns) - set(comparison.computed):
@@ -223,7 +223,7 @@ def _insert(table: bytes, comparison: ComparisonPlan, line: bytes, times: int) -
 
 
 def _where(comparison: ComparisonPlan, line: bytes) -> bytes:
-    """Return a condition that only this row of the target meets, and only while it is unchanged."""
+    """Return a condition that is true only for this row of the target, while it is unchanged."""
     return b" AND ".join([*_key_conditions(comparison, line), equal_to(comparison, line)])
 
 

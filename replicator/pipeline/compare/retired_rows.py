@@ -1,6 +1,6 @@
-"""Conditions that are true only of the rows of shards that do not exist any more.
+"""SQL conditions for the rows of shards that do not exist any more. Pure.
 
-Extracted and mapped columns show which shard a row is of. Pure.
+Extracted and mapped columns show to which shard a row belongs.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class RowsOnTargetAlone:
     """The treatment of rows that only the target has.
 
     Attributes:
-        retired: for each kind of rows of shards that do not exist any more, a condition that is
-            true of these alone, as SQL.
-        kept: why no other row counts as extra; empty if all of them do. ``retired``: shards that do
-            not exist any more may own them; ``unowned``: a shard that nobody has named may.
+        retired: for each kind of rows of shards that do not exist any more, an SQL condition that
+            is true of no other rows.
+        kept: why other rows do not count as extra; empty if all of them do. ``retired``: shards
+            that do not exist any more may own them; ``unowned``: an unknown shard may own them.
         untouched: kinds of differences that no repair changes, although they count: filters leave
             out events of shards, or the former shards are unknown.
     """
@@ -36,17 +36,17 @@ class RowsOnTargetAlone:
 
 
 EXTRA = RowsOnTargetAlone()
-"""They are wrong."""
+"""The treatment if all such rows are wrong."""
 
 
 def rows_alone(
     target: Table, gone: Iterable[RowMarks], others: Sequence[RowMarks]
 ) -> RowsOnTargetAlone:
-    """Return what becomes of rows that only the target has.
+    """Return how rows that only the target has are treated.
 
     Args:
         target: the target.
-        gone: for each shard that does not exist any more, what all its rows have.
+        gone: for each shard that does not exist any more, the values that all its rows have.
         others: the same for the shards that exist.
     """
     conditions = [retired_condition(target, marks, others) for marks in gone]
@@ -88,7 +88,7 @@ def _has_value(target: Table, name: str, value: str) -> bytes | None:
 
 
 def without(conditions: Sequence[bytes]) -> tuple[bytes, ...]:
-    """The condition of the rows for which none of these is true."""
+    """Return the conditions of the rows for which none of these is true."""
     if not conditions:
         return ()
     return (b"(%s) IS NOT TRUE" % b" OR ".join(b"(%s)" % each for each in conditions),)

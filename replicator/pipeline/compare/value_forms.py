@@ -1,7 +1,7 @@
-"""Forms of values: equal values have equal fields in row lines.
+"""Normal forms of values, so that equal values have equal fields in row lines.
 
-Shards hold a value in different types: 7 and 7.00, a date and its midnight, a text in two charsets.
-The target stores the same value for all of them, so they count as equal.
+Shards may have a value in different types: 7 and 7.00, a date and its midnight, a text in two
+charsets. The target stores the same value for all of them, so they count as equal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EXACT = Context(prec=200)
 
 
 def key_form(target: Column) -> Form:
-    """The form of fields that are equal in a target's column.
+    """Return the form of fields that is the same for values that are equal in a target's column.
 
     Text loses only its escaping, and stays in its charset.
     """
@@ -47,7 +47,7 @@ def _number(field: bytes) -> bytes:
         number = Decimal(field.decode())
     except InvalidOperation:
         return field
-    # Adding zero makes one zero of both.
+    # Adding zero turns a negative zero into zero.
     return format(_EXACT.normalize(_EXACT.add(number, Decimal())), "f").encode()
 
 
@@ -92,21 +92,21 @@ _FORMS: dict[Literal, Form] = {
 
 
 def float_value(field: bytes) -> bytes:
-    """The form of a FLOAT: the shortest text that has all of its bits.
+    """Return the form of a FLOAT: the shortest text that has all of its bits.
 
-    Adding zero makes one zero of both: MariaDB and TiDB store no -0.
+    Adding zero turns a negative zero into zero: MariaDB and TiDB store no -0.
     """
     (single,) = struct.unpack("<f", struct.pack("<f", float(field)))
     return repr(single + 0.0).encode()
 
 
 def double_value(field: bytes) -> bytes:
-    """The form of a DOUBLE."""
+    """Return the form of a DOUBLE."""
     return repr(float(field) + 0.0).encode()
 
 
 def json_value(field: bytes) -> bytes:
-    """The form of a JSON: the order of its keys and its blanks don't count, and 1.0 is 1."""
+    """Return the form of a JSON value: the order of keys and blanks don't count, and 1.0 is 1."""
     value = field_value(field) or b""
     try:
         parsed = json.loads(value, parse_int=_json_number, parse_float=_json_number)
@@ -116,9 +116,9 @@ def json_value(field: bytes) -> bytes:
 
 
 def _json_number(text: str) -> int | float:
-    """A number as servers store it: as a double, unless it is an integer of 64 bits.
+    """Return a number as servers store it: as a double, unless it is an integer of 64 bits.
 
-    TiDB writes whole doubles without a point.
+    TiDB writes whole doubles without a decimal point.
     """
     number = int(text) if text.lstrip("-").isdigit() else float(text)
     if -(1 << 63) <= number < 1 << 64 and number == int(number):

@@ -1,8 +1,8 @@
-"""Wait until a source shows the transactions that its binlog has.
+"""Waits until queries to a source see the transactions in its binlog.
 
-A server writes a transaction to its binlog before other sessions see its rows. In between it waits
-for a replica if replication is semi-synchronous, for 10 seconds by default. The task reads such a
-transaction and applies it, so the target has rows that a query of the shard does not return yet.
+A server writes a transaction to its binlog before other sessions see its rows. If replication is
+semi-synchronous, it waits for a replica in between, for 10 seconds by default. The task reads such
+a transaction and applies it, so the target has rows that a query of the shard does not return yet.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PAUSE = 0.01
 
 
 def shows_binlog(stream: SourceStream, seconds: float) -> bool:
-    """Return whether a server shows all transactions that its binlog has now.
+    """Return whether queries to a server see all transactions that its binlog has now.
 
     Waits at most ``seconds`` for them. MariaDB reports the position of a snapshot, and MySQL the
     GTIDs of transactions that have not ended. MySQL without GTIDs reports neither, so the answer is
@@ -49,10 +49,10 @@ def shows_binlog(stream: SourceStream, seconds: float) -> bool:
 
 
 def hidden_sources(addresses: Iterable[tuple[str, DatabaseAddress]]) -> set[str]:
-    """Return the sources that do not show all of their binlogs at once.
+    """Return the sources whose queries do not see all of their binlogs at once.
 
-    ``addresses``: the servers by source. A server that can't be asked is left out: nobody can read
-    its rows either. Blocks.
+    ``addresses``: the servers by source. A server that can't be reached is left out: nobody can
+    read its rows either. Blocks.
     """
     hidden = set()
     for source, address in addresses:

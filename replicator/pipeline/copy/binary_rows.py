@@ -2,8 +2,8 @@
 
 A row of a result is a packet: a header of four bytes, a zero, a bitmap with one bit per NULL value
 (from the third bit on), then the other values (MySQL internals manual, "Binary Protocol Resultset
-Row"). In a row of parameters, each value follows a byte of its own, which is 0, or 1 for NULL, and
-a NULL has no value (MariaDB KB, "COM_STMT_BULK_EXECUTE"). The values have the same format in both.
+Row"). In a row of parameters, each value has a byte before it, which is 0, or 1 for NULL, and a
+NULL has no value (MariaDB KB, "COM_STMT_BULK_EXECUTE"). The values have the same format in both.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def parameter_types(columns: Sequence[WireType]) -> tuple[WireType, ...]:
         elif column.code == FIELD_TYPE.INT24:
             found.append(WireType(FIELD_TYPE.LONG, column.unsigned))
         elif column.code == FIELD_TYPE.TIMESTAMP:
-            # MariaDB stores NULL, without an error, for a TIMESTAMP parameter that is out of its
-            # range (before 11.5, a time after 2038). A DATETIME out of range is an error.
+            # For a TIMESTAMP parameter out of its range (before 11.5, a time after 2038), MariaDB
+            # stores NULL without an error. A DATETIME out of range is an error.
             found.append(WireType(FIELD_TYPE.DATETIME))
         else:
             found.append(column)

@@ -1,8 +1,8 @@
 """How to read a shard's rows by the structure it had when its copy began, if it has another now.
 
 Pure. Only rows that have not changed since the copy began must be read exactly: the binlog has
-every changed row in full, and it is applied later. An unchanged row was altered by the shard's own
-statements alone, so its former values follow from the columns that now hold them. If a row has a
+every changed row in full, and it is applied later. An unchanged row was altered only by the shard's
+own statements, so its former values follow from the columns that now have them. If a row has a
 value that no unchanged row can have, the row has changed, and it is left out. The statements are in
 the binlog, too, and change the target as they changed the shard.
 """
@@ -29,15 +29,15 @@ _BYTES = sizes("text") | sizes("bytes")
 _IN_UNICODE = frozenset({"ascii", "latin1", "utf8", "utf8mb3"})
 _WIDER = {"utf8mb4": _IN_UNICODE, "utf8mb3": frozenset({"ascii", "latin1"})}
 _WIDER["utf8"] = _WIDER["utf8mb3"]
-"""By charset: the narrower charsets whose texts survive a conversion to it and back."""
+"""By charset: narrower charsets whose texts can be converted to it and back without loss."""
 
 
 class ChangedTooMuchError(Exception):
     """Rows can't be read by the former structure; the text is the reason, about the shard.
 
     Attributes:
-        by_statements: the binlog has the statements that made the change.
-        key_dropped: rows may have been added to the shard while no key identified them.
+        by_statements: whether the binlog has the statements that made the change.
+        key_dropped: whether rows may have been added to the shard while no key identified them.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ChangedShard:
         conditions: SQL conditions that leave out changed rows.
         names: the present names of the former columns.
         key_name: present name of the unique key that identified a row; empty if there was none.
-        same: the table has no columns but former ones, each unchanged; some may be dropped.
+        same: whether the table has only former columns, each unchanged; some may be dropped.
     """
 
     name: TableName
@@ -113,7 +113,7 @@ def changed_shard(former: Table, present: Table, trace: Traced, target: Table) -
 
 
 def filler(column: Column) -> bytes:
-    """Return the SQL value for a target's column that the shard dropped and the target still has.
+    """Return the SQL value for a target's column that the shard has dropped and the target has not.
 
     Raises ChangedTooMuchError for a type without such a value.
     """
@@ -133,7 +133,7 @@ def _check_keys(
 ) -> str:
     """Return the present name of the key that identified a row.
 
-    Raises ChangedTooMuchError if a key of both shard and target no longer holds: rows changed since
+    Raises ChangedTooMuchError if a key of both shard and target was dropped: rows changed since
     then could replace other rows on the target.
     """
     key_name = ""

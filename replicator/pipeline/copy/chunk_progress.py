@@ -1,8 +1,9 @@
 """The progress of a copying task within its chunks, reported to the driver on the same host.
 
-Each job has a file in the private folder of the session: ``rows (8 bytes, big-endian), bytes (8)``,
-counted since the job began. The task overwrites it after each block of rows; the driver reads it
-when the progress is requested. The numbers are only displayed; no decision depends on them.
+Each job has a file in the private folder of the session, with two big-endian numbers of 8 bytes:
+the rows and bytes since the job began. The task overwrites it after each block of rows; the driver
+reads it when the progress is requested. The numbers are only displayed; no decision depends on
+them.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from pathlib import Path
 _COUNTS = struct.Struct("!QQ")
 
 MOST = 1 << 56
-"""Larger counts, in rows or bytes, are damage."""
+"""Larger counts, in rows or bytes, are invalid."""
 
 
 class ProgressReader:
-    """The driver's side of one job; use it as a context manager.
+    """The driver's side of one job; a context manager.
 
     Raises OSError if the file can't be created in the folder.
     """
@@ -40,7 +41,7 @@ class ProgressReader:
         """Return the rows and bytes that the job has sent to the target, or zeros if unreadable.
 
         Reads only a file that the driver itself has opened, at most 16 bytes of it, and only as
-        numbers: the task can't make the driver read anything else.
+        numbers. So the task can't make the driver read anything else.
         """
         data = os.pread(self._descriptor, _COUNTS.size, 0)
         if len(data) != _COUNTS.size:

@@ -1,4 +1,4 @@
-"""The copy of one chunk, inside an executor: rows and record in one transaction of the target."""
+"""Copies one chunk, inside an executor: rows and record in one transaction of the target."""
 
 from __future__ import annotations
 
@@ -71,15 +71,15 @@ from replicator.routing.columns.column_mapping import MappedColumn
 ROWS_AT_ONCE = 500
 
 MOVING_SECONDS = (0.2, 0.5, 1.0, 2.0)
-"""Seconds between two attempts to find the shard that has a key."""
+"""Seconds of pauses between attempts to find the shard that has a key."""
 
 
 class OwnRows:
     """Writes rows of one shard over its own earlier rows on the target, never over another shard's.
 
     If a shard is copied again, the target has rows of it, from an earlier chunk or from the binlog.
-    These can't be distinguished from rows of another shard with the same key, which must not be
-    lost silently. So if the target has a key, the target's other shards are queried for it. Call
+    These can't be distinguished from another shard's rows with the same key, which must not be lost
+    silently. So if the target has a key, it is searched for in the target's other shards. Call
     `close` at the end.
 
     Args:
@@ -124,7 +124,7 @@ class OwnRows:
                     b"DELETE FROM %s WHERE %s" % (target, key_condition(own))
                 )
                 there = answer.affected
-        # A row whose key another shard has, too, is refused if the target has that shard's row.
+        # If another shard has the row's key, the row is refused if the target has that shard's row.
         insert_rows(self._session, copy.target, copy.columns, lines, exact=True)
         return there
 
@@ -133,8 +133,8 @@ class OwnRows:
         return [(self._copy.columns[place], fields[place]) for place in self._places]
 
     def _held(self, line: bytes, keys: Sequence[KeyFields]) -> bool:
-        """Return whether another shard has one of the keys; ``line`` is the first of these rows."""
-        # Another text than the target's may be the same key to the target.
+        """Return whether another shard has one of the keys; ``line`` is the first of their rows."""
+        # Another text than the target's may be the same key for the target.
         collated = not self._copy.again
         for shard in self._other_shards:
             pages = (key_conditions(_by_name(key), shard.rules, collated=collated) for key in keys)
@@ -174,10 +174,10 @@ def _by_name(key: KeyFields) -> dict[str, tuple[TargetColumn, bytes]]:
 
 
 LOCK_SECONDS = 1
-"""Seconds that one attempt to lock a table may wait; new writers of the table wait with it."""
+"""Maximum seconds of one attempt to lock a table; new writers of the table wait with it."""
 
 CHANGED = NO_SUCH_TABLE | {ER.BAD_FIELD_ERROR, ER.KEY_DOES_NOT_EXITS}
-"""Unknown column, key, table or database: the shard's structure is not the planned one."""
+"""Unknown column, key, table or database: the shard does not have the planned structure."""
 
 _OLD_SNAPSHOT = frozenset({ER.TABLE_DEF_CHANGED})
 """The table was created again after the snapshot began, by a TRUNCATE or another statement: a new
@@ -187,7 +187,7 @@ _SHOWN_BYTES = 400
 
 
 class CopyOutcome(StrEnum):
-    """How the copy of a chunk ended. Every outcome but DONE left the target unchanged."""
+    """The outcome of a chunk. Only DONE has changed the target."""
 
     DONE = "done"
     DUPLICATE = "duplicate"
@@ -219,12 +219,12 @@ class CopySettings:
         chunk_table: quoted name of the table of chunk records.
         fence: distinguishes writers of this run from all others.
         followed: the sources whose binlog can be followed after the copy.
-        load_data: write with LOAD DATA.
+        load_data: whether to write with LOAD DATA.
         patience: seconds for which an executor retries to reach a server.
         tracked_table: quoted name of the table for the keys of rows that were already on the target
             (`replicator.downstream.meta.tracked_keys`); empty if they need not be recorded.
-        servers: by source, the server that rows are read from, if it is known.
-        show_values: errors may contain values of rows.
+        servers: by source, the server from which rows are read, if it is known.
+        show_values: whether errors may contain values of rows.
     """
 
     target: DatabaseAddress
@@ -245,10 +245,10 @@ class ChunkOutcome:
     """The result of copying a chunk.
 
     Attributes:
-        rows: rows sent.
+        rows: number of rows sent.
         size: bytes of the rows sent.
-        replaced: rows that replaced rows with the same key.
-        ignored: rows left out since their key was on the target.
+        replaced: number of rows that replaced rows with the same key.
+        ignored: number of rows left out because their key was on the target.
         source: the unreachable source; empty if the target or no server was unreachable.
         waited: whole seconds since that server was first unreachable.
         line: the line of the row that the outcome is about.
@@ -296,10 +296,10 @@ class NoRoomError(Exception):
 
 
 def copy_chunk(chunk: CopyChunk, settings: CopySettings, tell: Tell = tell_nobody) -> ChunkOutcome:
-    """Copy a chunk; exactly once, however often it is called.
+    """Copy a chunk exactly once, however often this is called.
 
     If a connection is lost, even during COMMIT, the chunk is copied again: its record on the target
-    shows whether it was committed. If a server refuses something, the outcome says so.
+    shows whether it was committed. A refusal of a server is returned as an outcome.
 
     Args:
         tell: called with the rows and bytes sent so far.
@@ -402,9 +402,9 @@ def _copy(
                 else:
                     replaced, ignored = write_blocks(session, copy, blocks, counter, way)
             except RowRefusedError:
-                # If the shard has another structure than planned, its rows may be refused although
-                # rows of the planned one would fit. The rest of the result must be read before the
-                # connection can run another query.
+                # If the shard does not have the planned structure, its rows may be refused although
+                # rows of the planned structure would fit. The rest of the result must be read
+                # before the connection can run another query.
                 for _ in blocks:
                     pass
                 check_structure(stream, copy)
@@ -416,7 +416,8 @@ def _copy(
                 raise failed.error from failed
             attempts.source = copy.source
             check_structure(stream, copy)
-            # The snapshot keeps ALTERs off the table, so those already applied are before this end.
+            # No ALTER of the table can run during the snapshot, so applied ones are before this
+            # end.
             read_by = _key(blocking_binlog_end(stream)) if copy.source in settings.followed else 0
         attempts.source = ""
         confirm_plan(session, copy.target)
@@ -436,7 +437,8 @@ _streams: dict[tuple[DatabaseAddress, ServerIdentity | None], SourceStream] = {}
 
 def _gone(session: Session, chunk: CopyChunk, table: str, gone_at: int) -> ChunkOutcome:
     copy = chunk.copy
-    # Without a key, the binlog's rows from before the loss can't be distinguished from copied ones.
+    # Without a key, the binlog's rows from before the shard was emptied can't be distinguished from
+    # copied ones.
     read = ReadChunk(0, 0, gone_at if copy.exact else 0, copy.known_to, 0, 0)
     record_chunk(session, table, copy.source, copy.member, chunk.number, read)
     session.run(b"COMMIT")
@@ -452,9 +454,9 @@ def source_snapshot(
 ) -> Iterator[tuple[SourceStream, int]]:
     """Open a connection that sees one state of the source, and find the position of that state.
 
-    The position is 0 unless ``positioned``: only a table whose rows have no key must be copied at
-    a known position. Its writers are locked out while the snapshot is taken or, if its engine has
-    no snapshots, while it is read. ``server`` is the one that must answer. Raises the driver's
+    The position is 0 unless ``positioned``: only a table whose rows have no key must be copied at a
+    known position. Other sessions can't write to it while the snapshot is taken or, if its engine
+    has no snapshots, while it is read. ``server``: the server that must answer. Raises the driver's
     error and OtherServerError.
     """
     stream = _kept_stream(address, server) or SourceStream(address, server)
@@ -475,7 +477,7 @@ def source_snapshot(
 
 
 def _kept_stream(address: DatabaseAddress, server: ServerIdentity | None) -> SourceStream | None:
-    """Return the connection left by the last reading, unless the server has closed it since."""
+    """Return the connection of the last read, unless the server has closed it since."""
     stream = _streams.pop((address, server), None)
     if stream is not None and stream.is_gone():
         stream.close()
@@ -541,8 +543,9 @@ def _over_own(
 
 
 def _over_moved(chunk: CopyChunk, settings: CopySettings, attempts: _Attempts) -> ChunkOutcome:
-    """Copy a chunk if the target has some of its keys. A row that is moving is in two shards, or in
-    this one's snapshot only, for a moment.
+    """Copy a chunk if the target has some of its keys.
+
+    While a row moves, it is in two shards for a moment, or only in the snapshot of this shard.
     """
     attempt = partial(_copy, chunk, settings, attempts, over_own=True)
     for seconds in MOVING_SECONDS:
@@ -562,7 +565,7 @@ _KNOWN = frozenset({"chunk"})
 def copy_chunks(
     spark: SparkContext, chunks: Sequence[CopyChunk], settings: CopySettings, progress: str = ""
 ) -> tuple[ChunkOutcome, ...]:
-    """Copy chunks, one after the other, in one task of Spark; several jobs may run at once.
+    """Copy chunks one after the other in one Spark task; several jobs may run at once.
 
     Blocks until all are committed or one has failed; a failed chunk's outcome is the last one.
     Copying a chunk again changes nothing. Raises Spark's error if the job itself fails.
@@ -572,7 +575,7 @@ def copy_chunks(
     """
     crash = (os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid()))
     share_slots(spark)
-    # One task only: the load on a source is limited elsewhere.
+    # Use only one task: the load on a source is limited elsewhere.
     answers = run_in_tasks(spark, 1, _copy_all, (tuple(chunks), settings, crash, progress))
     return tuple(
         from_json(ChunkOutcome, answer, chunk=chunk)

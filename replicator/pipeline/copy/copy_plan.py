@@ -1,13 +1,12 @@
 """How the rows of one shard are copied: the query, its division into chunks, and the target.
 
 A chunk is a range of the shard's key: the keys greater than ``lower`` and not greater than
-``upper``. Each bound holds values of the key's leading columns, or is None for an open end. So
-every row, also one inserted between the rows that the bounds were taken from, belongs to exactly
-one chunk.
+``upper``. Each bound has values of the key's leading columns, or is None for an open end. So every
+row belongs to exactly one chunk, even if it is inserted after the bounds were read.
 
-Values of a column may pass from a shard to its target without becoming text if both columns have
-one type, so that nothing needs to be converted. The target then stores the values as the shard's
-server has them, instead of parsing text.
+If a shard's column and the target's column have the same type, and nothing needs to be converted,
+values may be copied without becoming text. The target then stores the values as the shard's server
+has them, instead of parsing text.
 """
 
 from __future__ import annotations
@@ -42,11 +41,12 @@ from replicator.schema.structure.structure import (
 
 _OTHERS = frozenset(Literal) - {Literal.PARSED, Literal.JSON, Literal.GEOMETRY, Literal.VECTOR}
 _MOST_BYTES = 65535
-"""Longest text that may pass typed: longer ones, like JSON, may exceed the size of a statement."""
+"""Length of the longest text that may be copied typed; longer ones, like JSON, may exceed the size
+of a statement."""
 
 
 def same_type(column: Column, counterpart: Column) -> bool:
-    """Return whether values of a shard's column may pass to the target's column unconverted."""
+    """Return whether the target's column can store the shard's values unconverted."""
     name = column.base_type
     kind = column.sql_type
     if kind.family == "integer":
@@ -64,13 +64,13 @@ def _charset(column: Column) -> str:
 
 
 Bound = tuple[bytes, ...] | None
-"""The fields (as in a row line) of a row's leading key columns; None is an open end."""
+"""The fields (as in a row line) of a row's leading key columns; None for an open end."""
 
 _ORDERED = frozenset(
     {Literal.NUMBER, Literal.QUOTED, Literal.TEXT, Literal.BINARY, Literal.BIT, Literal.PARSED}
 )
 """Types whose values compare with a literal in the order of a key. ENUM and SET are missing, since
-a key orders them by number, and so are types that a literal can't represent exactly."""
+a key orders them by number. So are types that a literal can't represent exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class TargetShard:
     """Another shard of a target, which may have a key that the target has.
 
     Attributes:
-        rules: the mapping of its columns to the target's.
+        rules: how its columns are mapped to the target's.
     """
 
     source: str
@@ -98,27 +98,27 @@ class TableCopy:
     """One shard and its target, as executors need to know them.
 
     Attributes:
-        fingerprint: of the shard's structure after the statements before ``known_to``.
+        fingerprint: fingerprint of the shard's structure after the statements before ``known_to``.
         selected: the items of the SELECT.
         columns: the target's columns, in the order of ``selected``.
-        key_name: the unique key by which the shard is divided into chunks; empty if none can be.
-        key: the leading columns of that key whose order is known; empty without one.
+        key_name: the unique key by which the shard is divided into chunks; empty if there is none.
+        key: the leading columns of that key whose order is known; empty without a key.
         transcodes: (index, from, to) of the columns whose text is converted to another charset.
-        exact: the target identifies rows by no key that the shard has, so a row that is copied and
-            also applied from the binlog would be there twice. Such a shard is one chunk, read at a
-            known position.
-        transactional: the shard's engine supports snapshots.
-        read_from: the table that now holds the shard's rows.
+        exact: whether the target identifies rows by no key of the shard, so a row that is copied
+            and also applied from the binlog would be there twice. Such a shard is one chunk, read
+            at a known position.
+        transactional: whether the shard's engine supports snapshots.
+        read_from: the table that now has the shard's rows.
         conditions: conditions of the WHERE, besides the bounds of a chunk.
         known_to: position in the shard's binlog; 0 if none is known.
         gone_at: the position at which the shard lost all of its rows, so that nothing is read; None
             while it has them.
         mapped: the column whose values are mapped.
-        typed: the values may pass without becoming text.
+        typed: whether values are copied without becoming text.
         target_key: the columns that identify the target's rows; empty if ``exact``.
         other_shards: the other shards that may have a row with the same key, if the target may have
-            rows of this shard by its binlog; else None.
-        again: the shard is copied once more.
+            rows of this shard from its binlog; otherwise None.
+        again: whether the shard is copied once more.
     """
 
     source: str
@@ -186,7 +186,7 @@ def plan_copy(
     """Return the plan for copying a shard with this structure. Columns are matched by name.
 
     Args:
-        rules: the mapping of the shard's columns.
+        rules: how the shard's columns are mapped.
         condition: SQL condition for the rows to copy; empty for all rows.
         changed: how to read the shard's rows, if it has another structure by now.
 
@@ -305,7 +305,7 @@ def _transcodes(
 
 
 def boundary_query(copy: TableCopy, lower: Bound, rows: int) -> bytes:
-    """Return a query for the key, in hex, of the last row of a chunk of ``rows`` after ``lower``.
+    """Return a query for the hex key of the last of ``rows`` rows after ``lower``.
 
     If the result is empty, the chunk has no upper bound. The shard must have a key to divide by.
     """
@@ -362,7 +362,7 @@ def _where(conditions: list[bytes]) -> bytes:
 
 
 def key_range(key: tuple[TargetColumn, ...], bound: tuple[bytes, ...], sign: bytes) -> bytes:
-    """Return the condition for the rows on one side of a bound, which ``<`` includes.
+    """Return the condition for the rows on one side of a bound; with ``<``, including the bound.
 
     MySQL before 8 does not use a comparison of whole rows, (a,b) > (1,2), to find a range (manual,
     "Range Optimization of Row Constructor Expressions"). So the columns are compared one by one,
@@ -433,6 +433,6 @@ def selected_value(
         text = no_label(labels_of(target)).encode().hex().encode()
         shown = b"CONVERT(_ascii x'%s' USING %s)" % (text, column.charset.encode())
         return b"IF(%s+0=0,CAST(%s AS BINARY),CAST(%s AS BINARY))" % (found, shown, found)
-    # As text, a FLOAT has six digits, but as a DOUBLE all of its digits. It is multiplied, since
-    # adding zero would lose the sign of a negative zero.
+    # As text, a FLOAT has six digits, but as a DOUBLE all of its digits. Use a multiplication,
+    # since adding zero would lose the sign of a negative zero.
     return found + b"*1e0" if column.base_type == "float" else found

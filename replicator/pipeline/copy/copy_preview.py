@@ -16,7 +16,7 @@ from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.rows.values.charsets import codec
 
 MOST_CHARACTERS = 60
-"""Length at which a displayed value is cut."""
+"""Maximum number of characters of a displayed value."""
 
 _AS_BYTES = frozenset({Literal.BIT, Literal.BINARY, Literal.GEOMETRY, Literal.VECTOR})
 _BARE = frozenset({Literal.NUMBER, Literal.FLOAT, Literal.DOUBLE})
@@ -44,7 +44,7 @@ class TargetPreview:
     """One target: the statements that would create it, and its first rows.
 
     Attributes:
-        planned: a run would copy it.
+        planned: whether a run would copy it.
         create: the statements that create its missing parts.
         columns: columns of the first shard that has rows.
         rows: rows of that shard, each value as a literal.

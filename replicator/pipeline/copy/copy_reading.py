@@ -1,4 +1,4 @@
-"""Reading the rows of a chunk from its source, as text or as typed values."""
+"""Reads the rows of a chunk from its source, as text or as typed values."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read_typed(
 
 @contextmanager
 def _of_source() -> Iterator[None]:
-    """Raise the source's errors as SourceFailedError, so that none counts as the target's."""
+    """Raise the source's errors as SourceFailedError, so that they don't count as the target's."""
     try:
         yield
     except MySQLError as error:
@@ -58,7 +58,7 @@ def _of_source() -> Iterator[None]:
 
 @contextmanager
 def or_not_typed() -> Iterator[None]:
-    """As `_of_source`; raises NotTypedError for a failure that reading as text would not have."""
+    """As `_of_source`; raises NotTypedError for an error that reading as text would not cause."""
     try:
         with _of_source():
             yield

@@ -1,4 +1,4 @@
-"""Writing the rows of a chunk into the target, in a transaction that the caller holds."""
+"""Writes the rows of a chunk into the target, in a transaction of the caller."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Writing:
     Attributes:
         on_duplicate: the treatment of rows whose key exists.
         tracked_table: quoted name of the table in which such keys are recorded; empty for none.
-        load_data: write by LOAD DATA, not by statements.
+        load_data: whether to write with LOAD DATA instead of statements.
     """
 
     on_duplicate: OnDuplicate
@@ -79,15 +79,15 @@ def write_blocks(
 ) -> tuple[int, int]:
     """Write the rows that ``counter`` counts; return how many replaced others or were ignored.
 
-    If the target already had rows with the same keys, they may be another shard's, so their keys
-    are recorded.
+    If the target already had rows with the same keys, these rows may be another shard's. So their
+    keys are recorded.
 
     Raises:
-        InexactLoadError: after a load, such keys or a stored value are uncertain; roll back, and
-            retry without a load.
+        InexactLoadError: after a load, it is uncertain whether keys existed, or which values were
+            stored; roll back, and retry without a load.
         RowRefusedError: the target refuses a row.
 
-    Raises also the driver's error, and whatever ``blocks`` raises.
+    Also raises the driver's error, and the errors of ``blocks``.
     """
     mode = way.on_duplicate
     notes = way.tracked_table if copy.target_key and mode is not OnDuplicate.ERROR else ""
@@ -105,7 +105,7 @@ def write_typed(
     counter: Counter,
     way: Writing,
 ) -> tuple[int, int]:
-    """As `write_blocks`, for typed rows; ``way`` must not ignore rows.
+    """Write typed rows, otherwise as `write_blocks`; ``way`` must not ignore rows.
 
     Args:
         types: the types of the values.
@@ -113,9 +113,9 @@ def write_typed(
 
     Raises:
         InexactLoadError: see `write_blocks`.
-        NotTypedError: a server, or a row, can't be handled this way.
+        NotTypedError: a server or a row does not support this way of writing.
 
-    Raises also the driver's error, and whatever reading the rows raises.
+    Also raises the driver's error, and the errors of reading the rows.
     """
     mode = way.on_duplicate
     assert mode is not OnDuplicate.IGNORE, "INSERT IGNORE also takes values that do not fit"
@@ -141,7 +141,7 @@ def _none_to_note(met: tuple[int, int], notes: str) -> tuple[int, int]:
 def _noted(
     session: Session, copy: TableCopy, blocks: Iterator[Block], table: str
 ) -> Iterator[Block]:
-    """Yield the blocks, each after the keys that the target already has were recorded."""
+    """Yield each block after recording those of its keys that the target already has."""
     for block, rows in blocks:
         if table:
             keys = [copy.key_of(line) for line in bytes(block).split(b"\n")[:-1]]
@@ -179,7 +179,7 @@ def _insert(
     if mode is OnDuplicate.REPLACE:
         verb = b"REPLACE"
     elif mode is OnDuplicate.IGNORE and copy.columns:
-        # Not INSERT IGNORE: it would also accept values that do not fit, and change them.
+        # Do not use INSERT IGNORE: it would also accept values that do not fit, and change them.
         name = identifier(copy.columns[0].name)
         suffix = b" ON DUPLICATE KEY UPDATE " + name + b"=" + name
     affected = 0

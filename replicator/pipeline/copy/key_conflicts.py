@@ -1,4 +1,4 @@
-"""The keys of a target's rows in its shards, and the shards that already have the key of a row."""
+"""Finds the shards that already have the key of a target's row."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from replicator.rows.values.fields import escape
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 SHOWN = 5
-"""Most shards that a message names."""
+"""Maximum number of shards that a message names."""
 
 LOOK_UP_SECONDS = 10
-"""Seconds after which no more shards are queried for a key. A query ends after this time, too: the
-shards need not have an index for each key of the target."""
+"""Seconds after which no more shards are queried for a key. A running query ends then, too: a shard
+need not have an index for each key of the target."""
 
 _SETTINGS = (
     f"{SOURCE_SETTINGS} /*!50708 ,SESSION max_execution_time={LOOK_UP_SECONDS * 1000} */"
@@ -43,7 +43,7 @@ class KeyPart:
 
     Attributes:
         column: the column, by its name in that table.
-        mapped: the mapping of its values, if any.
+        mapped: the mapping of its values, if there is one.
         constant: the field that all rows of the table have, if the column is not read.
     """
 
@@ -115,7 +115,7 @@ class KeyHolders:
 
     Attributes:
         key: the columns of the key; empty if the key is not known.
-        shards: the shards that have it.
+        shards: the shards that have the key.
         unread: shards that could not be queried.
     """
 
@@ -197,10 +197,10 @@ def key_conditions(
     *,
     collated: bool = False,
 ) -> list[bytes] | None:
-    """Return conditions for a shard's row with this key; None if it can't have such a row.
+    """Return conditions for a shard's row with this key; None if the shard can't have such a row.
 
-    ``collated``: whether texts are compared as the target compares them. A shard that has them in
-    another collation reads all of its rows then.
+    ``collated``: whether texts are compared as the target compares them. If a shard's texts have
+    another collation, the query then reads all rows of the shard.
     """
     made = {folded(column.name): column.value for column in rules.extracted}
     conditions = []

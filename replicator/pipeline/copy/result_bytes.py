@@ -26,7 +26,7 @@ class ResultBytes:
     """
 
     def __init__(self, connection: WatchedConnection) -> None:
-        """Take the bytes that PyMySQL's reader has buffered. Raises the driver's error."""
+        """Start with the bytes that PyMySQL's reader has buffered. Raises the driver's error."""
         self.data: Bytes = np.empty(BLOCK_BYTES, np.uint8)
         self._connection = connection
         try:
@@ -44,7 +44,7 @@ class ResultBytes:
         self.filled -= used
 
     def more(self) -> None:
-        """Receive more, with room for the whole of the first packet. Raises the driver's error."""
+        """Receive more bytes, with room for the whole first packet. Raises the driver's error."""
         wanted = self.packet_bytes()
         if wanted > len(self.data):
             self.data = np.concatenate([self.data, np.empty(wanted - len(self.data), np.uint8)])
@@ -57,7 +57,7 @@ class ResultBytes:
         return HEADER + int.from_bytes(self.data[:3].tobytes(), "little")
 
     def long_payload(self) -> bytes:
-        """Return the payload of a row that spans several packets; the bytes after it stay.
+        """Return the payload of a row that spans several packets; keep the bytes after the row.
 
         Raises the driver's error.
         """
@@ -94,7 +94,8 @@ class ResultBytes:
 
     def _receive(self, room: memoryview) -> int:
         try:
-            # The reader's own readinto1() waits for more even if it has buffered bytes to return.
+            # The reader's own readinto1() would wait for more although it has buffered bytes to
+            # return.
             received = self._connection.receive(room)
         except OSError as error:
             raise _lost(str(error)) from error
@@ -104,7 +105,7 @@ class ResultBytes:
 
     def _extend(self, pending: bytearray, size: int) -> None:
         while len(pending) < size:
-            # Never beyond the packet: the bytes after it must fit into the caller's buffer.
+            # Never read beyond the packet: the bytes after it must fit into the caller's buffer.
             room = bytearray(size - len(pending))
             received = self._receive(memoryview(room))
             pending += room[:received]

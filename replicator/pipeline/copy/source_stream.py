@@ -1,6 +1,6 @@
-"""Reading a table of a source as row lines: the bytes of a result set, block by block.
+"""Reads a table of a source as row lines: the bytes of a result set, block by block.
 
-The values never become Python objects, and only a block is in memory, however large the table.
+The values never become Python objects, and only one block is in memory, however large the table is.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ READ_TIMEOUT = 600
 """Seconds to wait for the next bytes of a result before the connection counts as lost."""
 
 LOCK_TIMEOUT = 5
-"""Seconds to wait for a table that another session has locked; a stop takes effect then."""
+"""Seconds to wait for a table that another session has locked. A stop of the task waits as long."""
 
 TARGET_SETTINGS = set_session(
     {
@@ -64,9 +64,9 @@ class SnapshotPlace(NamedTuple):
     """The position in the binlog at which a snapshot was taken.
 
     Attributes:
-        exact: no XA transaction can have been committed just then. MariaDB logs an XA COMMIT before
-            it carries it out (its ``trans_xa_commit``), so the snapshot may lack a transaction that
-            is before the position.
+        exact: whether no XA transaction can have been committed at that moment. MariaDB logs an XA
+            COMMIT before executing it (its ``trans_xa_commit``), so the snapshot may lack a
+            transaction that is before the position.
     """
 
     file: str
@@ -89,7 +89,7 @@ class SourceStream(BlockingSession):
     ) -> None:
         """Connect; if ``server`` is given, only to that server.
 
-        Raises the driver's error if the server can't be reached or refuses, and
+        Raises the driver's error if the server can't be reached or refuses the connection, and
         replicator.binlog.errors.OtherServerError if another server answers.
         """
         self._address = address
@@ -123,14 +123,14 @@ class SourceStream(BlockingSession):
     def begin_snapshot(self) -> SnapshotPlace | None:
         """Start a transaction that sees one state of the data; return its position if known.
 
-        MariaDB reports it (KB, "Enhancements for START TRANSACTION WITH CONSISTENT SNAPSHOT"): the
-        snapshot has every transaction before that position, and none after it. On other servers,
-        the end of the binlog is no substitute: a transaction is in the binlog before others see it.
-        Raises the driver's error.
+        MariaDB reports the position (KB, "Enhancements for START TRANSACTION WITH CONSISTENT
+        SNAPSHOT"): the snapshot has every transaction before it, and none after it. On other
+        servers, the end of the binlog can't be used: a transaction is in the binlog before others
+        see it. Raises the driver's error.
         """
         tells = bool(self.rows(b"SHOW STATUS LIKE 'binlog_snapshot_file'"))
         commits = self._xa_commits() if tells else 0
-        # A transaction whose XA COMMIT began earlier is among these until the COMMIT has ended.
+        # A transaction whose XA COMMIT began earlier is in this list until the COMMIT has ended.
         prepared = self.rows(b"XA RECOVER") if commits else ()
         self.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
         if not tells:
@@ -152,21 +152,22 @@ class SourceStream(BlockingSession):
     def await_writers(self, table: bytes, seconds: int) -> None:
         """Wait at most ``seconds`` until the transactions that have written to a table have ended.
 
-        Others may begin to write to it meanwhile: MySQL 8+ lets ``max_write_lock_count`` of them
-        pass (its manual, "Metadata Locking"). ``table`` is the quoted name. Raises the driver's
-        error; ER_LOCK_WAIT_TIMEOUT if they have not ended in time.
+        Others may begin to write to the table meanwhile: MySQL 8+ lets ``max_write_lock_count`` of
+        them pass (its manual, "Metadata Locking"). ``table``: the quoted name. Raises the driver's
+        error; ER_LOCK_WAIT_TIMEOUT if the transactions have not ended in time.
         """
         self.lock(table, seconds)
         self.unlock()
 
     def lock(self, table: bytes, seconds: int) -> None:
-        """Lock a table against writers, after at most ``seconds`` of waiting for those it has.
+        """Lock a table against writers; wait at most ``seconds`` for its present writers.
 
-        ``table`` is the quoted name. Raises the driver's error; ER_LOCK_WAIT_TIMEOUT if the
+        ``table``: the quoted name. Raises the driver's error; ER_LOCK_WAIT_TIMEOUT if the
         transactions that have written to the table have not ended in time.
         """
-        # Before MySQL 8, only a lock of InnoDB's own waits for transactions to end. LOCK TABLES
-        # takes one without autocommit (manual, "LOCK TABLES and UNLOCK TABLES Statements").
+        # Before MySQL 8, only a lock of InnoDB itself waits for transactions to end. Without
+        # autocommit, LOCK TABLES takes such a lock (manual, "LOCK TABLES and UNLOCK TABLES
+        # Statements").
         self.run(
             b"SET SESSION autocommit=0,SESSION innodb_table_locks=1"
             b",SESSION lock_wait_timeout=%d,SESSION innodb_lock_wait_timeout=%d"
@@ -191,7 +192,8 @@ class SourceStream(BlockingSession):
         A block is only valid until the next one is requested. Raises the driver's error, also after
         some blocks. If the result is not read to its end, the connection must be closed.
         """
-        # PyMySQL reads the result's header; its way of reading rows makes one object per value.
+        # PyMySQL only reads the result's header: its way of reading rows makes one object per
+        # value.
         self._connection.query(sql, unbuffered=True)
         result = ResultBytes(self._connection)
         out = np.empty(len(result.data) * OUTPUT_FACTOR, np.uint8)
@@ -216,15 +218,15 @@ class SourceStream(BlockingSession):
     def typed(self, sql: bytes) -> TypedRows:
         """Return the result of a query as parameters of a statement with many rows.
 
-        The result must be read to its end, or the connection be closed; so it must after an error.
+        If the result is not read to its end, or after an error, the connection must be closed.
         Raises the driver's error, and UnknownTypeError for a result with a value of unknown type.
         """
         number = prepare(self._connection, sql)
         return TypedRows(self._connection, number, ask(self._connection, number))
 
     def close(self) -> None:
-        """Close the connection, whatever state it is in."""
-        # PyMySQL must not try to read the rest of a result that was left in the middle.
+        """Close the connection, whatever its state is."""
+        # PyMySQL must not try to read the rest of a result that was not read to its end.
         self._leave_result()
         if self._connection.open:
             self._connection._force_close()  # type: ignore[attr-defined]

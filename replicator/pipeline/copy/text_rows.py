@@ -1,9 +1,9 @@
 """Converts the bytes of a result set to row lines, without a Python object per value.
 
-A server answers a query with one packet per row: a header of four bytes (length, sequence
-number), then each value as a length and its text (MySQL internals manual, "Text Resultset Row";
-MariaDB KB, "Result Set Packets"). A row line holds the same text with other separators, so the
-kernel here only walks the bytes and copies them, compiled by numba.
+A server answers a query with one packet per row: a header of four bytes (length, sequence number),
+then each value as a length and its text (MySQL internals manual, "Text Resultset Row"; MariaDB KB,
+"Result Set Packets"). A row line has the same text with other separators, so the kernel here only
+copies bytes. It is compiled by numba.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from replicator.rows.values.fields import escape
 Bytes = NDArray[np.uint8]
 
 MORE, END, LONG_ROW, DAMAGED = 0, 1, 2, 4
-"""Why `convert_rows` stopped: the input is used up; the next packet ends the result, or is an
-error; the next row spans several packets; the next row's values don't end with its packet."""
+"""The reasons why `convert_rows` stops: the input is used up; the next packet ends the result, or
+is an error; the next row spans several packets; the next row's values don't end with its packet."""
 
 OUTPUT_FACTOR = 3
-"""The most bytes of row lines that one byte of the result can become: NULL, one byte, becomes two
-bytes and a separator."""
+"""Maximum bytes of row lines per byte of the result: a NULL of one byte becomes two bytes and a
+separator."""
 
 HEADER = 4
 """Bytes of a packet's header, before its payload."""
 
 LONGEST_PAYLOAD = 0xFFFFFF
-"""A payload of this size is continued in the next packet."""
+"""A packet with a payload of this size is continued in the next packet."""
 
 _NULL, _SHORT2, _SHORT3, _LONG, _ERROR = 0xFB, 0xFC, 0xFD, 0xFE, 0xFF
 _EOF_LENGTH = 9
@@ -39,7 +39,10 @@ _BACKSLASH, _TAB, _NEWLINE, _ZERO, _N, _T, _DIGIT_0, _NULL_MARK = 92, 9, 10, 0, 
 
 
 def _convert(data: Bytes, end: int, out: Bytes) -> tuple[int, int, int, int]:
-    """Convert whole packets of ``data[:end]`` to row lines: (used, written, rows, why stopped)."""
+    """Convert whole packets of ``data[:end]`` to row lines.
+
+    Returns the bytes used, the bytes written, the number of rows, and the reason for the stop.
+    """
     at, written, rows = 0, 0, 0
     while at + HEADER <= end:
         length = int(data[at]) | int(data[at + 1]) << 8 | int(data[at + 2]) << 16
@@ -127,7 +130,7 @@ def convert_payload(payload: Bytes) -> bytes:
     For rows of 16 MiB and more, whose packets `convert_rows` leaves to its caller. Raises
     ValueError if the values don't end with the payload.
     """
-    # A row of this size fits no single packet, so only the values' own lengths divide it.
+    # A row of this size spans packets, so only the lengths of the values divide the payload.
     parts, place = [], 0
     raw = payload.tobytes()
     while place < len(raw):

@@ -1,4 +1,4 @@
-"""Passes rows of a result set to a statement with many rows, in the binary format of both."""
+"""Copies rows of a result set to a statement with many rows, in the binary format of both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from replicator.pipeline.copy.text_rows import DAMAGED, LONG_ROW, MORE
 
 
 class LargeRowError(Exception):
-    """A row is larger than a statement may be."""
+    """A row is larger than the maximum size of a statement."""
 
 
 class TypedRows:
@@ -48,8 +48,8 @@ class TypedRows:
             result.drop(used)
             filled, count = filled + written, count + rows
             if reason == MORE:
-                # A connection may return a few rows at a time (with TLS, 16 KiB at most), but each
-                # block becomes a separate statement, so a block is filled first.
+                # A connection may return a few rows at a time (with TLS, 16 KiB at most). Each
+                # block becomes a separate statement, so fill a block first.
                 result.more()
                 continue
             if reason == DAMAGED:

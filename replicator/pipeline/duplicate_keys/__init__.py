@@ -1,1 +1,1 @@
-"""Whether shards share values of their target's keys: sampled, or all compared."""
+"""Finding values of a target's keys that several shards have, in a sample or among all values."""

@@ -1,7 +1,7 @@
-"""Compare all values of keys with one another, as one Spark job.
+"""Compares all values of keys with one another, in one Spark job.
 
-Executors read the shards, compute the digest of each value, and distribute the digests by hash:
-equal ones are in one partition. Spark sorts large partitions on disk, so memory does not grow.
+Executors read the shards, compute the digest of each value, and distribute the digests by hash, so
+that equal ones are in one partition. Spark sorts large partitions on disk, so memory does not grow.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from replicator.pipeline.spark.python_job import sealed, unsealed
 from replicator.pipeline.workers.worker_pool import release_slots
 
 ROWS_A_PARTITION = 2_000_000
-"""Digests that are sorted at a time, about."""
+"""Approximate number of digests that are sorted at a time."""
 
 SLOTS = 100
-"""The most shared values that are kept as examples, per key and first member; chosen by hash."""
+"""Maximum number of shared values that are kept as examples, per key and first member; chosen by
+hash."""
 
 _DIGESTS = "key int, digest binary, read int, line binary"
 _UNREAD = -1
-"""The key of a row with the error message of a member's server."""
+"""The key number of a row that has the error message of a member's server."""
 
 _GROUPED = f"""
 WITH counted AS (
@@ -54,8 +55,9 @@ def compare_keys(
 ) -> dict[int, KeyTally]:
     """Compare keys of members; return the results by key.
 
-    Each of ``parts`` is read by one task over one connection to each of its sources, so their
-    number must be what the sources can serve at once. Blocks. Raises Spark's errors.
+    Each of ``parts`` is read by one task over one connection to each of its sources. So the number
+    of parts must not exceed the simultaneous connections of the sources. Blocks. Raises Spark's
+    errors.
     """
     release_slots(spark)
     reads = [read for part in parts for read in part]
@@ -81,11 +83,11 @@ def compare_keys(
 
 
 def digest_frame(spark: SparkContext, tasks: int) -> DataFrame:
-    """Return the values of keys, read by so many tasks; each task reads the part with its number.
+    """Return the values of keys; each task reads the part with its number.
 
     A row has the number of the key, the digest, which is the same for equal values, the number of
-    the read, and the beginning of the row line; for an unreadable member, the server's message
-    instead. The servers and the parts must be `sealed` when the frame is evaluated.
+    the read, and the beginning of the row line. For an unreadable member, it has the server's
+    message instead. The servers and the parts must be `sealed` when the frame is evaluated.
     """
     rows = spark.parallelize(range(tasks), tasks).flatMap(_read)
     return SparkSession(spark).createDataFrame(rows, _DIGESTS, verifySchema=False)

@@ -1,4 +1,4 @@
-"""How the values of a target's unique key are read from one shard, to be compared with others."""
+"""How to read the values of a target's unique key from one shard, so that they can be compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 
 class UnreadableKeyError(Exception):
-    """The shards alone do not determine a key's values on the target; the message says why."""
+    """The shards alone do not determine a key's values on the target; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class KeyColumn:
     comparing: Comparing | None = None
 
     def readable(self, field: bytes) -> str:
-        """A field for people."""
+        """Return a field as text for people."""
         value = field_value(field) or b""
         if self.comparing:
             with contextlib.suppress(BinlogError):  # Python has no codec for it
@@ -45,13 +45,13 @@ class KeyColumn:
 
 @dataclass(frozen=True, slots=True)
 class KeyRead:
-    """A key of a target as it is read from a member.
+    """How a key of a target is read from a member.
 
     Attributes:
         key: the number of the key.
-        table: selects the ``columns`` of the key, of the rows that reach the target and have no
-            NULL there: a NULL is equal to none.
-        estimate: about how many rows the member has.
+        table: selects the ``columns`` of the key, for the rows that reach the target. Rows with a
+            NULL in the key are left out, since a NULL equals no other value.
+        estimate: approximate number of rows of the member.
     """
 
     key: int
@@ -61,7 +61,7 @@ class KeyRead:
     estimate: int = 0
 
     def readable(self, line: bytes) -> str:
-        """The key's fields of a row line for people; the line may be cut off."""
+        """Return the key's fields of a row line for people; the line may be cut off."""
         fields = line.split(b"\t")
         return ", ".join(c.readable(f) for c, f in zip(self.columns, fields, strict=False))
 
@@ -71,7 +71,7 @@ def key_order(
 ) -> tuple[TargetColumn, ...]:
     """Return the columns of a target's key by which all shards read the same ranges, by an index.
 
-    Empty if they have none in common; then each has its `own_order`.
+    Empty if there are none; then each shard is read by its `own_order`.
     """
     filled = {folded(column.name) for shard in shards for column in shard.rules.extracted}
     own = tuple(name for name in unique.columns if folded(name) not in filled)
@@ -85,9 +85,9 @@ def key_order(
 
 
 def own_order(unique: UniqueKey, shard: ComparedShard) -> tuple[TargetColumn, ...]:
-    """Return the leading columns of a target's key by which this shard orders its rows in an index.
+    """Return the leading columns of a target's key that order this shard's rows in an index.
 
-    Other shards may order them otherwise. Empty if there are none.
+    Other shards may have other orders. Empty if there are no such columns.
     """
     made = {folded(column.name) for column in shard.rules.extracted}
     if shard.rules.mapped is not None:
@@ -118,7 +118,7 @@ def plan_key(
     Args:
         key: the number of the key.
         order: the result of `key_order` or `own_order`.
-        estimate: about how many rows the shard has.
+        estimate: approximate number of rows of the shard.
     """
     lengths = _lengths(target, unique)
     selected, columns, transcodes = [], [], []
@@ -155,7 +155,7 @@ def plan_key(
 
 
 def is_kept_by(structure: Table, target: Table, key: UniqueKey) -> bool:
-    """Whether the shard's own keys keep its rows apart in a target's key."""
+    """Return whether the shard's own keys prevent equal values in a target's key."""
     wanted = set(map(folded, key.columns))
     return not key.prefix and any(
         not own.prefix and wanted.issuperset(map(folded, own.columns)) and _alike(structure, target)
@@ -169,7 +169,10 @@ def _alike(structure: Table, target: Table) -> bool:
 
 
 def _selected(shard: ComparedShard, target: Table, its: Column) -> tuple[Column, bytes] | None:
-    """The column of a shard for a column of the target's key, and its SQL; None: only NULL."""
+    """Return the column of a shard for a column of the target's key, and its SQL.
+
+    Returns None if the shard has only NULL in it.
+    """
     wanted = folded(its.name)
     value = next((c.value for c in shard.rules.extracted if folded(c.name) == wanted), None)
     column = shard.structure.column(its.name)
@@ -184,7 +187,7 @@ def _selected(shard: ComparedShard, target: Table, its: Column) -> tuple[Column,
 
 
 def _default(target: Table, its: Column) -> str | None:
-    """The target's default, which all rows have in a column that the shard lacks; None: NULL."""
+    """Return the target's default for a column that the shard lacks; None for NULL."""
     if its.generated:
         raise UnreadableKeyError(f"the target computes its column {its.name}")
     definition = target.defined(its.name)
@@ -197,7 +200,7 @@ def _default(target: Table, its: Column) -> str | None:
 
 
 def _lengths(target: Table, key: UniqueKey) -> dict[str, int]:
-    """The number of characters that a key covers, for each column that it covers partly."""
+    """Return the number of characters that a key covers, for each column that it covers partly."""
     if not key.prefix:
         return {}
     name = "" if key.name == "PRIMARY" else folded(key.name)

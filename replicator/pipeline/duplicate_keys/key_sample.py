@@ -1,8 +1,9 @@
-"""Samples of the values of a key, chosen so that shards which share values are detected.
+"""Samples of the values of a key, chosen to detect shards that share values.
 
-Random rows of two large shards hardly ever match, however many they share. So the same ranges of
-the key are read in all members, each in its own order: from the first value on, from places within
-the range of the smaller members, and from near their last one. If there are few rows, all are read.
+Random rows of two large shards hardly ever match, however many values the shards share. So the same
+ranges of the key are read in all members, each in its own order: from the first value on, from
+places within the range of the smaller members, and from near the last value. If there are few rows,
+all are read.
 """
 
 from __future__ import annotations
@@ -31,24 +32,26 @@ from replicator.rows.values.charsets import codec
 from replicator.rows.values.fields import escape
 
 PAGE_ROWS = 200_000
-"""Rows that one statement reads: a source can't purge old row versions for as long as it runs."""
+"""Rows that one statement reads. While a statement runs, its server can't purge old row
+versions."""
 
 SHOWN_BYTES = 120
-"""Bytes of a key's fields that are kept, to show them."""
+"""Maximum number of displayed bytes of a key's fields."""
 
 _PLAIN = 16
-"""Longest value, in bytes, that is its own digest; digests are longer."""
+"""Length, in bytes, of the longest value that is its own digest; digests are longer."""
 
 Value = tuple[bytes, bytes]
-"""A value of a key: a digest that is the same for equal ones, and the beginning of its row line."""
+"""A value of a key: a digest that is the same for equal values, and the beginning of its row
+line."""
 
 
 @dataclass(slots=True)
 class KeyReader:
-    """Reads keys by the connections of one thread, or one executor.
+    """Reads keys over the connections of one thread, or one executor.
 
-    Both methods raise the driver's error, and BinlogError for a text that has no counterpart in the
-    target's charset; the sessions must be closed then.
+    Both methods raise the driver's error, and BinlogError for a text that can't be converted to the
+    target's charset. After an error, the sessions must be closed.
     """
 
     sessions: Sessions
@@ -88,30 +91,30 @@ class KeyReader:
 
 
 def _joined(forms: tuple[bytes, ...]) -> bytes:
-    """The columns of a value as one text, which is different for other columns."""
+    """Return the columns of a value as one text, which differs if any column differs."""
     return b"".join([len(form).to_bytes(4, "big") + form for form in forms])
 
 
 EXAMPLES = 20
-"""Shared values that are kept as examples."""
+"""Number of shared values that are kept as examples."""
 
 HOLDERS = 10
-"""Rows of a shared value whose members are kept."""
+"""Number of rows with a shared value whose members are kept."""
 
 REFERENCES = 3
-"""Members whose range of values determines the places."""
+"""Number of members whose ranges of values determine the places."""
 
 PARTS = 4
-"""Parts that a range is cut into, to read from the beginning of each."""
+"""Number of parts into which a range is divided, to read from the beginning of each."""
 
 FARTHEST = 100_000
-"""Most entries of an index that are skipped to find a place."""
+"""Maximum number of index entries that are skipped to find a place."""
 
 FEWEST = 20
-"""Fewest values that are read from a place."""
+"""Minimum number of values that are read from a place."""
 
 STATEMENTS = 2000
-"""Most statements for the places and members of a key."""
+"""Maximum number of statements for the places and members of a key."""
 
 Row = tuple[bytes, int, bytes]
 """A row that was read: the digest of its value, the number of its member, its line."""
@@ -119,7 +122,10 @@ Row = tuple[bytes, int, bytes]
 
 @dataclass(frozen=True, slots=True)
 class SharedValue:
-    """A value that several rows have: as text, the members of the first of them, how many rows."""
+    """A value that several rows have.
+
+    Its text, the members of its first rows, the number of rows.
+    """
 
     value: str
     members: tuple[Member, ...]
@@ -148,13 +154,16 @@ class KeyTally:
     def add_example(
         self, reads: Sequence[KeyRead], line: bytes, holders: Sequence[int], rows: int
     ) -> None:
-        """Keep a shared value, if there is room: the line of its first row, numbers of members."""
+        """Keep a shared value as an example, unless there are enough.
+
+        ``line`` is the line of its first row, ``holders`` are numbers of members.
+        """
         if len(self.examples) < EXAMPLES:
             members = tuple(reads[number].member for number in holders)
             self.examples.append(SharedValue(reads[holders[0]].readable(line), members, rows))
 
     def count(self, reads: Sequence[KeyRead], rows: Iterable[Row]) -> None:
-        """Count rows of one key; ``reads`` are its members by their numbers."""
+        """Count rows of one key; ``reads``: the key's members, by their numbers."""
         for _, equal in groupby(sorted(rows), itemgetter(0)):
             _, members, lines = zip(*equal, strict=True)
             self.looked_at += len(members)
@@ -173,7 +182,7 @@ def sample_key(reads: Sequence[KeyRead], servers: CompareServers, size: int) -> 
         if rows is None:
             tally.whole = False
             tally.failures.clear()
-            # As a set, since places may be so near that a row was read from several.
+            # A set, since places may be so near to each other that a row was read from several.
             rows = list(set(sample.ranges(size)))
     tally.count(reads, rows)
     return tally
@@ -187,7 +196,10 @@ class _Sample:
     failures: dict[Member, str]
 
     def all(self, size: int) -> list[Row] | None:
-        """All values; None if the servers' estimates of the number of rows were far too low."""
+        """Return all values.
+
+        None if the servers' estimates of the number of rows were far too low.
+        """
         rows: list[Row] = []
         for number, read in enumerate(self.reads):
             rows += self._rows(number, read, None, 3 * size + 1 - len(rows))
@@ -196,7 +208,7 @@ class _Sample:
         return rows
 
     def ranges(self, size: int) -> Iterator[Row]:
-        """The values of all members from the same places on."""
+        """Yield the values of all members from the same places on."""
         count = len(self.reads)
         parts = PARTS if count * REFERENCES * PARTS <= STATEMENTS else 1
         places: list[tuple[KeyRead, Bound]] = [(self.reads[0], None)]

@@ -1,7 +1,7 @@
-"""Find the texts that are equal on a target, by the sort weights that its server computes.
+"""Finds the texts that are equal on a target, by the sort weights that its server computes.
 
-Two texts are equal in a collation if their sort weights are. Collations with one name differ
-between servers and versions.
+Two texts are equal in a collation if their sort weights are equal. Collations with the same name
+differ between servers and versions.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from replicator.rows.values.charsets import codec
 from replicator.rows.values.fields import escape
 
 TEXTS_AT_ONCE = 100
-"""Texts of a statement: it has room for as many of the longest keys, and for their weights."""
+"""Number of texts in a statement: the longest keys and their weights must fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparing:
-    """A charset that texts are converted to, and a collation of the target.
+    """A charset to which texts are converted, and a collation of the target.
 
-    The collation is of the same charset, except for TiDB's latin1, which holds text in UTF-8.
+    The collation is of the same charset, except for TiDB's latin1, which stores text in UTF-8.
     """
 
     charset: str
@@ -33,11 +33,11 @@ class Comparing:
 
     @property
     def by_bytes(self) -> bool:
-        """Whether texts that differ in a byte differ, except for spaces at the end."""
+        """Whether texts with any different byte differ, except for spaces at the end."""
         return self.collation == "binary" or self.collation.endswith("_bin")
 
     def literal(self, text: bytes) -> bytes:
-        """A text as SQL; the introducer is that of the collation's charset."""
+        """Return a text as SQL; its introducer is the collation's charset."""
         column = TargetColumn("", Literal.TEXT, self.collation.partition("_")[0])
         return b"(%s COLLATE %s)" % (key_literal(column, escape(text)), self.collation.encode())
 
@@ -45,8 +45,8 @@ class Comparing:
 class TargetWeights:
     """Queries the sort weights of texts over a connection to the target.
 
-    Weights are computed for the whole text. If spaces at the end do not count, they are cut off, of
-    the texts and of their weights.
+    Weights are computed for the whole text. If spaces at the end do not count, they are removed
+    from the texts and from their weights.
     """
 
     def __init__(self, sessions: Sessions) -> None:
@@ -69,14 +69,14 @@ class TargetWeights:
         return [_trimmed(weights, weight) for some in found for weights in some]
 
     def _padding(self, comparing: Comparing) -> tuple[bytes, bytes]:
-        """A space and its part of the weights; both empty if spaces at the end count."""
+        """Return a space and its part of the weights; both empty if spaces at the end count."""
         space, letter = (_encoded(text, comparing.charset) for text in " a")
         one, two = map(comparing.literal, (letter, letter + space))
         ((equal,),) = self._sessions.to("").rows(b"SELECT %s=%s" % (one, two))
         if not int(equal) or comparing.by_bytes:
             return space if int(equal) else b"", b""
         alone, first, both = self._weights(comparing, (space, letter, letter + space))
-        # With several levels of weights a space has a part in each, and none is at the end.
+        # With several levels of weights, a space has a part in each level, and none is at the end.
         return space, alone if both == first + alone else b""
 
     def _weights(self, comparing: Comparing, texts: Sequence[bytes]) -> list[bytes]:

@@ -1,8 +1,8 @@
-"""What foreign keys with actions do to rows of the targets: plain data for executors.
+"""The effects of foreign keys with actions on rows of the targets: plain data for executors.
 
-A parent's row event goes to the targets of its children, too. Its plan there has a graph of the
-tables that the change may reach in the shard: table 0 is the parent itself, and each *edge* is a
-foreign key.
+A parent's row event is also sent to the targets of its children. The event's plan for a child has a
+graph of the tables that the change may affect in the shard: table 0 is the parent itself, and each
+*edge* is a foreign key.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class CascadeEdge:
         child: index of the child among the tables.
         parent_columns: indexes of the referenced columns among `CascadeTable.referenced`.
         columns: the columns of the child's target, with the charset of the parent's values.
-        on_delete: CASCADE, SET NULL, or empty. Likewise on_update.
+        on_delete: CASCADE, SET NULL, or empty.
+        on_update: CASCADE, SET NULL, or empty.
     """
 
     child: int
@@ -35,14 +36,14 @@ class CascadeEdge:
 
 @dataclass(frozen=True, slots=True)
 class CascadeTable:
-    """A table that a change may reach.
+    """A table that a change may affect.
 
     Attributes:
         member: the shard.
-        target: its target.
-        referenced: the target's columns that keys with an action refer to; of table 0 the fields
-            of the lines that its row events become.
-        edges: the keys that refer to it.
+        target: the shard's target.
+        referenced: the target's columns that keys with an action refer to; for table 0, the fields
+            in the lines of its row events.
+        edges: the keys that refer to the table.
         constants: extracted columns of the target with their fields; rows with other values belong
             to other shards.
         kept: columns that the target's server would set by itself in an UPDATE.

@@ -1,7 +1,7 @@
-"""Columns that the target computes: check that it computes the shards' values.
+"""Checks of the columns that the target computes: it must compute the shards' values.
 
-Values of a generated column are not written: the target's server computes them from its row. So a
-shard must compute the column, too, and from the same values. They are known from
+Values of a generated column are not written, since the target's server computes them from the row.
+So a shard must compute the column, too, from the same values. The formulas are known from
 `Table.create_sql`.
 """
 
@@ -18,7 +18,7 @@ from replicator.schema.structure.column_rules import RuleMisfit
 from replicator.schema.structure.structure import Column, Table
 
 OWN_VALUE = VALUE_LIMIT - 1
-"""The bits of a mapped value that are the shard's own."""
+"""The bits of a mapped value that hold the shard's own value."""
 
 _INEXACT = frozenset({"float", "double", "decimal", "bit", "year", "json"})
 
@@ -43,7 +43,7 @@ def computed_misfits(member: Table, target: Table, rules: MemberColumns) -> Iter
 def _other_inputs(
     member: Table, target: Table, column: Column, rules: MemberColumns
 ) -> Iterator[RuleMisfit]:
-    """The reasons why a column that both compute may get different values."""
+    """Yield the reasons why a column that both compute may get different values."""
     masked = None if rules.mapped is None else OWN_VALUE
     formulas = other_formula(member, target, column.name, unmasked=masked)
     if formulas is not None:
@@ -91,7 +91,7 @@ def _computes_otherwise(own: Column, its: Column) -> bool:
 
 
 def _described(column: Column, other: Column) -> str:
-    """A column's type, with any further difference from the other one."""
+    """Return a column's type, with any further difference from the other column."""
     words = [column.type]
     if column.charset != other.charset:
         words.append(f"CHARACTER SET {column.charset}")
@@ -103,7 +103,7 @@ def _described(column: Column, other: Column) -> str:
 def ruled_inputs(table: Table, column: str, rules: MemberColumns) -> tuple[str, ...]:
     """Return the mapped or extracted columns that a default or a formula of a target depends on.
 
-    A mapped column does not count if the formula takes the shard's own value out of it.
+    A mapped column does not count if the formula extracts the shard's own value from it.
     """
     ruled = {folded(name) for name in rules.extracted_names}
     if rules.mapped is not None:

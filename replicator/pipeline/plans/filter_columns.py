@@ -1,4 +1,4 @@
-"""Columns of a shard as expression filters know them: their types, and values from row lines."""
+"""Columns of a shard for expression filters: their types, and their values from row lines."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ _EIGHT_BIT = {
 
 
 def filter_column(column: Column, *, mariadb: bool = False, doubtful: bool = False) -> FilterColumn:
-    """A column of a shard, of a MariaDB or a MySQL, as an expression can name it.
+    """Return a column of a shard for expression filters; ``mariadb``: of a MariaDB.
 
-    ``doubtful``: the collation of its texts is not certain.
+    ``doubtful``: whether the collation of its texts is uncertain.
     """
     kind = _type_of(column, mariadb)
     if doubtful and kind.kind is Kind.TEXT:
@@ -76,7 +76,7 @@ def filter_column(column: Column, *, mariadb: bool = False, doubtful: bool = Fal
 
 
 def known_collation(name: str, *, mariadb: bool = False) -> Collation | None:
-    """Return how a collation compares, if that is known here exactly.
+    """Return how a collation compares, if this is known exactly; otherwise None.
 
     MariaDB uses the names of MySQL's collations of Unicode 9 for its own of Unicode 14 (its page
     "Supported Character Sets and Collations").
@@ -97,10 +97,10 @@ def known_collation(name: str, *, mariadb: bool = False) -> Collation | None:
 
 
 def field_reader(column: FilterColumn, base_type: str) -> ReadField:
-    """Return the function that converts a field of a row line; ``base_type``: of the shard's
-    column.
+    """Return the function that converts a field of a row line.
 
-    The function raises BinlogError or ValueError for a field that the column can't have.
+    ``base_type``: the type of the shard's column. The function raises BinlogError or ValueError for
+    a field that the column can't have.
     """
     kind = column.type.kind
     if column.type.collation is not None:

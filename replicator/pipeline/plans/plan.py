@@ -1,4 +1,4 @@
-"""Plans for executors to turn the row events of one table into writes: plain data.
+"""Plans by which executors turn the row events of one table into writes: plain data.
 
 A plan is made on the driver from the structure of the member, its table map and the structure of
 the target. It is hashable, so executors can cache the objects that they derive from it.
@@ -23,18 +23,19 @@ __all__ = ["TablePlan", "TargetColumn", "TargetTable"]
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """How the row events of one (member, version, table map) become writes to its target.
+    """How the row events of one member, version and table map become writes to its target.
 
     Attributes:
         member: the shard.
-        rows: how its rows are read. With an empty key, the target has no usable one: the whole row
-            is the key and is counted. ``hashed`` chooses the bucket (empty: bucket 0).
+        rows: how its rows are read. If its key is empty, the target has no usable key: the whole
+            row is the key, and equal rows are counted. ``hashed`` chooses the bucket; if it is
+            empty, bucket 0.
         target_columns: the counterparts of the written columns, in the same order.
-        covers: whether the target has no ordinary column besides the written ones, which
-            overwriting would reset.
-        filtering: the rules that leave rows out, if there are any.
+        covers: whether the written columns are all ordinary columns of the target, so that
+            overwriting a row resets no other column.
+        filtering: the filters that leave rows out, if there are any.
         restated: columns with the values that an update writes into them. They are not written
-            otherwise, and the target's server would set them when a row is updated, or a shard
+            otherwise, but the target's server would set them when a row is updated, or a shard
             without them would fill them from the row's values.
     """
 
@@ -49,7 +50,7 @@ class TablePlan:
 
     @property
     def key_columns(self) -> tuple[TargetColumn, ...]:
-        """The target's columns of the row key, in its order; empty for whole rows."""
+        """The target's columns of the row key, in its order; empty if the whole row is the key."""
         rows = self.rows
         return tuple(self.target_columns[rows.written.index(index)] for index in rows.key)
 
@@ -58,14 +59,14 @@ class TablePlan:
 class PlanList:
     """The plans of a batch by their numbers; parts that shards have in common are stored once.
 
-    There may be thousands of plans. So they are sent to each task, and distinguished there, at a
-    cost that hardly grows with the number of shards.
+    There may be thousands of plans. They are sent to each task, at a cost that hardly grows with
+    the number of shards.
 
     Attributes:
         kinds: the plans that differ in more than their shards, each with one of its shards.
-        kind: the index into ``kinds`` for each plan.
+        kind: for each plan, the index into ``kinds``.
         names: the source, schema and table of each plan's shard.
-        version: for each plan, the version of the target that its rows are of, as in a
+        version: for each plan, the target version of its rows, as in a
             `replicator.watermark.Watermark`.
     """
 
@@ -101,8 +102,8 @@ class PlanList:
 class PlanCollector:
     """Numbers plans in the order of their first use.
 
-    A plan that several shards share is recognized by identity: plans are large to compare, and each
-    segment asks for one.
+    A plan that several shards share is recognized by identity, since comparing plans is slow, and
+    each segment needs one.
     """
 
     def __init__(self) -> None:
@@ -121,7 +122,7 @@ class PlanCollector:
         return self._numbers.setdefault((kind, member, version), len(self._numbers))
 
     def collected(self) -> PlanList:
-        """All plans so far."""
+        """Return all plans so far."""
         return PlanList(
             tuple(_side_by_side(self._plans)),
             np.array([kind for kind, _, _ in self._numbers], np.int64),
@@ -131,11 +132,11 @@ class PlanCollector:
 
 
 def _side_by_side(plans: Sequence[TablePlan]) -> Iterator[TablePlan]:
-    """Plans whose rows are applied in one batch, with the same buckets for each target.
+    """Yield plans whose rows are applied in one batch, with the same buckets for each target.
 
-    A shard that lacks a column of the target's key has its rows in one bucket, in their order. Then
-    the rows of the other shards must be in this bucket, too: in a bucket that the target does not
-    have, they would not be applied.
+    The rows of a shard that lacks a column of the target's key are in one bucket, in their order.
+    Then the rows of the other shards must be in this bucket, too: in a bucket that the target does
+    not have, they would not be applied.
     """
     targets: dict[int, TargetTable] = {}
     for own in (plan.target for plan in plans):

@@ -1,4 +1,4 @@
-"""Plans: how the row events of a shard table become writes to its target.
+"""Plans how the row events of a shard table become writes to its target.
 
 A row event has types, but often no names, signedness, charsets or labels: these come from the
 shard's structure in the registry. The metadata in the event is checked against that structure, so
@@ -55,8 +55,8 @@ from replicator.schema.structure.structure import (
 _LABELLED = frozenset({"enum", "set"})
 
 LAST_DIGITS = 2
-"""A hundred neighbouring numbers are in one bucket: about a page of rows. In several buckets,
-they would be written to it one after the other, and split it again and again as it fills."""
+"""A hundred neighbouring numbers are in one bucket: about a page of rows. If several buckets shared
+a page, their transactions would fill and split it one after the other."""
 
 
 class PlanError(Exception):
@@ -64,11 +64,11 @@ class PlanError(Exception):
 
 
 class MisfitError(PlanError):
-    """The structure is not that of the events: the table was changed unnoticed."""
+    """The structure is not the one of the events: the table was changed unnoticed."""
 
 
 class UnfitTargetError(PlanError):
-    """The target does not accept the shard's values as they are, whatever the rows contain."""
+    """The target can't store the shard's values unchanged, whatever the rows contain."""
 
 
 class MissingColumnError(UnfitTargetError):
@@ -86,14 +86,14 @@ def plan_table(
 ) -> TablePlan:
     """Return the plan for rows of a shard with this structure and table map. Raises PlanError.
 
-    Columns are matched by name, then changed by the ``rules``. ``buckets``: number of parts that
-    the target's key space is cut into if that is possible.
+    Columns are matched by name, then changed by the ``rules``. ``buckets``: number of parts into
+    which the target's key space is divided, if that is possible.
     """
     member_name = str(member)
     pairs = match_columns(member_name, structure, target, rules)
     structure = with_hidden(structure, len(table_map.types))
     _check_structure(member_name, structure, table_map)
-    # A value that is computed on both sides is not needed from the event.
+    # The event need not have a value that is computed on both sides.
     generated = frozenset(
         i for i, column in enumerate(structure.columns) if column.generated and i not in pairs
     )
@@ -165,7 +165,7 @@ def filled_column(member: str, target: Table, made: ExtractedColumn) -> tuple[Co
 
 
 def _fills(member: str, target: Table, written: Collection[str]) -> Iterator[tuple[Column, bytes]]:
-    """The columns of the key that rows come without, with the fields of their fills.
+    """Yield the columns of the key that the rows lack, with the fields of their fills.
 
     If the whole row is the key, a row is found by its values in all columns.
     """
@@ -190,7 +190,7 @@ def _fills(member: str, target: Table, written: Collection[str]) -> Iterator[tup
 def fill_field(member: str, column: Column) -> bytes | None:
     """Return the fill of a target's column as the field that the target shows; None if unknown.
 
-    Raises PlanError if the column's charset lacks it.
+    Raises PlanError if the column's charset can't encode the fill.
     """
     if column.fill == "NULL":
         return NULL_FIELD
@@ -201,7 +201,7 @@ def fill_field(member: str, column: Column) -> bytes | None:
 def parent_rows(
     member: Member, structure: Table, table_map: TableMap, wanted: Set[str], rules: MemberColumns
 ) -> RowFormat:
-    """Return the format for some (folded) columns of a parent's rows. Raises PlanError."""
+    """Return the row format for some (folded) columns of a parent's rows. Raises PlanError."""
     name = str(member)
     structure = with_hidden(structure, len(table_map.types))
     _check_structure(name, structure, table_map)
@@ -224,10 +224,10 @@ def parent_rows(
 def with_filter(
     plan: TablePlan, resolved: ResolvedRules, structure: Table, table_map: TableMap
 ) -> TablePlan:
-    """Return the plan with rules for rows of a shard with this structure. Raises PlanError."""
+    """Return the plan with filters for rows of a shard with this structure. Raises PlanError."""
     member = str(plan.member)
     structure = with_hidden(structure, len(table_map.types))
-    # In the shard's formats, whatever the target's columns are.
+    # In the formats of the shard's columns, independent of the target's columns.
     formats = tuple(
         _column_format(member, column, None, table_map, i)
         for i, column in enumerate(structure.columns)
@@ -237,7 +237,7 @@ def with_filter(
 
 
 def _until(member: str, structure: Table) -> int | None:
-    """The index of the column with the end of a row's time, if the events have it."""
+    """Return the index of the column with the end of a row's period, if the events have it."""
     period = system_period(structure.create_sql)
     names = [folded(column.name) for column in structure.columns]
     if period is None or folded(period.end) not in names:
@@ -302,7 +302,7 @@ def match_columns(
     """Return the target's column for each written column, by its index in the shard's table.
 
     Extracted columns are left out, since the shard does not have them. Raises PlanError if values
-    would be lost or changed, or the ``rules`` can't be followed.
+    would be lost or changed, or the ``rules`` can't be applied.
     """
     _check_rules(member, structure, target, rules)
     mapped = folded(rules.mapped.name) if rules.mapped else None
@@ -330,7 +330,7 @@ def match_columns(
 
 
 def written_columns(structure: Table, target: Table, rules: MemberColumns) -> frozenset[str]:
-    """Return the names of the target's columns that rows of a shard are written with."""
+    """Return the names of the target's columns that are written with rows of a shard."""
     path = dict(rules.path)
     names = {path.get(name, name) for name in (folded(c.name) for c in structure.columns)}
     names |= {folded(column.name) for column in rules.extracted}
@@ -399,7 +399,7 @@ def _encoded(member: str, column: Column, label: str, charset: str) -> bytes:
 def charset_change(
     member: str, column: Column, target: Column, text: str
 ) -> tuple[str, str] | None:
-    """Return the codecs, from and to, to convert a column's text with; None if its bytes stay.
+    """Return the codecs, from and to, to convert a column's text; None if its bytes are kept.
 
     Raises PlanError.
     """
@@ -416,7 +416,7 @@ def charset_change(
 def target_column(column: Column, shard: Column | None = None) -> TargetColumn:
     """Return a column of a table for statements that write or compare it.
 
-    ``shard``: the shard's column whose values it gets.
+    ``shard``: the shard's column that has its values.
     """
     literal = column.sql_type.literal
     charset = column.charset if literal in (Literal.TEXT, Literal.ENUM) else ""
@@ -435,15 +435,16 @@ def target_column(column: Column, shard: Column | None = None) -> TargetColumn:
 
 
 def no_label(labels: Sequence[str]) -> str:
-    """Return a text that is none of an ENUM's labels, by any collation."""
+    """Return a text that equals none of an ENUM's labels, by any collation."""
     return "0" * (max(map(len, labels), default=0) + 1)
 
 
 class PlanCache:
     """The plans for the present targets; call `forget` if one of these changes.
 
-    A target of thousands of shards would have as many plans, which differ only in the shard's name;
-    the plans of hundreds of targets mostly differ only in the target's name.
+    A target of thousands of shards would have as many plans, which differ only in the shard's name.
+    The plans of hundreds of targets mostly differ only in the target's name. So equal plans are
+    shared.
     """
 
     def __init__(self) -> None:
@@ -463,11 +464,11 @@ class PlanCache:
         buckets: int,
         rules: MemberColumns,
     ) -> TablePlan:
-        """Return the plan of `plan_table` for the first of the target's shards that are alike.
+        """Return the result of `plan_table`, for the first of the target's shards that are alike.
 
-        Raises like it.
+        Raises the errors of `plan_table`.
         """
-        # Everything that plan_table uses, except for names.
+        # The key has everything that plan_table uses, except for names.
         alike = (
             structure.columns,
             structure.keys,
@@ -510,13 +511,14 @@ class PlanCache:
 
 
 _MARIADB_LENGTHS = frozenset({4, 16})
-"""Lengths of BINARY(n) that may be another type, for which table maps have BINARY(n)."""
+"""Lengths of BINARY(n) for which a column may be of another type that table maps show as
+BINARY(n)."""
 
 
 def described_by_event(structure: Table, table_map: TableMap) -> bool:
     """Return whether an event has all metadata to read its rows, equal to the structure.
 
-    That takes ``binlog_row_metadata=FULL``: names, signs, labels and collations. The metadata is
+    This requires ``binlog_row_metadata=FULL``: names, signs, labels and collations. The metadata is
     incomplete if a value's meaning depends on more than that (generated columns, MariaDB's UUID and
     INET types, the older formats of times).
     """
@@ -544,7 +546,7 @@ def _told(column: Column, table_map: TableMap, place: int) -> bool:
         return False
     collation = optional.collations[place] if optional.collations else None
     if collation is None:
-        # For a JSON and for types that are not text. All texts and binary strings have one.
+        # A JSON, or a type that is not text. All texts and binary strings have a charset.
         return not (column.charset or stored.character or stored.width is Width.NUMBER)
     return charset_of(collation) == _plain(column.charset)
 

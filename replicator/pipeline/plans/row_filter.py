@@ -1,8 +1,8 @@
-"""Expression filters on decoded rows: which changes of a batch pass, and as which changes.
+"""Applies expression filters to decoded rows: decides which changes of a batch pass, and how.
 
 The decoder keeps the bytes of the columns that expressions need. They are read in the shard's
 format: the written values may be in another charset, and need not have all of these columns. Tables
-without a rule are not affected.
+without a filter are not affected.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from replicator.schema.structure.structure import Table
 
 
 class FilterError(Exception):
-    """A rule has no result for a row: the server, too, would return an error."""
+    """A filter has no result for a row: the server, too, would return an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """The rules of one shard, and how their values are read from its row events.
+    """The filters of one shard, and how their values are read from its row events.
 
     Attributes:
-        names: the names of the rules.
-        indexes: the places of ``columns`` in the row image.
+        names: the names of the filters.
+        indexes: the indexes of ``columns`` in the row image.
         layouts: the formats of their values in the image.
         types: the first words of their types.
         keyed: whether the target identifies rows by a key.
@@ -71,10 +71,12 @@ def rules_for(
     mariadb: bool = False,
     doubtful: Set[str] = frozenset(),
 ) -> ResolvedRules | None:
-    """Return the rules of a table of this name and structure, if any. Raises ExpressionError.
+    """Return the filters of a table of this name and structure, if any. Raises ExpressionError.
 
-    ``mariadb``: the shard is on a MariaDB server, whose collations differ a little from MySQL's of
-    the same names. ``doubtful``: the columns whose collation is not certain.
+    Args:
+        mariadb: whether the shard is on a MariaDB server, whose collations differ a little from
+            MySQL's of the same names.
+        doubtful: the columns whose collation is uncertain.
     """
 
     def find(name: str) -> FilterColumn | None:
@@ -126,15 +128,18 @@ def passing(filtering: RowFilter, block: RowBlock) -> RowBlock:
         after=np.where(found == Fate.DELETE, -1, block.after)[kept],
         raw_columns=(),
     )
-    # The target may have the row in another state than before the change.
+    # The target's row may not be in the state from before the change.
     forgets = filtering.keyed and filtering.rules.leaves_updates_out
     return replace(passed, lines=_without(block.lines, block.before)) if forgets else passed
 
 
 def _fates(filtering: RowFilter, changes: Integers, columns: Sequence[RawColumn]) -> Integers:
-    """The `Fate` of each change, as its number. ``changes`` are such numbers, too: the changes
-    in the shard. ``columns`` have the values of all their images, of an update the one before
-    first."""
+    """Return the `Fate` of each change, as its number.
+
+    Args:
+        changes: the changes in the shard, as numbers.
+        columns: the values of all images of the changes; for an update, first the image before it.
+    """
     counts = 1 + (changes == Fate.UPDATE)
     last = np.cumsum(counts) - 1
     first = last - counts + 1

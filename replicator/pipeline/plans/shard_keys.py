@@ -1,4 +1,4 @@
-"""The keys of a target in a shard's rows, and how far the shard enforces them itself."""
+"""The keys of a target that its shards enforce, too, and the columns that identify a row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from replicator.schema.structure.structure import Column, Table, UniqueKey, uniq
 
 
 def held_keys(structure: Table, target: Table, rules: MemberColumns) -> tuple[HeldKey, ...]:
-    """Return the unique keys of a target, besides its row key, that a shard can't violate either.
+    """Return the unique keys of a target, besides its row key, that a shard enforces, too.
 
     The shard has such a key itself: of the same columns or fewer, and of prefixes that are not
     longer. A key of an expression, or one ``WITHOUT OVERLAPS``, does not count.
@@ -35,7 +35,7 @@ def held_keys(structure: Table, target: Table, rules: MemberColumns) -> tuple[He
 
 
 def compares_bytes(column: Column, target: Column) -> bool:
-    """Return whether a shard distinguishes values by their bytes that are equal on the target."""
+    """Return whether some values that are equal on the target differ by their bytes in a shard."""
     text = target.sql_type.literal is Literal.TEXT and bool(target.collation)
     return text and _is_binary(column) and not _is_binary(target)
 
@@ -49,7 +49,7 @@ def _is_binary(column: Column) -> bool:
 
 
 def _implies(key: dict[str, int], shard: dict[str, int]) -> bool:
-    """Whether rows with equal values of a key have equal values of the shard's key, too."""
+    """Whether rows with equal values of a key also have equal values of the shard's key."""
     return all(name in key and (not key[name] or 0 < n <= key[name]) for name, n in shard.items())
 
 
@@ -63,5 +63,5 @@ def key_indexes(row_key: UniqueKey | None, pairs: dict[int, Column]) -> tuple[in
 
 
 def hashed_indexes(candidates: tuple[int, ...], pairs: dict[int, Column]) -> tuple[int, ...]:
-    """Return the columns whose values are equal only if their bytes are."""
+    """Return the columns whose values are equal only if their bytes are equal."""
     return tuple(i for i in candidates if pairs[i].sql_type.literal in EXACT_LITERALS)

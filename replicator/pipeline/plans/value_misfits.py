@@ -1,4 +1,4 @@
-"""Types of a shard and its target between which a server may change values without a word. Pure."""
+"""Types of a shard and its target between which a server may silently change values. Pure."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LABEL = re.compile(r"'(?:[^']|'')*'")
 def value_misfit(
     column: Column, counterpart: Column, target: Table, *, again: bool
 ) -> RuleMisfit | None:
-    """Return why a target's column does not take the values of a shard's column as they are.
+    """Return why a target's column can't store the values of a shard's column unchanged.
 
     Args:
-        again: the target has made a statement that defines the column again, and the shard has not
-            made it yet. Then the target's server may convert the values, unless they are in a key:
+        again: whether the target has executed a statement that redefines the column, and the shard
+            has not yet. Then the target's server may convert the values, unless they are in a key:
             it has converted older rows, too, and the shard's own statement has them reconciled.
     """
     if again and _is_converted(column, counterpart, target):
@@ -62,7 +62,7 @@ def _is_converted(column: Column, counterpart: Column, target: Table) -> bool:
 
 
 def _both(column: Column, target: Column) -> str:
-    """The definition for the target that takes the values of both columns; empty if unknown."""
+    """Return a definition of the target's column for the values of both; empty if unknown."""
     if column.base_type == target.base_type == "set" and column.charset == target.charset:
         ours = _LABEL.findall(column.type)
         labels = [*ours, *(label for label in _LABEL.findall(target.type) if label not in ours)]

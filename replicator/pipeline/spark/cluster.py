@@ -1,9 +1,9 @@
-"""Executors on other machines: their settings, their modules, and a check that they have them.
+"""Executors on other machines: their settings, their modules, and a check of both.
 
-Our package goes to them as an archive, since they share no files with the driver. Executors unpack
-it into their working folder (`SparkContext.addArchive`), before the first task and so before their
-first Python process; a relative ``PYTHONPATH`` leads there. Unlike a package that stays in its zip,
-this lets Python keep its byte code.
+Our package is sent to them as an archive, since they share no files with the driver. Executors
+unpack it into their working folder (`SparkContext.addArchive`) before the first task, and so before
+their first Python process; a relative ``PYTHONPATH`` names this folder. Python can't cache byte
+code of a package in a zip file, so the archive is unpacked.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def pack(folder: Path) -> Path:
 
 PATIENCE_SETTING = "spark.scheduler.maxRegisteredResourcesWaitingTime"
 AUTHENTICATE = "spark.authenticate"
-"""Whether Spark's processes prove to one another that they know a secret. Spark makes one
-itself on YARN, Kubernetes and this host; a standalone cluster has its own."""
+"""Whether Spark's processes authenticate each other by a secret. On YARN, Kubernetes and this host,
+Spark generates it; a standalone cluster has its own."""
 
 LOOK_SECONDS = 0.05
 
@@ -69,9 +69,9 @@ _SHOWN = 1500
 
 
 class ClusterError(Exception):
-    """The cluster can't run the task as it is. ``remedies`` say what to do.
+    """The cluster can't run the task as it is; the error has ``remedies``.
 
-    ``lasting``: waiting will not help.
+    ``lasting``: whether waiting will not help.
     """
 
     def __init__(self, message: str, *remedies: str, lasting: bool) -> None:
@@ -89,7 +89,7 @@ def cluster_settings(conf: Mapping[str, str], java_options: str) -> dict[str, st
     """Return settings for a cluster, which replace the common ones and those of ``conf``."""
     wanted = conf.get(_PYTHONPATH, "")
     return {
-        # Relative to the working folder of an executor.
+        # The path is relative to the working folder of an executor.
         _PYTHONPATH: os.pathsep.join(filter(None, [UNPACKED, wanted])),
         "spark.executor.extraJavaOptions": " ".join(
             filter(None, [java_options, conf.get("spark.executor.extraJavaOptions", "")])
@@ -169,7 +169,10 @@ def examine_executors(spark: SparkContext) -> None:
 
 
 def _survey(spark: SparkContext) -> list[tuple[str, ...]]:
-    """The missing parts of each executor. Raises ClusterError if no Python function can be run."""
+    """Return the missing parts of each executor.
+
+    Raises ClusterError if no Python function can run.
+    """
     places = max(spark.defaultParallelism, 1)
     try:
         found = run_in_tasks(spark, places, _look, None)
@@ -185,10 +188,10 @@ def _look(_: None, __: int) -> Iterator[bytes]:
 def _await_executors(context: SparkContext) -> None:
     seconds = context._jsc.sc().conf().getTimeAsSeconds(PATIENCE_SETTING)
     deadline = time.monotonic() + seconds
-    # Py4J hands no events over.
+    # Spark's events can't be received over Py4J, so poll.
     while executor_count(context) < 1:
         if context._jsc.sc().isStopped():
-            # It was refused, a moment after Spark believed to be started.
+            # The cluster refused the application just after Spark reported it as started.
             raise _not_wanted()
         if time.monotonic() > deadline:
             raise ClusterError(
@@ -206,7 +209,7 @@ def _await_executors(context: SparkContext) -> None:
 
 
 def _of_python(context: SparkContext, text: str) -> ClusterError:
-    """The cause if no Python function could be run at all."""
+    """Return the cause if no Python function could run at all."""
     here = "{}.{}".format(*sys.version_info[:2])
     name = (
         f"name a Python {here} that the executors have in spark.conf: spark.pyspark.python,"
@@ -233,7 +236,7 @@ def _of_python(context: SparkContext, text: str) -> ClusterError:
 
 
 def _gist(text: str) -> str:
-    """The last line of what Python said, which names the error; else the end of the text."""
+    """Return the last line of Python's output, which names the error, or the end of the text."""
     found = re.search(r"Error from python worker:\s*(.*?)PYTHONPATH was", text, re.DOTALL)
     return found[1].strip().splitlines()[-1].strip() if found else text.strip()[-_SHOWN:]
 
@@ -256,7 +259,7 @@ def _missing_modules() -> Iterator[str]:
         try:
             importlib.import_module(name)
         except ImportError as error:
-            # Ours can't be imported without the others: the error adds nothing.
+            # Our package can't be imported without the others, so its error adds nothing.
             if name != OURS or not missing:
                 yield str(error)
             missing = True

@@ -1,4 +1,4 @@
-"""A cluster as a running application sees it: its executors, and its standalone master."""
+"""The state of a cluster for a running application: its executors, and its standalone master."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 
 STANDALONE = "spark://"
-"""How the address of a standalone master begins."""
+"""The beginning of the address of a standalone master."""
 
 ANSWER_SECONDS = 5
 """Seconds that a master may take to answer."""
@@ -26,14 +26,14 @@ _DRIVER = "driver"
 
 
 class MasterAnswer(Enum):
-    """What a standalone master answers about the application."""
+    """The answer of a standalone master about the application."""
 
     KNOWS = auto()
-    """It has the application. So does the manager of any other kind of cluster."""
+    """It knows the application. Managers of other kinds of clusters always do."""
     UNKNOWN = auto()
-    """It does not have the application, and gives it no executors any more."""
+    """It does not know the application, and gives it no executors any more."""
     SILENT = auto()
-    """No master answers, or none is ready: it is down, or reads its saved state."""
+    """No master answers, or none is ready: it is down, or is reading its saved state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class LostExecutor:
     Attributes:
         executor: its number in the application.
         host: its address.
-        reason: why Spark gave it up.
+        reason: Spark's reason for removing it.
     """
 
     executor: str
@@ -57,7 +57,7 @@ def executor_count(context: SparkContext) -> int:
 
 
 def lost_executors(context: SparkContext) -> Iterator[LostExecutor]:
-    """Return the executors that were lost since the start. Raises Py4JError without a JVM.
+    """Yield the executors that were lost since the start. Raises Py4JError without a JVM.
 
     Spark remembers the last hundred of them (``spark.ui.retainedDeadExecutors``).
     """
@@ -71,14 +71,14 @@ def lost_executors(context: SparkContext) -> Iterator[LostExecutor]:
 
 
 def ask_master(context: SparkContext) -> MasterAnswer:
-    """Ask the standalone masters whether they have the application.
+    """Ask the standalone masters whether they know the application.
 
     A master without a recovery mode forgets its applications when it is restarted. It also ends an
     application whose connection breaks, and does not notify the driver. Neither the driver nor the
     workers register the application again (Spark's ``StandaloneAppClient``, ``Master``).
 
-    Blocks, for ANSWER_SECONDS for each master that accepts connections. Raises Py4JError without a
-    JVM.
+    Blocks for at most ANSWER_SECONDS per master that accepts connections. Raises Py4JError without
+    a JVM.
     """
     master = context.master or ""
     if not master.startswith(STANDALONE):
@@ -100,7 +100,7 @@ def ask_master(context: SparkContext) -> MasterAnswer:
 
 
 def _state_of(context: SparkContext, rpc: Any, host: str, port: int) -> Any:
-    # The request by which the page of a master gets its content. It changes nothing.
+    # The web page of a master uses the same request. It changes nothing.
     jvm: Any = context._jvm
     assert jvm is not None
     endpoint = rpc.setupEndpointRef(jvm.org.apache.spark.rpc.RpcAddress(host, port), _MASTER)

@@ -1,11 +1,11 @@
-"""Start Java for a Spark of this host at once, without the scripts and the Java before it.
+"""Starts Java for a Spark of this host directly, without the scripts and the first Java.
 
 `spark-submit` is two shell scripts, a Java that computes the command line of the next one, and a
 program that parses its arguments: this takes longer than Spark itself takes to start. This module
 computes the same command, unless the installation or the task file has settings that only
-`spark-submit` obeys; then `spark-submit` is used (`goes_directly`). The command is that of
-`spark-submit` without the module ``jdk.incubator.vector``, which only Spark's machine learning
-uses, and without the setting of the database Derby; a test compares the two.
+`spark-submit` supports; then `spark-submit` is used (`goes_directly`). The command differs from
+that of `spark-submit` in two points: it lacks the module ``jdk.incubator.vector``, which only
+Spark's machine learning uses, and the setting of the database Derby. A test compares the two.
 Source: Spark's ``AbstractCommandBuilder``, ``SparkSubmitCommandBuilder``, ``JavaModuleOptions``.
 """
 
@@ -28,7 +28,7 @@ from replicator.pipeline.spark.spark_folder import first_folder, make_folder
 from replicator.pipeline.spark.worker_fork import WORKER_FORK
 
 _MAIN = "org.apache.spark.api.python.PythonGatewayServer"
-"""Ends at the end of its input, and so with this process."""
+"""The main class. It ends at the end of its input, and so with this process."""
 
 _OPENED = (
     *(
@@ -61,7 +61,7 @@ MODULE_OPTIONS = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
-"""The modules that Spark needs of a Java since 17, including options of later Javas."""
+"""The modules that Spark needs of a Java since 17, including options of later Java versions."""
 
 _READ_BY_SPARK_ITSELF = (
     "spark.authenticate",
@@ -110,7 +110,7 @@ class StartedJava:
 
 
 def goes_directly(master: str, conf: Mapping[str, str], environment: Mapping[str, str]) -> bool:
-    """Return whether there is no setting that only `spark-submit` obeys.
+    """Return whether no setting requires `spark-submit`.
 
     ``conf``: the settings of the task file.
     """
@@ -118,19 +118,19 @@ def goes_directly(master: str, conf: Mapping[str, str], environment: Mapping[str
     return (
         re.fullmatch(r"local(\[[^\]]*\])?", master) is not None
         and all(name.startswith(_READ_BY_SPARK_ITSELF) for name in conf)
-        # `spark-submit` refuses these, and says what to write.
+        # `spark-submit` refuses these options with an explanation.
         and "-Xmx" not in options
         and not any(
             name.startswith(("SPARK_", "HADOOP_", "YARN_")) and name not in _SET_BY_PYSPARK
             for name in environment
         )
-        # Here are spark-env.sh, spark-defaults.conf and other settings of an installation.
+        # This folder has spark-env.sh, spark-defaults.conf and other settings of an installation.
         and not (SPARK / "conf").exists()
     )
 
 
 def begin_java(master: str, conf: Mapping[str, str]) -> StartedJava | None:
-    """Start Java before Spark's Python modules are loaded; None if `spark-submit` has to do it.
+    """Start Java before Spark's Python modules are loaded; None if `spark-submit` must start it.
 
     Raises JavaMissingError, OSError.
     """
@@ -140,7 +140,7 @@ def begin_java(master: str, conf: Mapping[str, str]) -> StartedJava | None:
 def java_command(java_home: str, memory: str, options: str) -> list[str]:
     """Return the command line of the Java that Spark runs in. ``options`` as a shell reads them."""
     first = sorted((SPARK / "jars").glob("slf4j-api-*.jar"))
-    # In the order of `spark-submit`: an archive of classes is valid for one class path only.
+    # In the order of `spark-submit`, since an archive of classes is valid for one class path only.
     class_path = (SPARK / "conf", *first, SPARK / "jars" / "*")
     return [
         str(Path(java_home, "bin", "java")),
@@ -170,18 +170,19 @@ def start_java(conf: Mapping[str, str]) -> StartedJava:
             stdout=write,
             stderr=write,
             env=_environment(connection_info),
-            # Ctrl-C reaches this process, which ends Java when it is done.
+            # Ctrl-C signals this process, which ends Java when it is done.
             preexec_fn=_ignore_interrupts,
         )
     finally:
         os.close(write)
-    # Before the folder is removed: without it, a Java that is still starting would not end.
+    # Registered before the folder is removed: without it, a Java that is still starting would not
+    # end.
     atexit.register(process.kill)
     return StartedJava(process, folder, os.fdopen(read, "rb"), connection_info)
 
 
 def share_modules() -> None:
-    """Let workers on this machine find our modules where this process found them."""
+    """Let workers on this machine find our modules in the same place as this process."""
     root = str(Path(__file__).resolve().parents[3])
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if root not in paths:
@@ -189,7 +190,7 @@ def share_modules() -> None:
 
 
 def _environment(connection_info: Path) -> dict[str, str]:
-    """The environment of `spark-submit`, with values that Spark would take long to find."""
+    """Return the environment of `spark-submit`, with values that Spark would take long to find."""
     return {
         **os.environ,
         "SPARK_HOME": str(SPARK),
@@ -197,7 +198,8 @@ def _environment(connection_info: Path) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_info),
         WORKER_FORK: first_folder(),
-        # Otherwise Spark has Hadoop log in to find the name, and asks the network for the host's.
+        # Otherwise Spark uses a Hadoop login to find the user name, and queries the network for the
+        # host name.
         "SPARK_USER": os.environ.get("USER") or str(os.getuid()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_HOSTNAME": "localhost",
@@ -205,22 +207,22 @@ def _environment(connection_info: Path) -> dict[str, str]:
 
 
 def _ignore_interrupts() -> None:
-    # A terminal sends them to all of its processes; the task ends Java when it has saved.
+    # A terminal signals all of its processes; the task ends Java when it has saved.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 _ENVIRONMENT_FIELD = 47
-"""The index of the bounds in the file, counted after the name of the program."""
+"""The index of the bounds in the file, counted from the field after the program's name."""
 
 
 def hide_variables(names: Collection[str]) -> None:
-    """Overwrite the values of these variables of this process as shown in /proc.
+    """Overwrite the values of these variables in the memory that /proc shows for this process.
 
     Linux shows the memory that had the environment at the start, even if the variables have changed
-    since (proc(5): ``env_start`` and ``env_end`` in ``/proc/[pid]/stat``). So that memory is
-    overwritten. A child gets the variables only if it is given them. Does nothing if the system
-    does not show the addresses.
+    since (proc(5): ``env_start`` and ``env_end`` in ``/proc/[pid]/stat``). A child process only
+    gets the variables if they are passed to it. Does nothing if the system does not show the
+    addresses.
     """
     begin, end = _environment_bounds()
     wanted = {name.encode() for name in names}
@@ -233,7 +235,7 @@ def hide_variables(names: Collection[str]) -> None:
 
 
 def _environment_bounds() -> tuple[int, int]:
-    """The addresses of its begin and end in memory; 0 and 0 if they are unknown."""
+    """Return the addresses of its beginning and end in memory; 0 and 0 if unknown."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         return int(fields[_ENVIRONMENT_FIELD]), int(fields[_ENVIRONMENT_FIELD + 1])

@@ -1,4 +1,4 @@
-"""The Java and the Spark of this host, and the options that Java starts with."""
+"""The Java and the Spark of this host, and the options with which Java starts."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from replicator.cache_folder import cache_folder
 from replicator.memory import MIB, default_java_heap
 
 JAVA_VERSIONS = (25, 21, 17)
-"""The Java versions that Spark 4.3 runs on, the preferred one first: since 19 Java archives
-Spark's classes itself (`replicator.pipeline.spark.java`). scripts/java_home.sh has the same."""
+"""The Java versions that Spark 4.3 supports, the preferred one first: since 19, Java archives
+Spark's classes itself (`replicator.pipeline.spark.java`). scripts/java_home.sh has the same
+list."""
 
 _JVM_FOLDERS = ("/usr/lib/jvm", "/opt", "/Library/Java/JavaVirtualMachines")
 _VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
 class JavaMissingError(Exception):
-    """No Java that Spark runs on was found; the message says what to do."""
+    """No Java that Spark supports was found; the message says what to do."""
 
 
 def _spark() -> Path:
-    # Found without loading it, since Java is to start first.
+    # Find it without loading it, since Java must start first.
     found = importlib.util.find_spec("pyspark")
     assert found is not None
     assert found.origin is not None
@@ -39,7 +40,7 @@ SPARK = _spark()
 
 
 def find_java_home() -> str:
-    """JAVA_HOME if it is set, else the folder of the newest installed Java that Spark runs on.
+    """Return JAVA_HOME if it is set, or else the folder of the newest supported Java.
 
     Raises JavaMissingError.
     """
@@ -70,9 +71,10 @@ def check_java() -> None:
 
 
 def java_version(java_home: str) -> int:
-    """Return the major version of the Java in a folder; 0 if its file ``release`` does not have it.
+    """Return the major version of the Java in a folder; 0 if unknown.
 
-    Source: JEP 223, and the file that each JDK since 7 has in its folder.
+    It is read from the file ``release``. Source: JEP 223, and the file that each JDK since 7 has in
+    its folder.
     """
     try:
         release = Path(java_home, "release").read_text(encoding="utf-8", errors="replace")
@@ -92,22 +94,22 @@ def _java_folders() -> Iterator[Path]:
 
 
 JAVA_OPTIONS = "-Xms24m -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
-"""Java starts Python processes and watches them, and moves few bytes between them: the cost of
-its second compiler is never earned back, especially at the start (docs/inside/performance.md).
-Its counters for jstat are sampled twenty times a second, even if it is idle. By default it
-would begin with a heap of a 64th of the machine's memory, and fill it before it collects any
-garbage: an idle task saves 60 MiB."""
+"""Java only starts and watches Python processes, and moves few bytes between them. So its second
+compiler costs more than it saves, especially at the start (docs/inside/performance.md). Its
+counters for jstat are sampled twenty times a second, even if it is idle. By default it would begin
+with a heap of a 64th of the machine's memory, and fill it before collecting any garbage: this
+setting saves 60 MiB for an idle task."""
 
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
-"""An option that chooses how Java collects garbage. The driver has little of it, so only the
-cost of a collector's start and of its idle time counts: one thread has the least."""
+"""An option that chooses Java's garbage collector. The driver has little garbage, so only the cost
+of a collector's start and idle time counts; the serial collector costs least."""
 
 ARCHIVES_CLASSES = 19
-"""The first Java that writes its loaded classes into an archive when it ends, and maps them
-from there the next time: this halves the time of its start. Source: JDK-8261455, java(1)."""
+"""The first Java version that writes its loaded classes into an archive when it ends, and maps them
+from there at its next start: this halves the start time. Source: JDK-8261455, java(1)."""
 
 _ARCHIVE_OPTION = re.compile(r"-Xshare:|-XX:[+-]?(\w*SharedArchive|ArchiveClasses|AOT|CDS)")
-"""An option by which a task file decides on such an archive itself."""
+"""An option in a task file about such an archive."""
 
 _ARCHIVE_NAME = "spark-classes-"
 _UNUSED_SECONDS = 30 * 24 * 3600.0
@@ -128,20 +130,23 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{1}
 
 
 def driver_memory(conf: Mapping[str, str]) -> str:
-    """Return the most memory that the driver's Java may use for objects, as Java reads it."""
+    """Return the maximum memory for objects of the driver's Java, in Java's notation."""
     return conf.get("spark.driver.memory", f"{default_java_heap() // MIB}m")
 
 
 def driver_options(java_home: str, conf: Mapping[str, str], folder: str) -> str:
-    """Return the options of the driver's Java, as a shell reads them. ``folder``: the session's."""
+    """Return the options of the driver's Java, in shell syntax.
+
+    ``folder``: the session's folder.
+    """
     logging = Path(folder, "log4j2.properties")
     logging.write_text(_LOGGING)
     wanted = conf.get("spark.driver.extraJavaOptions", "")
     return (
         f"-Dlog4j2.configurationFile={logging.as_uri()} {JAVA_OPTIONS}"
-        # Libraries that a JVM unpacks for itself go with the folder, also when it is killed.
+        # Libraries that a JVM unpacks are removed with the folder, even if the JVM is killed.
         f" {shlex.quote(f'-Djava.io.tmpdir={folder}')}"
-        # Java refuses to be given two.
+        # Java refuses two collector options.
         f" {'' if _COLLECTOR.search(wanted) else '-XX:+UseSerialGC'}"
         f" {'' if _ARCHIVE_OPTION.search(wanted) else class_archive_options(java_home)} {wanted}"
     )
@@ -160,10 +165,10 @@ def class_archive_options(java_home: str) -> str:
         _remove_useless_archives(archive)
     except OSError:
         return ""
-    # Since 17 Java moves an archive to a random address, and so writes to all of its pages: 35 MiB
-    # more that no other process shares, and 120 MiB where Spark SQL ran when it was made.
+    # Since 17, Java moves an archive to a random address, and so writes to all of its pages: 35 MiB
+    # more that no other process shares, and 120 MiB if Spark SQL ran when the archive was made.
     at_its_address = "-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
-    # Java would report each class that it leaves out.
+    # Otherwise Java would report each class that it leaves out.
     return (
         f"-XX:+AutoCreateSharedArchive {shlex.quote(f'-XX:SharedArchiveFile={archive}')}"
         f" {at_its_address}"
@@ -172,24 +177,26 @@ def class_archive_options(java_home: str) -> str:
 
 
 def _spark_and_java(java_home: str) -> str:
-    """An identification of this Java and of the files of this Spark."""
+    """Return text that identifies this Java and the files of this Spark."""
     with os.scandir(SPARK / "jars") as jars:
         found = sorted((jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars)
-    # One Java may be known by several names.
+    # The same Java may be found under several names.
     java = os.fsencode(Path(java_home).resolve()), Path(java_home, "release").read_bytes()
     return hashlib.sha256(repr((java, os.fspath(SPARK), found)).encode()).hexdigest()[:16]
 
 
 def _remove_useless_archives(wanted: Path) -> None:
-    """Remove this archive if a Java was killed while it wrote it, and others (65 MiB each) that
-    no Java has used for a month."""
+    """Remove an incomplete archive, and archives (65 MiB each) unused for a month.
+
+    An archive is incomplete if a Java was killed while it wrote it.
+    """
     now = time.time()
     for archive in wanted.parent.glob(f"{_ARCHIVE_NAME}*.jsa"):
         if archive != wanted and archive.stat().st_mtime < now - _UNUSED_SECONDS:
             archive.unlink(missing_ok=True)
     if wanted.exists():
         with wanted.open("rb") as written:
-            # Java writes the header last, and would never use or replace a file without one.
+            # Java writes the header last, and never uses or replaces a file without one.
             complete = any(written.read(4))
         if complete:
             os.utime(wanted)

@@ -1,8 +1,8 @@
-"""The answers of tasks as JSON, read by the expected types, so that nothing in them can be run.
+"""The answers of tasks as JSON, read by the expected types, so that nothing in them can run.
 
 A dataclass or a named tuple is the list of its fields, a mapping the list of its pairs, an enum its
-value, and bytes are text in Latin-1. A pickle would be shorter to write, but reading it can run any
-code, and executors may be in other hands than the driver.
+value, and bytes are text in Latin-1. A pickle would be simpler, but reading it can run any code,
+and someone else may control the executors.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def to_json(value: object, *, without: frozenset[str] = frozenset()) -> bytes:
 
 
 def from_json(kind: type[Value], data: bytes, **known: object) -> Value:
-    """Return the value of this type that `to_json` was called with.
+    """Return the value of this type that `to_json` has converted.
 
-    ``known``: the fields that it was made without. Raises AnswerError for another type.
+    ``known``: the fields that were left out. Raises AnswerError for another type.
     """
     as_key = cast("Hashable", kind)
     try:
@@ -49,19 +49,19 @@ def from_json(kind: type[Value], data: bytes, **known: object) -> Value:
 
 
 def _plain(value: object) -> object:
-    """The JSON value for one of an unknown type."""
+    """Return the JSON value for a value of unknown type."""
     if isinstance(value, bytes):
         return value.decode("latin-1")
     if is_dataclass(value):
         return _values(value, frozenset())
     if isinstance(value, SupportsIndex):
-        # A whole number of numpy's.
+        # An integer of numpy.
         return value.__index__()
     raise TypeError(f"{value!r} can't be told to the driver")
 
 
 def _values(value: Any, without: frozenset[str]) -> list[object]:
-    """The values of a dataclass, with mappings as pairs: JSON knows only those with texts."""
+    """Return the values of a dataclass, with mappings as pairs: keys of JSON objects are texts."""
     found = (getattr(value, field.name) for field in fields(value) if field.name not in without)
     return [_paired(one) for one in found]
 
@@ -74,7 +74,10 @@ def _paired(value: object) -> object:
 
 @cache
 def _reader(kind: Any) -> _Reader:
-    """A function that reads values of a type; it raises ValueError or TypeError for others."""
+    """Return a function that reads values of a type.
+
+    It raises ValueError or TypeError for others.
+    """
     origin, arguments = get_origin(kind), get_args(kind)
     if kind in (int, str):
         return lambda parsed: _checked(parsed, kind)
@@ -133,7 +136,7 @@ def _several(kinds: tuple[Any, ...]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _integers(parsed: Any, count: int) -> tuple[int, ...]:
-    """As many whole numbers, without a reader for each: there are many watermarks."""
+    """Return ``count`` integers, read without a reader for each: there are many watermarks."""
     if len(_checked(parsed, list)) != count or any(type(value) is not int for value in parsed):
         raise ValueError(f"{parsed!r} is not {count} whole numbers")
     return tuple(parsed)

@@ -1,7 +1,7 @@
-"""Start the JVM of a Spark session, with its output in the log, line by line.
+"""Starts the JVM of a Spark session, and logs its output line by line.
 
-PySpark lets it write to the standard error output of this process, so that a log of JSON lines
-would have text in between.
+PySpark lets the JVM write to the standard error output of this process, so that there would be text
+in a log of JSON lines.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from replicator.pipeline.spark.cluster import AUTHENTICATE
 from replicator.pipeline.spark.direct_launch import StartedJava
 
 LOOK_SECONDS = 0.01
-"""Seconds between two checks for Java's port in its file: the start takes a second or so."""
+"""Seconds between two checks for Java's port in its file: the start takes about a second."""
 
 _OF_NUMPY = (NumpyArrayConverter, NumpyScalarConverter)
 
@@ -35,19 +35,21 @@ _ALWAYS_SAID = (
     "WARNING: Using incubator modules:",
     "WARNING: package sun.security.action not in java.base",
 )
-"""Messages of every JVM that Spark starts, the latter since Java 24; meaningless to users."""
+"""Messages that every JVM of Spark prints, the latter since Java 24; meaningless to users."""
 
 
 class _NoUpdates(CPickleSerializer):
-    """Replaces PySpark's reader of the values that tasks add up: pickles, which an executor
-    under foreign control could send. Our jobs have none."""
+    """Replaces PySpark's reader of accumulator updates.
+
+    They are pickles, which an executor under foreign control could send. Our jobs have none.
+    """
 
     def _read_with_length(self, stream: BinaryIO) -> NoReturn:
         raise PySparkRuntimeError("a task has sent values for an accumulator, and there is none")
 
 
 def warn_of_openness(settings: Mapping[str, str]) -> None:
-    """Warn if these settings admit anybody who reaches a port of Spark."""
+    """Warn if these settings admit anybody who can connect to a port of Spark."""
     if settings.get(AUTHENTICATE, "").strip().lower() == "false":
         structlog.get_logger().warning(
             "spark.unauthenticated",
@@ -59,7 +61,7 @@ def warn_of_openness(settings: Mapping[str, str]) -> None:
 
 
 def start_jvm(settings: Mapping[str, str]) -> None:
-    """Have Spark's own scripts start the JVM, with these settings.
+    """Start the JVM with these settings, by Spark's own scripts.
 
     Raises PySparkException if it ends at once.
     """
@@ -76,7 +78,7 @@ def start_jvm(settings: Mapping[str, str]) -> None:
 
 
 def adopt_jvm(java: StartedJava) -> None:
-    """Wait for a JVM that was started before, and use it. Raises as `start_jvm` does."""
+    """Wait for a JVM that was started before, and use it. Raises the errors of `start_jvm`."""
     _log_output(java.output)
     while not java.connection_info.exists():
         if java.process.poll() is not None:
@@ -99,8 +101,8 @@ def adopt_jvm(java: StartedJava) -> None:
 
 
 def _use(gateway: JavaGateway) -> None:
-    # With the first value that Java is given, PySpark's converters of numpy's values load tools for
-    # tests, and pandas where it is installed: half a second. It is given none of numpy's.
+    # With the first value that is passed to Java, PySpark's converters of numpy values load test
+    # tools, and pandas if it is installed: half a second. No numpy values are passed.
     client = gateway._gateway_client
     client.converters = [c for c in client.converters if not isinstance(c, _OF_NUMPY)]
     SparkContext._ensure_initialized(gateway=gateway)
@@ -115,12 +117,15 @@ def _log_output(output: BinaryIO) -> None:
 
 
 def _log_lost_worker(server: BaseServer, request: object, client: object) -> None:
-    """Log why a connection from the JVM broke; by default Python prints it (`socketserver`)."""
+    """Log why a connection from the JVM broke.
+
+    By default, Python prints the error (`socketserver`).
+    """
     structlog.get_logger().info("spark.output", text=traceback.format_exc().rstrip())
 
 
 def _log_lines(output: BinaryIO) -> None:
-    """Log the output of the JVM and its Python workers, until the last of them has ended."""
+    """Log the output of the JVM and its Python workers, until the last of these has ended."""
     log = structlog.get_logger()
     with output:
         for line in output:

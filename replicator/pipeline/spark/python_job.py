@@ -1,7 +1,8 @@
-"""Spark jobs that are a Python function and nothing else, an RDD without data; and their secrets.
+"""Spark jobs that consist of a Python function, as an RDD without data, and their secrets.
 
-Not a DataFrame: with the first one Java loads Spark SQL, plans, and compiles code for the plan.
-That took longer than all else at the start of a task, and twice as many classes.
+A DataFrame is not used: with the first one, Java loads Spark SQL, plans, and compiles code for the
+plan. This took longer than everything else at the start of a task, and loaded twice as many
+classes.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ Argument = TypeVar("Argument")
 
 
 SEALED = "replicator.sealed.secret"
-"""The name of the property. Spark leaves the values of such names out of its event log, if the
-application has a setting of the same name (``EventLoggingListener.redactProperties``). Spark SQL
-puts its settings over properties whose names begin with ``spark``."""
+"""The name of the property. Spark leaves the values of such names out of its event log if the
+application has a setting of the same name (``EventLoggingListener.redactProperties``). The name
+must not begin with ``spark``: Spark SQL overwrites such properties with its settings."""
 
 SETTINGS = {SEALED: "none"}
-"""The setting that every application has for that reason."""
+"""The setting that every application has for this purpose."""
 
 
 @contextlib.contextmanager
 def sealed(spark: SparkContext, argument: object) -> Iterator[None]:
-    """Pass ``argument`` in confidence to the tasks of the jobs that this thread submits meanwhile.
+    """Pass a secret ``argument`` to the tasks of the jobs that this thread submits in the block.
 
     For accounts, keys and secrets. Spark puts the functions of a job into blocks, which its block
-    managers serve and keep. A sealed argument is a local property of the job instead: it travels in
+    managers serve and keep. A sealed argument is a local property of the job instead: it is part of
     the message by which Spark launches a task, over the authenticated channel between driver and
-    executor, and from there to the Python worker. Nothing stores it.
-    Source: Spark's ``TaskDescription``, ``PythonRunner``.
+    executor, and is passed to the Python worker. Nothing stores it. Source: Spark's
+    ``TaskDescription``, ``PythonRunner``.
 
     Raises Py4JError without a JVM.
     """
@@ -62,17 +63,17 @@ def run_in_tasks(
     function: Callable[[Argument, int], Iterable[bytes]],
     argument: Argument,
 ) -> list[bytes]:
-    """Call a function once in each of so many tasks, and return the results.
+    """Call a function once in each of ``tasks`` tasks, and return the results.
 
-    The function gets the argument, which is sealed, and the number of the task. The function itself
-    goes into blocks of Spark, so it must hold no secret. Its results are bytes and are not
-    unpickled here: an executor under foreign control can't run anything in this process. Blocks.
-    Raises PythonException if the function failed, Py4JJavaError if Spark failed the job, and
-    Py4JError, OSError or EOFError without a JVM.
+    The function's arguments are ``argument``, which is sealed, and the number of the task. The
+    function itself is stored in blocks of Spark, so it must have no secret. Its results are bytes
+    and are not unpickled here, so an executor under foreign control can't run anything in this
+    process. Blocks. Raises PythonException if the function failed, Py4JJavaError if Spark failed
+    the job, and Py4JError, OSError or EOFError without a JVM.
     """
     nothing: Any = spark.parallelize([], tasks)
     job = nothing.mapPartitionsWithIndex(partial(_called, function))
-    # By default PySpark pickles the results of tasks.
+    # By default, PySpark pickles the results of tasks.
     job._jrdd_deserializer = NoOpSerializer()
     with sealed(spark, argument):
         found: list[bytes] = job.collect()
@@ -82,7 +83,7 @@ def run_in_tasks(
 def _called(
     function: Callable[[Any, int], Iterable[bytes]], task: int, rows: Iterable[Any]
 ) -> Iterator[bytes]:
-    # Spark uses a Python process again if the task has read its input up to the end.
+    # Spark reuses a Python process only if the task has read its input to the end.
     for _ in rows:
         raise AssertionError("there are no rows")
     yield from function(unsealed(), task)

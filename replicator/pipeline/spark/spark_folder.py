@@ -1,7 +1,7 @@
 """The temporary folder of a Spark session: settings, shuffle files, files for executors.
 
 It is removed at the end of the process. A process that was killed does not remove it, with any
-secret settings in it; so each start removes the folders that are not locked any more.
+secret settings in it. So each start removes the folders that are no longer locked.
 """
 
 from __future__ import annotations

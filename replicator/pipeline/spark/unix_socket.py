@@ -21,7 +21,7 @@ class OtherUserError(OSError):
 
 
 def listen_privately(folder: str, name: str, backlog: int) -> socket.socket:
-    """A socket that `connect_privately` finds by folder and name. Raises OSError."""
+    """Return a socket that `connect_privately` finds by folder and name. Raises OSError."""
     listening = socket.socket(socket.AF_UNIX)
     try:
         with _short(folder, name) as place:
@@ -34,7 +34,7 @@ def listen_privately(folder: str, name: str, backlog: int) -> socket.socket:
 
 
 def connect_privately(folder: str, name: str, timeout: float) -> socket.socket:
-    """Return a connection to the listener there, with this many seconds for each of its calls.
+    """Return a connection to this listener, with a timeout in seconds for each call.
 
     Raises OSError, or OtherUserError if the listener is another user's.
     """
@@ -51,7 +51,7 @@ def connect_privately(folder: str, name: str, timeout: float) -> socket.socket:
 
 
 def check_peer(connection: socket.socket) -> None:
-    """Raises OtherUserError unless the process at the other end runs as our user."""
+    """Raise OtherUserError unless the process at the other end runs as our user."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     process, user, _ = _CREDENTIALS.unpack(credentials)
     if user != os.geteuid():
@@ -60,7 +60,7 @@ def check_peer(connection: socket.socket) -> None:
 
 @contextlib.contextmanager
 def _short(folder: str, name: str) -> Iterator[str]:
-    """A path of the socket that is short enough for one, whatever the folder is called."""
+    """Yield a path of the socket that is short enough, whatever the folder's name is."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield str(Path("/proc/self/fd", str(descriptor), name))

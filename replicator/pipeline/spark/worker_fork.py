@@ -1,9 +1,9 @@
 """A process forked from the task, which becomes Spark's daemon for Python workers.
 
-Task and workers need many of the same modules. Loaded once, before the fork, they take 60 MiB less
-of memory, and a second less of a core at the start. Spark starts a Python for the daemon; that one
-hands its streams and its environment over to the fork, which replaces it. If there is no fork (on a
-cluster, or when the first daemon has ended) it becomes the daemon itself.
+Task and workers need many of the same modules. If these are loaded once, before the fork, they need
+60 MiB less memory, and a second less of a core at the start. Spark starts a Python process for the
+daemon, which hands its streams and its environment over to the fork, and is replaced by it. Without
+a fork (on a cluster, or when the first daemon has ended), it becomes the daemon itself.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ _STREAMS = (0, 1, 2)
 _TAKEN = b"\n"
 _WAITING = b"python\0-m\0replicator.pipeline.spark.worker_fork"
 _STARTED = b"python\0-m\0replicator.pipeline.worker_daemon"
-"""The command that ps shows for the fork, instead of the task's own."""
+"""The command that ps shows for the fork, instead of the task's own command."""
 _ARGUMENTS_FIELD = 45
-"""The index of ``arg_start`` and ``arg_end`` in /proc/[pid]/stat, counted after the name of the
-program (proc(5))."""
+"""The index of ``arg_start`` and ``arg_end`` in /proc/[pid]/stat, counted from the field after the
+program's name (proc(5))."""
 
 
 def start_worker_fork(folder: str, load: Callable[[], None], manage: Callable[[], None]) -> None:
     """Fork a process that becomes the daemon when Spark starts it. It ends with this process.
 
-    This process must have no thread of Python yet. Raises OSError.
+    This process must have no Python thread yet. Raises OSError.
 
     Args:
-        folder: one that only this user may enter.
+        folder: a folder that only this user may enter.
         load: loads the modules that workers need and that are not loaded yet.
         manage: does the daemon's work.
     """
     listening = listen_privately(folder, _SOCKET, 1)
-    # Nobody writes: the end of the pipe is the end of this process.
+    # Nobody writes to the pipe: it ends when this process ends.
     alive, _kept_open = os.pipe()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
@@ -60,18 +60,18 @@ def start_worker_fork(folder: str, load: Callable[[], None], manage: Callable[[]
         try:
             _await_start(listening, alive, load, manage)
         finally:
-            # Nothing that the task has registered for its end may be done here.
+            # The fork must not run the exit handlers of the task.
             os._exit(1)
     os.close(alive)
     listening.close()
-    # The system keeps a process that has ended until its parent has asked for its exit code.
+    # The system keeps an ended process until its parent has read its exit code.
     threading.Thread(target=os.waitpid, args=(process, 0), daemon=True).start()
 
 
 def _await_start(
     listening: socket.socket, alive: int, load: Callable[[], None], manage: Callable[[], None]
 ) -> NoReturn:
-    # Java ends when the last one closes its input, and that shall be the task.
+    # Java ends when the last process closes its input, and that must be the task.
     _close_all_but(alive, listening.fileno())
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -84,7 +84,7 @@ def _await_start(
         os._exit(0)
     connection, _ = listening.accept()
     check_peer(connection)
-    # Spark alone ends a daemon; another one, which it starts when this has ended, is none of ours.
+    # Only Spark ends a daemon. If Spark starts another one after this one, it is not our fork.
     os.close(alive)
     listening.close()
     _name_process(_STARTED)
@@ -99,7 +99,7 @@ def _await_start(
 def _close_all_but(*kept: int) -> None:
     for name in os.listdir("/proc/self/fd"):
         if int(name) not in (*_STREAMS, *kept):
-            # The one of the listing itself is closed already.
+            # The descriptor of the listing itself is closed already.
             with contextlib.suppress(OSError):
                 os.close(int(name))
 
@@ -122,14 +122,14 @@ def _take_over(connection: socket.socket) -> None:
 
 
 def join_worker_fork() -> None:
-    """Have the fork be the daemon, and wait for its end; return if there is no fork."""
+    """Let the fork be the daemon, and wait for its end; return if there is no fork."""
     folder = os.environ.get(WORKER_FORK, "")
     if not folder:
         return
     told = json.dumps([dict(os.environ), sys.path, sys.argv])
     try:
         connection = connect_privately(folder, _SOCKET, _CONNECT_SECONDS)
-        # It may still load modules.
+        # The fork may still be loading modules.
         connection.settimeout(None)
         socket.send_fds(connection, [_TAKEN], _STREAMS)
         connection.sendall(told.encode() + b"\n")
@@ -139,7 +139,7 @@ def join_worker_fork() -> None:
         return
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(connection.fileno(), 0)
-    # Until the daemon closes its end: with less memory than a Python that waits.
+    # Wait until the daemon closes its end; `cat` needs less memory than a waiting Python.
     with contextlib.suppress(OSError):
         os.execvp("cat", ["cat"])  # nosec B606  (a fixed name)
     connection.recv(1)
@@ -147,7 +147,7 @@ def join_worker_fork() -> None:
 
 
 def _name_process(command: bytes) -> None:
-    """Show a command as this process's in /proc, as far as there is room for it."""
+    """Show a command as this process's command in /proc, if there is room for it."""
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     begin, end = map(int, fields[_ARGUMENTS_FIELD : _ARGUMENTS_FIELD + 2])
     size = end - begin

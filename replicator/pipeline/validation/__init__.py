@@ -1,1 +1,1 @@
-"""Whether rows that were applied are on the target as their shards have them."""
+"""Validating that applied rows are on the target as their shards have them."""

@@ -1,6 +1,6 @@
-"""Spark tasks that validate keys: they read the rows that the shards and the target have of them.
+"""Spark tasks that validate keys: they read the rows of these keys from shards and target.
 
-Rows are compared as `replicator compare` does it (`replicator.pipeline.compare.compare_plan`).
+Rows are compared as `replicator compare` does (`replicator.pipeline.compare.compare_plan`).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class KeyRequest:
     """Keys to validate.
 
     Attributes:
-        plan: the number of their target's plan.
-        shards: the numbers of the shards that they are from; empty: any.
+        plan: the number of the plan of the keys' target.
+        shards: the numbers of the shards of the keys; empty for any shard.
         lines: the key lines.
     """
 
@@ -70,13 +70,13 @@ def look_at_keys(
     tasks: int,
     per_query: int,
 ) -> list[KeyAnswer]:
-    """Validate keys in so many tasks at once; return an answer to each request, in their order.
+    """Validate keys with this many tasks at once; return the results in the order of the requests.
 
     ``per_query``: number of keys per query. Blocks. Raises Spark's errors.
     """
     tasks = min(tasks, len(requests))
     job: Any = spark.parallelize(requests, tasks).mapPartitions(_look)
-    # By default PySpark would unpickle the results of tasks.
+    # By default, PySpark would unpickle the results of tasks.
     job._jrdd_deserializer = NoOpSerializer()
     with sealed(spark, (tuple(plans), servers, per_query)):
         answers: list[bytes] = job.collect()
@@ -93,7 +93,7 @@ def _look(requests: Iterable[KeyRequest]) -> Iterator[bytes]:
 def look_at_request(
     plan: ComparisonPlan, request: KeyRequest, sessions: Sessions, per_query: int
 ) -> KeyAnswer:
-    """Validate some keys. The answer has the failures of the servers."""
+    """Validate some keys. The result includes the failures of servers."""
     every = tuple(range(len(plan.shards)))
     shards = request.shards or every
     try:
@@ -127,11 +127,11 @@ def _differing_keys(
     sessions: Sessions,
     per_query: int,
 ) -> tuple[bytes, ...]:
-    """The keys that may differ: the servers do not write their rows alike.
+    """Return the keys that may differ, because the servers do not write their rows alike.
 
-    Nearly all rows are equal to the byte, so only the values of the others are compared.
+    Nearly all rows are equal byte by byte, so only the values of the others are compared.
     """
-    # The shards first: the target's rows are then at least as new, unless they wait.
+    # Read the shards first: the target's rows are then at least as new, unless they wait.
     every: Counter[bytes] = Counter()
     for number in shards:
         table = comparison.shards[number]
@@ -175,12 +175,15 @@ def plan_validation(
     values: bool,
     alone: RowsOnTargetAlone = EXTRA,
 ) -> ComparisonPlan:
-    """Plan how to validate keys. Raises NoKeyError, or PlanError if the target can't hold the
-    values.
+    """Plan how to validate keys.
 
     Args:
-        values: compare all columns, not only the key's.
+        values: whether to compare all columns instead of only the key's.
         alone: the treatment of rows that only the target has.
+
+    Raises:
+        NoKeyError: the target has no usable key.
+        PlanError: the target can't store the values.
     """
     comparison = plan_comparison(target, shards, alone=alone)
     if not comparison.key:

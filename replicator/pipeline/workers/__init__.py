@@ -1,1 +1,1 @@
-"""The worker pool: tasks of Spark that stay, are authenticated, and serve request after request."""
+"""The worker pool: long-lived, authenticated Spark tasks that serve one request after another."""

@@ -1,10 +1,10 @@
 """Messages over a connection of the worker pool: objects to a task, bytes back from it.
 
-An object travels as a frame: its sizes, a pickle, and beside it the large buffers it holds. A frame
-is ``number of buffers (4 bytes), bytes of the pickle (8), bytes of each buffer (8 each)``, all
-big-endian, then the pickle and the buffers. Buffers (of numpy arrays, for example) travel out of
-band (pickle protocol 5, PEP 574): they are sent and received without being copied. Only a task
-reads frames, from the driver that it knows: a pickle can run any code.
+An object is sent as a frame: its sizes, a pickle, and the object's large buffers. A frame is
+``number of buffers (4 bytes), bytes of the pickle (8), bytes of each buffer (8 each)``, all
+big-endian, then the pickle and the buffers. Buffers (of numpy arrays, for example) are sent out of
+band (pickle protocol 5, PEP 574), without being copied. Only a task reads frames, from the driver
+that it has authenticated: a pickle can run any code.
 
 An answer is ``kind (1 byte), size (8, big-endian), bytes``. It is not a pickle, so a task under
 foreign control can't run anything in the driver.
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 Frame = tuple[bytes | memoryview, ...]
-"""An object as it goes over a connection, piece by piece; may be sent to several."""
+"""An object as it is sent over a connection, in pieces; it may be sent to several tasks."""
 
 LIMIT = 1 << 32
 """The largest frame, in bytes: larger than any batch, smaller than most damaged lengths."""
@@ -27,13 +27,13 @@ LIMIT = 1 << 32
 MOST_BUFFERS = 1024
 
 ANSWER_LIMIT = 1 << 30
-"""The largest answer, in bytes: far more than the outcomes of thousands of targets take."""
+"""The largest answer, in bytes: far more than the outcomes of thousands of targets need."""
 
 _HEAD = struct.Struct("!IQ")
 _ANSWER_HEAD = struct.Struct("!cQ")
 _DONE, _FAILED = b"+", b"-"
 _PIECE = 1 << 16
-"""Below this, in bytes, a frame goes out as one piece."""
+"""Frames smaller than this, in bytes, are sent as one piece."""
 
 
 class ConnectionClosedError(Exception):
@@ -41,15 +41,15 @@ class ConnectionClosedError(Exception):
 
 
 class FrameError(Exception):
-    """What came is no frame, or no answer, of ours."""
+    """The received bytes are not a frame or an answer of ours."""
 
 
 class WorkFailedError(Exception):
-    """The answer of a task whose work raised an exception: how it got there."""
+    """The work of a task raised an exception; the message is its traceback."""
 
 
 def frame_of(value: object) -> Frame:
-    """An object as a frame. Raises FrameError for one that is too large."""
+    """Return an object as a frame. Raises FrameError if it is too large."""
     buffers: list[pickle.PickleBuffer] = []
     data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append)
     views = [buffer.raw() for buffer in buffers]
@@ -74,9 +74,9 @@ def send(connection: socket.socket, frame: Frame) -> None:
 
 
 def receive(connection: socket.socket, limit: int = LIMIT) -> Any:
-    """The object that comes next. Raises ConnectionClosedError, FrameError.
+    """Receive the next object. Raises ConnectionClosedError, FrameError.
 
-    ``limit``: the size, in bytes, beyond which it is refused before room is made for it.
+    ``limit``: maximum size, in bytes; a larger frame is refused before memory is allocated for it.
     """
     count, size = _HEAD.unpack(receive_exactly(connection, _HEAD.size))
     if count > MOST_BUFFERS or size > limit:
@@ -85,21 +85,24 @@ def receive(connection: socket.socket, limit: int = LIMIT) -> Any:
     if size + sum(sizes) > limit:
         raise FrameError(f"a frame of {size + sum(sizes)} bytes is announced")
     data = receive_exactly(connection, size)
-    # Only from the driver: a task has seen its certificate, or is on its host.
+    # Frames are only received from the driver: a task has verified its certificate, or is on its
+    # host.
     buffers = [receive_exactly(connection, n) for n in sizes]
     return pickle.loads(data, buffers=buffers)  # nosec B301
 
 
 def send_answer(connection: socket.socket, answer: bytes, *, failed: bool = False) -> None:
-    """Send an answer, or, if the work ``failed``, its trace in UTF-8. Raises
-    ConnectionClosedError."""
+    """Send an answer, or if the work ``failed``, its traceback in UTF-8.
+
+    Raises ConnectionClosedError.
+    """
     send(connection, (_ANSWER_HEAD.pack(_FAILED if failed else _DONE, len(answer)), answer))
 
 
 def receive_answer(connection: socket.socket) -> bytes:
-    """The answer that comes next, of `ANSWER_LIMIT` bytes or less.
+    """Receive the next answer, of at most `ANSWER_LIMIT` bytes.
 
-    Raises ConnectionClosedError, FrameError, WorkFailedError with the trace.
+    Raises ConnectionClosedError, FrameError, WorkFailedError with the traceback.
     """
     kind, size = _ANSWER_HEAD.unpack(receive_exactly(connection, _ANSWER_HEAD.size))
     if kind not in (_DONE, _FAILED) or size > ANSWER_LIMIT:
@@ -111,7 +114,7 @@ def receive_answer(connection: socket.socket) -> bytes:
 
 
 def receive_exactly(connection: socket.socket, size: int) -> bytearray:
-    """Receive so many bytes. Raises ConnectionClosedError if they do not come."""
+    """Receive this many bytes. Raises ConnectionClosedError if the connection ends before."""
     data = bytearray(size)
     view = memoryview(data)
     while view:

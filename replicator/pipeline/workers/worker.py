@@ -1,8 +1,8 @@
-"""A task of Spark that stays: it fetches requests from the driver one after the other.
+"""A long-lived Spark task that receives requests from the driver one after the other.
 
-It connects to the driver, both authenticate, and from then on it answers each request with the
-result of `Work`. It ends when the driver dismisses it or is gone. An error of the work is reported
-to the driver and to Spark. Runs in executors, which may be on other machines.
+It connects to the driver, both authenticate, and then it answers each request with the result of
+`Work`. It ends when the driver dismisses it or is gone. An error of the work is reported to the
+driver and to Spark. Runs in executors, which may be on other machines.
 """
 
 from __future__ import annotations
@@ -27,23 +27,22 @@ from replicator.pipeline.workers.frames import (
 )
 
 Work = Callable[[Any], bytes]
-"""The work of a task on a request; the result goes back to the driver."""
+"""The work of a task on a request; the result is sent back to the driver."""
 
 SILENCE = (10, 5, 3)
-"""Seconds of silence after which the other machine is probed, seconds between two probes, and
-the number of probes that may stay without an answer."""
+"""Seconds of silence after which the other machine is probed, seconds between two probes, and the
+maximum number of unanswered probes."""
 
 ATTEMPTS = 5
-"""Attempts of a task to connect while the driver refuses it without reading: the driver does so
-if many strangers connect at the same time."""
+"""Maximum attempts of a task to connect while the driver refuses it without reading. The driver
+does so if many strangers connect at the same time."""
 
 PAUSE = 0.2
 """Seconds between two attempts."""
 
 SECONDS = 10.0
-"""Seconds that the driver may take for each of its messages before a task is accepted. The
-driver's worker listener limits the time of a task as a whole
-(`replicator.pipeline.workers.worker_listener`)."""
+"""Maximum seconds for each message of the driver before a task is accepted. The driver's worker
+listener limits the total time of a task (`replicator.pipeline.workers.worker_listener`)."""
 
 SLOT = struct.Struct("!I")
 
@@ -80,7 +79,7 @@ class DriverUnreachableError(Exception):
 
 
 def serve(work: Work, point: DriverAddress, slot: int) -> Iterator[bytes]:
-    """The function that Spark runs, as the task of this slot."""
+    """The function that Spark runs as the task of this slot."""
     with connect(point, slot) as connection:
         answer_requests(connection, work)
     yield from ()
@@ -134,7 +133,7 @@ def connected(point: ClusterAddress) -> ssl.SSLSocket:
     except OSError as error:
         raise _unreachable(point, error) from error
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # Only one certificate is right, whatever name the driver is reached by.
+    # Only one certificate is accepted, whatever the driver's host name is.
     context.check_hostname = False
     context.load_verify_locations(cadata=point.certificate)
     try:
@@ -185,7 +184,7 @@ def answer_requests(connection: socket.socket, work: Work) -> None:
     """Answer the driver's requests until it closes the connection.
 
     Raises the errors of the work, and ConnectionClosedError if the network failed: Spark then runs
-    the task again, if there still is a driver.
+    the task again, if the driver still exists.
     """
     while True:
         try:

@@ -1,9 +1,9 @@
-"""Accept connections at a listening socket: each client must authenticate itself in time.
+"""Accepts connections at a listening socket: each client must authenticate itself in time.
 
-One deadline holds for everything that a client sends before it is authenticated, however it spreads
-its bytes. If as many clients are pending as may be, the next one replaces another: the oldest
-client of the address with the most pending clients. So slow or silent clients keep nobody out, and
-the clients of one host keep out no client of another.
+One deadline applies to everything that a client sends before it is authenticated, however it
+spreads its bytes. If the maximum number of clients is pending, the next client replaces another:
+the oldest client of the address with the most pending clients. So slow or silent clients keep
+nobody out, and the clients of one host keep out no client of another.
 """
 
 from __future__ import annotations
@@ -19,30 +19,33 @@ from dataclasses import dataclass
 from replicator.pipeline.workers.frames import ConnectionClosedError
 
 SECONDS = 10.0
-"""Seconds that a client may take to authenticate itself, from its acceptance on."""
+"""Maximum seconds from the acceptance of a client until it has authenticated itself."""
 
 AT_THE_DOOR = 64
-"""Most clients that may be pending at a time, each in a separate thread."""
+"""Maximum number of pending clients, each in a separate thread."""
 
 PAUSE = 0.1
 """Seconds until the next attempt if no connection could be accepted."""
 
 BACKLOG = 128
-"""How many connections the system keeps until they are accepted."""
+"""Number of connections that the system keeps until they are accepted."""
 
 
 class AuthenticationError(Exception):
-    """The other side does not know the secret, or does not speak our protocol."""
+    """The other side does not know the secret, or uses another protocol."""
 
 
 Authenticate = Callable[[socket.socket], tuple[int, socket.socket]]
 """Authenticates a client; returns its slot, and the connection to continue with. Raises
-AuthenticationError, ConnectionClosedError, OSError. It need not watch the time."""
+AuthenticationError, ConnectionClosedError, OSError. The caller limits its time."""
 
 
 @dataclass(eq=False, slots=True)
 class _PendingWorker:
-    """``handle``: a second handle of its socket, to shut it down from another thread."""
+    """A client that is not authenticated yet.
+
+    ``handle``: a second handle of its socket, to shut it down from another thread.
+    """
 
     handle: socket.socket
     address: str
@@ -50,8 +53,10 @@ class _PendingWorker:
 
 
 class WorkerListener:
-    """Listens until it is closed. ``entered`` is called with the slot and the connection of
-    each authenticated client, in a thread."""
+    """Listens until it is closed.
+
+    ``entered``: called in a thread, with the slot and the connection of each authenticated client.
+    """
 
     def __init__(
         self,
@@ -70,14 +75,14 @@ class WorkerListener:
         threading.Thread(target=self._watch, daemon=True, name="door deadlines").start()
 
     def close(self) -> None:
-        """Accept nobody any more."""
+        """Stop accepting clients."""
         with self._changed:
             self._closed = True
             for newcomer in self._there:
                 _end(newcomer)
             self._changed.notify_all()
         with contextlib.suppress(OSError):
-            # Closing alone would not end the waiting for the next one.
+            # Closing alone would not end the wait for the next client.
             self._listening.shutdown(socket.SHUT_RDWR)
 
     def _receive(self) -> None:
@@ -89,7 +94,7 @@ class WorkerListener:
                     # The client has left again, or there are too many open files.
                     time.sleep(PAUSE)
                     continue
-                # The address of a Unix socket is a text.
+                # The address of a Unix socket is a string.
                 self._let_prove(connection, address if isinstance(address, str) else address[0])
 
     def _let_prove(self, connection: socket.socket, address: str) -> None:
@@ -106,14 +111,14 @@ class WorkerListener:
                 threading.Thread(target=self._prove, args=arguments, daemon=True).start()
 
     def _has_room(self, newcomer: _PendingWorker) -> bool:
-        """Make room for a client; False if the listener is closed."""
+        """Make room for a client; return False if the listener is closed."""
         with self._changed:
             if len(self._there) == AT_THE_DOOR:
                 ((most, _),) = Counter(one.address for one in self._there).most_common(1)
                 oldest = next(one for one in self._there if one.address == most)
                 self._there.remove(oldest)
                 _end(oldest)
-            # An ended client is gone in a moment; threads do not grow beyond that.
+            # An ended client is gone soon; the number of threads does not grow until then.
             self._changed.wait_for(lambda: self._threads < AT_THE_DOOR or self._closed)
             if self._closed:
                 return False
@@ -129,7 +134,7 @@ class WorkerListener:
                 for newcomer in [one for one in self._there if one.until <= now]:
                     self._there.remove(newcomer)
                     _end(newcomer)
-                # They are in the order in which their times end.
+                # Clients are in the order of their deadlines.
                 wait = self._there[0].until - now if self._there else None
                 self._changed.wait(wait)
 
@@ -142,7 +147,7 @@ class WorkerListener:
                 self._there.remove(newcomer)
             self._entered(slot, task)
         except (OSError, ConnectionClosedError, AuthenticationError):
-            # Of no concern to the job: a refused task reports the reason to Spark.
+            # Does not concern the job: a refused task reports the reason to Spark.
             with contextlib.suppress(OSError):
                 newcomer.handle.shutdown(socket.SHUT_RDWR)
             connection.close()

@@ -1,14 +1,14 @@
-"""A Spark job whose tasks stay, one per core of Spark, and get request after request.
+"""A Spark job with long-lived tasks, one per core of Spark, that process one request after another.
 
-A Spark job for each request costs a tenth of a second, and moves its data through two JVMs. Here
-Spark places the tasks, watches them, and restarts lost ones, but their data goes directly between
-this process and theirs (`replicator.pipeline.workers.worker`).
+A Spark job for each request would cost a tenth of a second, and move its data through two JVMs.
+Here Spark starts the tasks, watches them, and restarts lost ones, but their data is sent directly
+between this process and theirs (`replicator.pipeline.workers.worker`).
 
 A worker pool holds the slots of all cores, so other jobs end it first (`release_slots`); the next
-call of `worker_pool` begins it again. On this host a pool without requests for IDLE_SECONDS ends as
-well: Spark then ends its Python processes, which keep the memory of their busiest time. While long
-jobs run beside it, it has fewer slots (`reserve_slots`, `share_slots`). When a task is lost that
-has a request, the whole job ends, and the callers must repeat their requests.
+call of `worker_pool` begins it again. On this host, a pool without requests for IDLE_SECONDS ends
+as well: Spark then ends its Python processes, which keep the memory of their busiest time. While
+long jobs run beside it, it has fewer slots (`reserve_slots`, `share_slots`). When a task is lost
+that has a request, the whole job ends, and the callers must repeat their requests.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ from replicator.pipeline.workers.worker_listener import BACKLOG, AuthenticationE
 SECRET_SIZE = 32
 
 _VALID = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-"""The clocks of executors may go wrong, and the certificate lives as long as its job."""
+"""The clocks of executors may be wrong, and the certificate is used only as long as its job."""
 
 Entered = Callable[[int, socket.socket], None]
-"""Called with a task's slot and its connection, in a thread, when the task has proved itself."""
+"""Called in a thread with a task's slot and its connection, after the task was authenticated."""
 
 
 class DriverEndpoint:
     """The endpoint to which tasks connect, by its ``point``, until it is closed.
 
-    On the driver's own host that is a Unix socket which no other user can reach. On a cluster it is
-    a TCP port, encrypted whatever Spark's own settings are, since rows and the target's password go
-    over it: the driver proves by its certificate, made for the job, that it is the driver, and a
-    task by the job's secret that it is one of its tasks.
+    On the driver's own host, it is a Unix socket which no other user can reach. On a cluster, it is
+    a TCP port, encrypted whatever Spark's own settings are, since rows and the target's password
+    are sent over it: the driver authenticates itself by its certificate, made for the job, and a
+    task by the job's secret.
     """
 
     def __init__(self, point: DriverAddress, listener: WorkerListener) -> None:
@@ -81,14 +81,14 @@ class DriverEndpoint:
         self._listener = listener
 
     def close(self) -> None:
-        """Accept nobody any more."""
+        """Stop accepting tasks."""
         self._listener.close()
         if isinstance(self.point, LocalAddress):
             Path(self.point.folder, self.point.name).unlink(missing_ok=True)
 
 
 def local_endpoint(folder: str, entered: Entered) -> DriverEndpoint:
-    """Return an endpoint for tasks on this host, in a folder of this user alone. Raises OSError."""
+    """Return an endpoint for tasks on this host, in a private folder. Raises OSError."""
     name = f"pool-{secrets.token_hex(8)}"
     listening = listen_privately(folder, name, BACKLOG)
     return DriverEndpoint(
@@ -99,7 +99,10 @@ def local_endpoint(folder: str, entered: Entered) -> DriverEndpoint:
 def cluster_endpoint(host: str, bind: str, port: int, entered: Entered) -> DriverEndpoint:
     """Return an endpoint for tasks on other hosts. Raises OSError if it can't listen.
 
-    ``bind`` and ``port`` (0: any free one): the address to listen at; ``host``: its name for tasks.
+    Args:
+        host: the driver's host name for tasks.
+        bind: the address to listen at.
+        port: the port to listen at; 0 for any free one.
     """
     family = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0][0]
     certificate, context = _own_certificate()
@@ -123,7 +126,7 @@ def _accept_remote(
     set_options(connection)
     encrypted = context.wrap_socket(connection, server_side=True)
     try:
-        # Of a fixed size for every client.
+        # The greeting has the same size for every client.
         greeting = bytes(receive_exactly(encrypted, SLOT.size + SECRET_SIZE))
         if not hmac.compare_digest(greeting[SLOT.size :], secret):
             raise AuthenticationError(
@@ -138,8 +141,8 @@ def _accept_remote(
 
 
 def _own_certificate() -> tuple[str, ssl.SSLContext]:
-    """A certificate that nobody else has, and the context that proves it to be ours."""
-    # Here, since executors import modules that lead to this one, and may lack the package.
+    """Return a new certificate, and the context that authenticates its owner."""
+    # Imported here, since executors import modules that import this one, and may lack the package.
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -169,20 +172,20 @@ def _own_certificate() -> tuple[str, ssl.SSLContext]:
 
 
 PORT_SETTING = "spark.replicator.port"
-"""The setting of Spark that names the port at which the driver waits for tasks; 0: any free one."""
+"""The setting of Spark for the port at which the driver waits for tasks; 0 for any free one."""
 
 LIVING = "tasks that apply batches"
-"""The description of such a job for Spark."""
+"""Spark's description of the pool's job."""
 
 GATHER_SECONDS = 5.0
-"""Seconds to wait for all tasks of a new job, if some of them are there."""
+"""Maximum seconds to wait for all tasks of a new job, if some of them are connected."""
 
 IDLE_SECONDS = 60.0
-"""Seconds that a pool of this host stays without requests. The next request then takes up to a
-second more."""
+"""Seconds without requests after which a pool of this host ends. The next request then takes up to
+a second more."""
 
 END_SECONDS = 1.0
-"""Seconds that dismissed tasks may take to end; then Spark ends them."""
+"""Maximum seconds until dismissed tasks have ended; then Spark ends them."""
 
 _LOOPBACK = "127.0.0.1"
 
@@ -196,7 +199,7 @@ class WorkerPoolError(PySparkException):
 
 
 class WorkerPool:
-    """One such job, from its beginning to its end; it leaves ``lent`` slots to others.
+    """One job with long-lived tasks, which leaves ``lent`` slots to other jobs.
 
     Raises WorkerPoolError if the driver can't listen for its tasks, Py4JError without a JVM.
     """
@@ -225,7 +228,7 @@ class WorkerPool:
             threading.Thread(target=self._end_idle, daemon=True, name=f"{self._name}-idle").start()
 
     def serves(self) -> bool:
-        """Return whether it is running, with tasks for all slots that Spark offers now.
+        """Return whether the pool is running, with tasks for all slots that Spark offers now.
 
         On this host, it then runs for at least IDLE_SECONDS more.
         """
@@ -233,7 +236,7 @@ class WorkerPool:
         return not self._over and (self._local or self._context.defaultParallelism <= self._offered)
 
     def await_tasks(self) -> None:
-        """Wait until the tasks have come. Raises what `ask` raises."""
+        """Wait until the tasks have connected. Raises the errors of `ask`."""
         with self._one_at_a_time, self._telling():
             self._present(self._slots)
 
@@ -244,11 +247,11 @@ class WorkerPool:
         *,
         sent: Callable[[], None],
     ) -> list[bytes]:
-        """Return the answers of tasks to requests, in no order.
+        """Return the answers of tasks to requests, in any order.
 
-        Blocks until all have answered; without a task, until one comes or Spark gives the job up.
-        Raises PythonException if the work failed, WorkerPoolError if a task was lost, Spark's error
-        if the job failed, and Py4JError, OSError or EOFError without a JVM.
+        Blocks until all tasks have answered. Without a task, waits until one connects or Spark ends
+        the job. Raises PythonException if the work failed, WorkerPoolError if a task was lost,
+        Spark's error if the job failed, and Py4JError, OSError or EOFError without a JVM.
 
         Args:
             requests: returns a request, or None, for each task; called with the number of tasks, at
@@ -271,7 +274,7 @@ class WorkerPool:
             self._end(cancel=False)
 
     def _end_idle(self) -> None:
-        """End the pool after a long time without a request; a thread."""
+        """End the pool after a long time without a request; runs in a thread."""
         while True:
             with self._changed:
                 left = self._wanted + IDLE_SECONDS - time.monotonic()
@@ -281,7 +284,7 @@ class WorkerPool:
                 if not self._one_at_a_time.acquire(blocking=False):
                     self._wanted = time.monotonic()
                 elif self._wanted + IDLE_SECONDS <= time.monotonic():
-                    # Without a JVM, the next request says so.
+                    # If the JVM is gone, the next request reports it.
                     with contextlib.suppress(Py4JError, OSError):
                         self._end(cancel=False)
                     self._one_at_a_time.release()
@@ -309,7 +312,7 @@ class WorkerPool:
             ) from error
 
     def _run(self, work: Work) -> None:
-        """Have Spark run the tasks; a thread, whose jobs are the group of this name."""
+        """Let Spark run the tasks; runs in a thread, whose jobs are the group of this name."""
         try:
             self._context.setJobGroup(self._name, LIVING)
             run_in_tasks(self._context, self._slots, partial(serve, work), self._endpoint.point)
@@ -325,20 +328,21 @@ class WorkerPool:
     def _enter(self, slot: int, task: socket.socket) -> None:
         with self._changed:
             if self._over:
-                # Too late: dismissed like the others, it ends without an error.
+                # The task is too late: like the others, it is dismissed, and ends without an error.
                 task.close()
                 return
             former = self._tasks.get(slot)
             self._tasks[slot] = task
             if former is not None:
-                # Spark has given it up and restarts it. Another thread may be waiting for it now.
+                # Spark has given the former task up, and restarts it. Another thread may be waiting
+                # for it now.
                 self._former.append(former)
                 with contextlib.suppress(OSError):
                     former.shutdown(socket.SHUT_RDWR)
             self._changed.notify_all()
 
     def _present(self, wanted: int) -> list[socket.socket]:
-        """The tasks that are there, by slot: ``wanted`` or, after a while, fewer."""
+        """Return the connected tasks, by slot: ``wanted`` or, after a while, fewer."""
         with self._changed:
             while True:
                 for slot, task in list(self._tasks.items()):
@@ -375,8 +379,10 @@ class WorkerPool:
 
     @contextlib.contextmanager
     def _telling(self) -> Iterator[None]:
-        """End the job if it can't continue, and raise the cause: an error of Spark or the JVM
-        is nearer to it than a broken connection."""
+        """End the job if it can't continue, and raise the cause.
+
+        An error of Spark or the JVM is closer to the cause than a broken connection.
+        """
         try:
             yield
         except FrameError as error:
@@ -404,13 +410,13 @@ class WorkerPool:
         if not cancel:
             self._spark.join(END_SECONDS)
         if self._spark.is_alive():
-            # Raises Py4JError if the JVM is gone, as the waiting callers must know.
+            # Raises Py4JError if the JVM is gone, which the waiting callers must see.
             self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._name)
             self._spark.join()
 
 
 def _is_gone(task: socket.socket) -> bool:
-    """Whether an idle task has closed its connection: nothing else can be there to read."""
+    """Whether an idle task has closed its connection: there is nothing else to read."""
     with selectors.DefaultSelector() as waiting:
         waiting.register(task, selectors.EVENT_READ)
         return bool(waiting.select(0))
@@ -437,7 +443,7 @@ def worker_pool(spark: SparkContext, work: Work) -> WorkerPool:
 def release_slots(spark: SparkContext) -> None:
     """End the worker pool, if there is one, since another job needs its slots.
 
-    Waits for the present work of its tasks. Raises Py4JError without a JVM.
+    Waits for the running requests of its tasks. Raises Py4JError without a JVM.
     """
     with _beginning:
         _end_pools(spark)
@@ -452,12 +458,12 @@ def free_slots(spark: SparkContext) -> int:
 
 
 def reserve_slots(spark: SparkContext, slots: int) -> None:
-    """Have worker pools that begin from now on leave so many slots to others; 0: they take all."""
+    """Let worker pools that begin from now on leave this many slots to others."""
     _lent[spark] = slots
 
 
 def share_slots(spark: SparkContext) -> None:
-    """As `release_slots`, unless the worker pool leaves the reserved slots free."""
+    """End the worker pool as `release_slots` does, unless it leaves the reserved slots free."""
     with _beginning:
         job = _living.get(spark)
         if job is None or not job.lent or job.lent != _lent.get(spark, 0):
@@ -465,7 +471,7 @@ def share_slots(spark: SparkContext) -> None:
 
 
 def make_room(spark: SparkContext) -> None:
-    """As `share_slots` on a cluster. A local Spark has more slots than the worker pool."""
+    """On a cluster, do the same as `share_slots`; a local Spark has enough slots."""
     if not is_local(spark.master or ""):
         share_slots(spark)
 
