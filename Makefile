@@ -34,6 +34,9 @@ test: setup ## run the tests, each with one kind of server, and the linters and 
 slow: setup ## run the slow tests: processes killed, servers away, the demo, the benchmark
 	@$(JAVA) $(PYTEST) -m slow
 
+soak: setup ## let tasks follow busy shards through schema changes and faults (ARGS='--minutes 120 --seed 7')
+	@$(JAVA) $(BIN)/python -m tests.workload.soak $(ARGS)
+
 matrix: tidb ## run rows, types, DDL, crashes and the copy from each kind of source into each kind of target, and make docs/reference/servers.md (hours; ARGS='-k copy' for a part)
 	@failed=0; \
 	$(JAVA) $(PYTEST) --matrix --matrix-report matrix.json tests/integration tests/acceptance $(ARGS) || failed=1; \

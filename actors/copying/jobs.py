@@ -15,6 +15,7 @@ from pyspark import SparkContext
 from actors.copying.progress import CopyProgress
 from actors.copying.targets import CopyTarget
 from actors.errors.faults import FatalError, TransientError, fault
+from actors.errors.refusals import recovery_from
 from actors.jobs.spark_jobs import SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode
@@ -165,6 +166,7 @@ class CopyJobs:
         limit = size_limit(failed.code, failed.message)
         return fault(
             "copy.refused",
+            recovery=recovery_from(failed.code),
             copy=copy,
             target=target,
             error=failed.message,

@@ -71,6 +71,8 @@ class Recovery(Enum):
 
     BY_OPERATOR = auto()
     """The operator applies a remedy, and resumes."""
+    OPERATOR_OR_RETRY = auto()
+    """The operator applies a remedy; the task also tries the parts again by itself."""
     NONE = auto()
     """This process can't go on, whatever the operator does."""
     FAILOVER = auto()

@@ -46,11 +46,20 @@ def refusal(
         scope = of_target(of)
     if code in LOGIN_REFUSED:
         finding, way = explain(address, error)
-        return fault("server.refused", "login", scope=scope, finding=finding, way=way, where=where)
+        return fault(
+            "server.refused",
+            "login",
+            scope=scope,
+            recovery=recovery_from(code),
+            finding=finding,
+            way=way,
+            where=where,
+        )
     return fault(
         "server.refused",
         "statement",
         scope=scope,
+        recovery=recovery_from(code),
         server=address,
         error=error.args[-1] if error.args else error,
         code=code,
@@ -58,6 +67,16 @@ def refusal(
         account=address.user,
         where=where,
     )
+
+
+def recovery_from(code: int) -> Recovery:
+    """Return how a task gets over a fault with this error of a server.
+
+    A server that denies access may allow it again without anybody having to tell the task.
+    """
+    if code in MISSING_PRIVILEGE | LOGIN_REFUSED:
+        return Recovery.OPERATOR_OR_RETRY
+    return Recovery.BY_OPERATOR
 
 
 def refused_in_executor(address: DatabaseAddress, code: int, message: str) -> FatalError:
@@ -69,7 +88,13 @@ def refused_in_executor(address: DatabaseAddress, code: int, message: str) -> Fa
         finding, way = message, "fix what the message says (`replicator check` has the remedy)"
     else:
         finding, way = explain(address, pymysql.err.OperationalError(code, message))
-    return fault("server.refused", "executor-login", finding=finding, way=way)
+    return fault(
+        "server.refused",
+        "executor-login",
+        recovery=Recovery.OPERATOR_OR_RETRY,
+        finding=finding,
+        way=way,
+    )
 
 
 def refuse_engine(name: TableName, table: Table) -> None:

@@ -75,7 +75,14 @@ def source_fault(
     if isinstance(error, WithoutGtidError):
         return without_gtids(source, error, where)
     if isinstance(error, AccessRefusedError):
-        return fault("source.unreadable", "access", source=source, error=error, place=place)
+        return fault(
+            "source.unreadable",
+            "access",
+            recovery=Recovery.OPERATOR_OR_RETRY,
+            source=source,
+            error=error,
+            place=place,
+        )
     case = "in-transaction" if in_transaction else "event"
     return fault("source.unreadable", case, source=source, error=error, place=place)
 

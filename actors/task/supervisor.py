@@ -21,7 +21,6 @@ from actors.jobs.backoff import Backoff
 from actors.setup.task_setup import address_of, source_setups
 from actors.task.generation import Generation
 from actors.task.heartbeat import Heartbeat
-from actors.task.lock_backoff import LockBackoff
 from actors.task.operator.blocked_parts import (
     Block,
     BlockedParts,
@@ -44,6 +43,7 @@ from actors.task.outcome import (
     restart_fault,
     weightiest,
 )
+from actors.task.part_backoff import PartBackoff
 from actors.task.recurrence import Recurrence, rows_copied, saved_positions
 from actors.task.reload import Reload, ReloadRefusedError, changed_task, checked, sources_of
 from actors.task.resources.cancellation import done_unless
@@ -97,7 +97,7 @@ class TaskSupervisor:
         self._wished = anyio.Event()
         self._parts = BlockedParts()
         self._sources = [instance.source_id for instance in task.mysql_instances]
-        self._set_aside = LockBackoff(self._parts, self._is_altering)
+        self._backoff = PartBackoff(self._parts, lambda: self._whole, self._is_altering)
         self._away = sources_of(task)
         self._prechecks = Prechecks(task, self._away)
         self._target_watch = TargetWatch(
@@ -308,7 +308,7 @@ class TaskSupervisor:
             self._wished = anyio.Event()
             self._enter("paused")
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._take_up, self._set_aside.one_is_due)
+                tasks.start_soon(self._take_up, self._next_attempt)
                 await self._wished.wait()
                 tasks.cancel_scope.cancel()
             # A state that is being saved for the next start must be complete.
@@ -436,7 +436,7 @@ class TaskSupervisor:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._accept_reload, generation.accepted)
                 tasks.start_soon(self._announce, started)
-                for one in (self._away.one_is_back, self._set_aside.one_is_due):
+                for one in (self._away.one_is_back, self._next_attempt):
                     tasks.start_soon(self._take_up, one, started)
                 tasks.start_soon(self._end_without_lease)
                 scope = tasks.cancel_scope
@@ -472,6 +472,12 @@ class TaskSupervisor:
             await started.wait()
         await is_there()
         self._go_on_with(TaskParts())
+
+    async def _next_attempt(self) -> None:
+        """Wait until a blocked part, or the paused task, is to be tried again; release it."""
+        if await self._backoff.one_is_due() and self._wish == "pause":
+            self._forget_fault()
+            self._wish, self._nothing_left = "run", False
 
     def _go_on_if_possible(self) -> None:
         """End a pause that was only due to a lack of unblocked parts."""
@@ -552,8 +558,8 @@ class TaskSupervisor:
             self._log.error(error.event, **record)
         # A blocked part has no faults; if it has one, blocking it does not help.
         added = error.scope is not None and self._parts.add(error.scope, block)
-        if added and passes and error.scope is not None:
-            self._set_aside.begin(error.scope)
+        if block.retried:
+            self._backoff.begin(error.scope if added else None)
         if added and self._something_left and (passes or not self._options.exit_on_error):
             return
         self._whole, self._nothing_left = block, added

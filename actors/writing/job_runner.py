@@ -17,7 +17,7 @@ from actors.errors.faults import (
     TransientError,
     fault,
 )
-from actors.errors.refusals import Others, locked_fault, refused_in_executor
+from actors.errors.refusals import Others, locked_fault, recovery_from, refused_in_executor
 from actors.jobs.spark_jobs import SPARK_FAILED, JobAttempts, submit
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -238,6 +238,7 @@ class JobRunner:
                 return fault(
                     "rows.refused",
                     "written",
+                    recovery=recovery_from(failed.code),
                     target=target,
                     error=error,
                     where=where,

@@ -8,6 +8,7 @@ from shlex import quote as quoted
 from pymysql.constants import ER
 
 from actors.errors.faults import DdlEvent, FatalError, fault
+from actors.errors.refusals import recovery_from
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.model.actions import AddConstraint, AddKey
 from replicator.ddl.parser.alter_parser import typed_actions
@@ -59,6 +60,7 @@ def refused_statement(
         "ddl.refused",
         "part" if half else "whole",
         about=DdlEvent(ddl.member.source, statement.position),
+        recovery=recovery_from(error.code),
         error=shown,
         statement="; ".join(ddl.statements)[:2000],
         executed="; ".join(executed)[:2000],

@@ -32,13 +32,15 @@ class Block:
 
     Attributes:
         about: a statement that can be overridden, or rows that another structure may make readable.
-        passing: the task tries it again.
+        passing: nobody has to act, because the task tries it again.
+        retried: the task tries it again, whether or not somebody has to act.
     """
 
     since: datetime
     fault: Fault | None = None
     about: DdlEvent | UnreadRows | None = None
     passing: bool = False
+    retried: bool = False
 
 
 class BlockedParts:
@@ -113,10 +115,13 @@ class BlockedParts:
         elif not begun:
             raise ValueError("the task has not begun with all sources yet: pause it as a whole")
         else:
-            # A part that was only set aside must not resume by itself any more.
+            # A part that the task tries again must not resume by itself any more.
             for target in parts.targets & self.targets.keys():
-                if self.targets[target].passing:
+                if self.targets[target].retried:
                     self.targets[target] = Block(now())
+            for source in parts.sources & self.sources.keys():
+                if self.sources[source].retried:
+                    self.sources[source] = Block(now())
             self.add(parts, Block(now()))
 
     def _blocked_ones(self, parts: TaskParts) -> TaskParts:
@@ -241,7 +246,9 @@ def block_of(task: str, file: str, error: FatalError) -> Block:
         for way in (*answers, *error.remedies)
     )
     fault = Fault(error.event, error.message, error.where, remedies, now())
-    return Block(fault.since, fault, error.about, passing=error.recovery is Recovery.RETRY)
+    passing = error.recovery is Recovery.RETRY
+    retried = passing or error.recovery is Recovery.OPERATOR_OR_RETRY
+    return Block(fault.since, fault, error.about, passing=passing, retried=retried)
 
 
 def blocked_statuses(

@@ -85,7 +85,7 @@ async def refuse_removed(task: Task) -> None:
 
 async def cause_of(error: FatalError, task: Task) -> FatalError:
     """Return the fault that the meta tables are gone if it is the cause of another one."""
-    if error.recovery is not Recovery.BY_OPERATOR:
+    if error.recovery not in (Recovery.BY_OPERATOR, Recovery.OPERATOR_OR_RETRY):
         return error
     try:
         await refuse_removed(task)

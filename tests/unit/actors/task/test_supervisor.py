@@ -12,10 +12,17 @@ import anyio.lowlevel
 import pytest
 
 from actors.control.arguments import RunOptions
-from actors.errors.faults import FatalError, TaskParts, TransientError, of_source, of_target
+from actors.errors.faults import (
+    FatalError,
+    Recovery,
+    TaskParts,
+    TransientError,
+    of_source,
+    of_target,
+)
 from actors.errors.refusals import locked_fault
 from actors.jobs.backoff import Backoff
-from actors.task import lock_backoff as lock_backoff
+from actors.task import part_backoff
 from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop, restart_fault
 from actors.task.resources.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor
@@ -299,16 +306,27 @@ class OfTwoTargets(Scripted):
 async def test_a_pause_for_want_of_targets_ends_when_a_locked_one_is_due(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lock_backoff, "PAUSES", (0.01, 0.01))
+    monkeypatch.setattr(part_backoff, "PAUSES", (0.01, 0.01))
     task = OfTwoTargets(ends(LOCKED), ends(failed(of_target(TableName("m", "y")))), ends(Stop()))
     assert await task.live() == 1
     assert [part.name for part in task.status().blocked] == ["m.y"]
 
 
+async def test_a_paused_task_is_tried_again_where_access_was_denied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(part_backoff, "PAUSES", (0.01, 0.01))
+    denied = FatalError("server.refused", "no", where="target", recovery=Recovery.OPERATOR_OR_RETRY)
+    task = Scripted(ends(Failed(denied)), ends(Failed(denied)), ends(Stop()))
+    with anyio.fail_after(10):
+        await task.live()
+    assert not task.steps
+
+
 async def test_a_target_that_is_due_does_not_end_a_pause_that_the_operator_wanted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lock_backoff, "PAUSES", (0.01, 0.01))
+    monkeypatch.setattr(part_backoff, "PAUSES", (0.01, 0.01))
     task = OfTwoTargets(ends(LOCKED), asked("pause", Pause()), ends(Stop()))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(task.live)

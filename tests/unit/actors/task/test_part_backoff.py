@@ -1,16 +1,18 @@
-"""Targets that are tried again by themselves: when, and for how long they are left alone."""
+"""Blocked parts that a task tries again by itself: when, and for how long it leaves them alone."""
 
 from __future__ import annotations
 
 import anyio
+import pymysql.err
 import pytest
 
-from actors.errors.faults import FatalError, Recovery, TaskParts, of_target
-from actors.errors.refusals import locked_fault
-from actors.task.lock_backoff import ATTEMPT_SECONDS, PAUSES, LockBackoff
+from actors.errors.faults import FatalError, Recovery, TaskParts, of_source, of_target
+from actors.errors.refusals import locked_fault, refusal
 from actors.task.operator.blocked_parts import Block, BlockedParts, block_of
+from actors.task.part_backoff import ATTEMPT_SECONDS, PAUSES, PartBackoff
 from actors.writing.ddl_runner import DDL_LOCK_SECONDS
 from replicator.downstream.rows.write_session import LOCK_SECONDS
+from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.mysql.names import TableName
 from replicator.status import now
 
@@ -23,8 +25,11 @@ class Parted:
     def __init__(self) -> None:
         self.seconds = 1000.0
         self.parts = BlockedParts()
+        self.whole: Block | None = None
         self.busy = False
-        self.aside = LockBackoff(self.parts, lambda: self.busy, lambda: self.seconds)
+        self.aside = PartBackoff(
+            self.parts, lambda: self.whole, lambda: self.busy, lambda: self.seconds
+        )
 
     def lock(self, *targets: TableName) -> None:
         self.parts.add(
@@ -114,6 +119,51 @@ async def test_pauses_grow_however_long_an_attempt_takes() -> None:
     rows = 2 * LOCK_SECONDS + 1
     assert await pauses(Parted(), 3, between=rows) == [10, 20, 40]
     assert await pauses(Parted(), 3, between=DDL_LOCK_SECONDS + 1) == [10, 20, 40]
+
+
+DENIED = pymysql.err.OperationalError(1045, "Access denied")
+
+
+async def test_a_source_that_denies_access_is_tried_again() -> None:
+    parted = Parted()
+    error = refusal(DatabaseAddress("a", 1, "u", ""), DENIED, source="a")
+    assert isinstance(error, FatalError)
+    parted.parts.add(of_source("a"), block_of("orders", "orders.yaml", error))
+    parted.aside.begin(error.scope)
+    assert parted.parts.failed, "an operator should look at it"
+    assert not await parted.due()
+    parted.seconds += PAUSES[0]
+    assert await parted.due()
+    assert not parted.parts.blocked
+
+
+async def test_a_task_whose_target_denies_access_is_tried_again() -> None:
+    parted = Parted()
+    error = refusal(DatabaseAddress("t", 1, "u", ""), DENIED, source=None)
+    assert isinstance(error, FatalError)
+    assert error.scope is None
+    parted.whole = block_of("orders", "orders.yaml", error)
+    parted.aside.begin(None)
+    parted.seconds += PAUSES[0]
+    assert await parted.due()
+
+
+async def test_a_task_that_was_resumed_since_is_not_tried_again() -> None:
+    parted = Parted()
+    parted.aside.begin(None)
+    parted.seconds += PAUSES[0]
+    assert not await parted.due()
+
+
+async def test_a_source_that_the_operator_pauses_is_not_tried_again() -> None:
+    parted = Parted()
+    error = refusal(DatabaseAddress("a", 1, "u", ""), DENIED, source="a")
+    assert isinstance(error, FatalError)
+    parted.parts.add(of_source("a"), block_of("orders", "orders.yaml", error))
+    parted.aside.begin(error.scope)
+    parted.parts.steer("pause", {"sources": ["a"]}, [X], ["a", "b"], begun=True)
+    parted.seconds += PAUSES[0]
+    assert not await parted.due()
 
 
 @pytest.mark.parametrize("passing", [True, False])

@@ -1,0 +1,1 @@
+"""Long runs of a task whose shards are written to, change their schema, and meet faults."""
