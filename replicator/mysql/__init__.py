@@ -1,1 +1,1 @@
-"""What every part needs of a MySQL-compatible server: its address, connections, names."""
+"""What every room needs for a MySQL-compatible server: its address, connections, names."""

@@ -1,14 +1,14 @@
-"""The column types: the properties of each, in one place.
+"""The column types: all properties of each type, in one place.
 
 `BINLOG_TYPES` has the types that a table map names by a number: the form of their metadata and
 values in a binlog, and their decoder (MySQL's ``field_types.h``; MariaDB adds 140 and 141; MySQL
 internals manual, "TABLE_MAP_EVENT" and "ROWS_EVENT"). `SQL_TYPES` has the types that servers name
-in ``information_schema.COLUMNS``: the binlog types that hold them, how their values are written and
-compared, which rules convert them, and their substitutes on servers that lack them.
+in ``information_schema.COLUMNS``: the binlog types that store them, how their values are written
+and compared, which rules convert them, and their substitutes on servers that lack them.
 
-A new type is a record here, its decoder (`replicator.rows.values.value_readers`, and
-`replicator.rows.decoder.row_format` if compiled loops write it), and a test. A unit test holds
-every module that decides by type to these tables.
+A new type needs a record here, its decoder (`replicator.rows.values.value_readers`, and
+`replicator.rows.decoder.row_format` if compiled loops write it), and a test. A unit test compares
+every module that decides by type with these tables.
 """
 
 from __future__ import annotations
@@ -70,28 +70,29 @@ class Metadata(Enum):
     NONE = auto()
     BYTE = auto()
     LITTLE = auto()
-    """Two bytes, the low one first."""
+    """Two bytes, the low byte first."""
     BIG = auto()
-    """Two bytes, the high one first; of STRING, the first may name another type."""
+    """Two bytes, the high byte first; for STRING, the first may name another type."""
 
 
 class Width(Enum):
-    """How many bytes a value has in a row image, by its type's metadata."""
+    """How the size of a value in a row image follows from its type's metadata."""
 
     FIXED = auto()
-    """The same for all values."""
+    """All values have the same size."""
     FRACTION = auto()
-    """By the digits of the fraction of a second: the metadata."""
+    """The size depends on the digits of the fraction of a second, which are the metadata."""
     PREFIX = auto()
-    """The value begins with it, in as many bytes as the metadata says."""
+    """The value begins with its size, in as many bytes as the metadata gives."""
     LENGTH = auto()
-    """The value begins with it, in one byte, or two if the metadata (the most) needs two."""
+    """The value begins with its size, in one byte, or two if the maximum size (the metadata) needs
+    two."""
     DIGITS = auto()
-    """By the digits of a DECIMAL: ``precision << 8 | scale``."""
+    """The size depends on the digits of a DECIMAL: ``precision << 8 | scale``."""
     BITS = auto()
-    """By the bits of a BIT: ``bytes << 8 | bits``."""
+    """The size depends on the bits of a BIT: ``bytes << 8 | bits``."""
     NUMBER = auto()
-    """The metadata itself: an ENUM's number, or a SET's."""
+    """The metadata is the size of an ENUM's number, or a SET's."""
 
 
 class Decoder(Enum):
@@ -109,7 +110,7 @@ class Decoder(Enum):
     DATETIME = auto()
     TIMESTAMP = auto()
     OLD_TIME = auto()
-    """Before MySQL 5.6 and MariaDB 10.1, and MariaDB's own format for fractions."""
+    """The formats before MySQL 5.6 and MariaDB 10.1, and MariaDB's own format for fractions."""
     OLD_DATETIME = auto()
     OLD_TIMESTAMP = auto()
     STRING = auto()
@@ -118,7 +119,7 @@ class Decoder(Enum):
     """A STRING that MariaDB has compressed."""
     JSON = auto()
     NONE = auto()
-    """None: a table map may name the type, and no row has a value of it."""
+    """No decoder: a table map may name the type, but no row has a value of it."""
 
 
 _MOST_FRACTION = 6
@@ -128,10 +129,11 @@ _MOST_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class BinlogType:
-    """A type as binlogs have it.
+    """A type in binlogs.
 
     Attributes:
-        sizes: the bytes of a value of FIXED width; for FRACTION by the digits; for NUMBER all.
+        sizes: the bytes of a value of FIXED width; for FRACTION by the digits; for NUMBER all
+            sizes.
         character: whether servers list its collation in the optional metadata.
     """
 
@@ -153,7 +155,7 @@ class BinlogType:
         return self.width is Width.FRACTION and self.metadata is Metadata.NONE
 
     def length_bytes(self, metadata: int) -> int:
-        """Return the bytes before a value that have its length; 0 for a value without them."""
+        """Return the number of bytes of the size before a value; 0 for a value without a size."""
         if self.width is Width.PREFIX:
             return metadata
         if self.width is Width.LENGTH:
@@ -161,9 +163,9 @@ class BinlogType:
         return 0
 
     def is_possible(self, metadata: int) -> bool:
-        """Whether a column can have this metadata, as `parse_table_map` returns it.
+        """Return whether a column can have this metadata, as `parse_table_map` returns it.
 
-        The search for values in row images relies on it and checks nothing else.
+        The search for values in row images relies on this check alone.
         """
         high, low = metadata >> 8, metadata & 255
         match self.width:
@@ -237,37 +239,37 @@ BINLOG_TYPES: dict[int, BinlogType] = {
         _fixed(_T.NULL, _D.NONE, 0),
     )
 }
-"""By the number that a table map has, ENUM's and SET's unpacked."""
+"""By the number in a table map, with ENUM's and SET's number unpacked."""
 
 
 class Literal(StrEnum):
     """The kind of a column's values: how it is loaded, and how a predicate matches it."""
 
     NUMBER = "number"
-    """Integers and DECIMAL: as they are."""
+    """Integers and DECIMAL, unchanged."""
     FLOAT = "float"
-    """FLOAT: compared as the double that the single precision number is."""
+    """FLOAT, compared as the double that the single precision number is."""
     DOUBLE = "double"
-    """DOUBLE: compared as a double, not as the decimal of the same digits."""
+    """DOUBLE, compared as a double, not as the decimal number of the same digits."""
     BIT = "bit"
-    """BIT: rows have its raw bytes, predicates the integer."""
+    """BIT: raw bytes in rows, an integer in predicates."""
     QUOTED = "quoted"
-    """Temporal types and YEAR: compared as quoted text."""
+    """Temporal types and YEAR, compared as quoted text."""
     PARSED = "parsed"
-    """UUID, INET4, INET6: text that the server parses, but takes for raw bytes if it is in the
+    """UUID, INET4 and INET6: text that the server parses, but reads as raw bytes if it is in the
     charset ``binary`` (a 16-character IPv6 address is then stored as another address)."""
     JSON = "json"
-    """JSON as a separate type (MySQL, TiDB): refused in the charset ``binary``."""
+    """JSON as a separate type (MySQL, TiDB), which is refused in the charset ``binary``."""
     TEXT = "text"
-    """Character types and SET: the column's charset as introducer before a hex string."""
+    """Character types and SET: a hex string with the column's charset as introducer."""
     ENUM = "enum"
-    """ENUM: as TEXT; its value without a label (index 0) is refused in strict mode."""
+    """ENUM, written like TEXT; strict mode refuses its value without a label (index 0)."""
     BINARY = "binary"
-    """BINARY, VARBINARY, BLOB types: a hex string."""
+    """BINARY, VARBINARY and BLOB types: a hex string."""
     GEOMETRY = "geometry"
-    """Geometry: compared by its bytes."""
+    """Geometry, compared by its bytes."""
     VECTOR = "vector"
-    """Vectors: MySQL compares them by a function of their bytes only."""
+    """Vectors, which MySQL compares only by a function of their bytes."""
 
 
 FRACTIONAL = frozenset({"time", "datetime", "timestamp"})
@@ -283,14 +285,14 @@ class SqlType:
     """A type as servers name it.
 
     Attributes:
-        family: the types that `replicator.schema.structure.conversions` has one rule for; a type
+        family: the types for which `replicator.schema.structure.conversions` has one rule; a type
             without others has its own name.
-        stored: the binlog types that hold it.
+        stored: the binlog types that store it.
         implicit: the SQL literal of the default that servers give a NOT NULL column without one;
             empty if there is none.
-        filler: the literal that fills a column which the shard has dropped; empty if there is none.
-        size: the bytes of an integer; the most bytes of a TEXT or BLOB; the characters of the text
-            that MariaDB shows a value as.
+        filler: the literal for a column that the shard has dropped; empty if there is none.
+        size: the bytes of an integer; the maximum bytes of a TEXT or BLOB; the characters of the
+            text by which MariaDB shows a value.
         aliases: other words for it in statements.
         stand_in: the length of the VARBINARY that replaces it on servers that lack it; no statement
             is likely to use such a length.
@@ -355,7 +357,7 @@ SQL_TYPES: dict[str, SqlType] = {
         _number("float", _T.FLOAT, Literal.FLOAT),
         _number("double", _T.DOUBLE, Literal.DOUBLE),
         SqlType("bit", "bit", frozenset({_T.BIT}), Literal.BIT, "0", "x'00'"),
-        # As a text of four digits: the number 0 and '0' are read in several ways.
+        # Written as a text of four digits, since the number 0 and '0' have several meanings.
         _quoted("year", {_T.YEAR}, "'0000'", "'1970'"),
         _quoted("date", {_T.DATE, _T.NEWDATE}, "'0000-00-00'", "'1970-01-02'"),
         _quoted("time", {_T.TIME, _T.TIME_2}, "'00:00:00'", "'00:00:00'"),
@@ -403,7 +405,7 @@ SQL_TYPES: dict[str, SqlType] = {
         ),
         *map(_geometry, ("geometry", "point", "linestring", "polygon")),
         *map(_geometry, ("multipoint", "multilinestring", "multipolygon")),
-        # MariaDB's name for it, and MySQL's.
+        # MariaDB's name for the type, and MySQL's.
         *map(_geometry, ("geometrycollection", "geomcollection")),
     )
 }
@@ -411,12 +413,12 @@ SQL_TYPES: dict[str, SqlType] = {
 
 
 def sql_type(name: str) -> SqlType:
-    """Return the type of that name; an unknown one has no family, and no binlog type holds it."""
+    """Return the type of this name; an unknown one has no family, and no binlog type stores it."""
     return SQL_TYPES.get(name) or SqlType(name, "", frozenset(), Literal.BINARY, "", "")
 
 
 def sizes(family: str) -> dict[str, int]:
-    """Return the sizes of the types of a family, by name, unless a column sets its own."""
+    """Return the sizes of a family's types, by name, except types with sizes of their own."""
     return {
         found.name: found.size
         for found in SQL_TYPES.values()

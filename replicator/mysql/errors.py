@@ -146,7 +146,8 @@ LOST = frozenset(
         CR.CR_SERVER_LOST_EXTENDED,
     }
 )
-"""Codes of a server that is away, full or shutting down, or of a connection that has ended."""
+"""Codes of a server that is unavailable, full or shutting down, or of a connection that has
+ended."""
 
 UNAVAILABLE = LOST | {
     ER.FORCING_CLOSE,
@@ -168,9 +169,9 @@ UNAVAILABLE = LOST | {
     ErrorCode.TIDB_WRITE_CONFLICT,
     ErrorCode.TIDB_TIKV_STALE_COMMAND,
 }
-"""Codes that do not concern the statement: the server is away, full or shutting down, the
-connection was killed, the account has used up its limits, or the answer is too large. For TiDB:
-its store is away or busy, or the transaction ended because of another one or of a schema
+"""Codes that do not concern the statement: the server is unavailable, full or shutting down, the
+connection was killed, the account has used up its limits, or the answer is too large. For TiDB: its
+storage is unavailable or busy, or the transaction ended because of another one or of a schema
 change, and must be retried."""
 
 CONTENTION = frozenset(
@@ -183,12 +184,13 @@ CONTENTION = frozenset(
         ErrorCode.ER_TRANSACTION_ROLLBACK_DURING_COMMIT,
     }
 )
-"""The transaction was ended because of another one, or by somebody."""
+"""Codes of a transaction that was ended because of another one, or by somebody."""
 
 REFUSED_BY_TIDB = frozenset(
     {ErrorCode.TIDB_UNSUPPORTED_DDL, ErrorCode.ER_UNSUPPORTED_ACTION_ON_GENERATED_COLUMN}
 )
-"""A schema change that TiDB can't make in place, although it may store the changed table."""
+"""Codes of a schema change that TiDB can't make in place, although it may store the changed
+table."""
 
 NOT_UNDERSTOOD = frozenset(
     {
@@ -204,7 +206,7 @@ NOT_UNDERSTOOD = frozenset(
         ErrorCode.TIDB_UNSUPPORTED_DDL,
     }
 )
-"""A schema change that the server would refuse at any time, for a table of this structure."""
+"""Codes of a schema change that the server would always refuse for a table of this structure."""
 
 KEY_IS_SO = frozenset(
     {
@@ -222,12 +224,12 @@ KEY_IS_SO = frozenset(
 """A key, constraint or partition exists already, or one to drop does not exist."""
 
 ACCESS_DENIED = frozenset({ER.ACCESS_DENIED_ERROR, ErrorCode.ER_ACCESS_DENIED_NO_PASSWORD_ERROR})
-"""The login is refused."""
+"""Codes of a refused login."""
 
 PASSWORD_EXPIRED = frozenset(
     {ErrorCode.ER_MUST_CHANGE_PASSWORD, ErrorCode.ER_MUST_CHANGE_PASSWORD_LOGIN}
 )
-"""The password is right, but expired."""
+"""Codes of an expired password, which was right."""
 
 ACCOUNT_LOCKED = frozenset(
     {
@@ -237,10 +239,10 @@ ACCOUNT_LOCKED = frozenset(
         ErrorCode.ER_USER_IS_BLOCKED,
     }
 )
-"""Nobody can log in with this account, for whatever reason."""
+"""Codes of an account with which nobody can log in, for whatever reason."""
 
 HOST_REFUSED = frozenset({ER.HOST_IS_BLOCKED, ER.HOST_NOT_PRIVILEGED})
-"""The server does not accept connections of this host."""
+"""Codes of a server that accepts no connections of this host."""
 
 LOGIN_REFUSED = (
     ACCESS_DENIED
@@ -253,7 +255,7 @@ LOGIN_REFUSED = (
         CR.CR_AUTH_PLUGIN_ERR,
     }
 )
-"""There is no way to log in, whatever the later requests."""
+"""All codes of a login that will also be refused later."""
 
 MISSING_PRIVILEGE = frozenset(
     {
@@ -264,7 +266,7 @@ MISSING_PRIVILEGE = frozenset(
         ER.PROCACCESS_DENIED_ERROR,
     }
 )
-"""This user may not do that."""
+"""Codes of an action that this user may not execute."""
 
 OF_ONE_TABLE = frozenset(
     {
@@ -282,7 +284,7 @@ OF_ONE_TABLE = frozenset(
         ErrorCode.ER_TABLE_CORRUPT,
     }
 )
-"""Errors that concern only the table that a statement names: a right, or its files."""
+"""Codes that concern only the table of a statement: a right, or its files."""
 
 READ_ONLY = frozenset(
     {
@@ -291,7 +293,7 @@ READ_ONLY = frozenset(
         ErrorCode.ER_READ_ONLY_MODE,
     }
 )
-"""The server accepts no writes."""
+"""Codes of a server that accepts no writes."""
 
 RESOURCES = frozenset(
     {
@@ -307,7 +309,7 @@ RESOURCES = frozenset(
         ER.LOCK_TABLE_FULL,
     }
 )
-"""The server has no disk, memory or locks left now."""
+"""Codes of a server that has no disk, memory or locks left now."""
 
 _OF_THE_SYSTEM = frozenset(
     {
@@ -324,15 +326,16 @@ _OF_THE_SYSTEM = frozenset(
         ER.ERROR_DURING_COMMIT,
     }
 )
-"""The operating system, or the storage engine, has refused something: the text says what."""
+"""Codes by which the operating system, or the storage engine, has refused something, as the text
+says."""
 
 _NOTHING_LEFT = re.compile(
     r"\b(?:errno|errcode|error):? (?:11|12|23|24|28|122|128|135)\b"
     r"|no space left|disk full|out of memory",
     re.IGNORECASE,
 )
-"""No more processes, memory, open files, space or quota; the last two are the storage engines'
-for memory and for a file that can't grow."""
+"""Texts about missing processes, memory, open files, space or quota. The last two are the storage
+engines' texts about memory and about a file that can't grow."""
 
 _READ_ONLY = re.compile(r"read[-_ ]only", re.IGNORECASE)
 
@@ -342,10 +345,10 @@ _TEXTS: Mapping[int, re.Pattern[str]] = {
     ER.OPTION_PREVENTS_STATEMENT: _READ_ONLY,
     # A node of a Galera cluster that has lost the others, or is receiving their data.
     ER.UNKNOWN_COM_ERROR: re.compile("WSREP"),
-    # Before a commit it means that the transaction is too large (`replicator.mysql.size_limits`).
+    # Before a commit, it means that the transaction is too large (`replicator.mysql.size_limits`).
     ErrorCode.ER_RUN_HOOK_ERROR: re.compile(r"^(?!.*before_commit)", re.DOTALL),
 }
-"""Codes of several errors, with the texts of the errors that pass by themselves."""
+"""Codes of several errors, with the texts of the errors that are temporary."""
 
 NO_SUCH_TABLE = frozenset({ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR, ER.UNKNOWN_TABLE})
 """There is no such table or database."""
@@ -365,13 +368,13 @@ DOES_NOT_FIT = frozenset(
         ER.TRUNCATED_WRONG_VALUE_FOR_FIELD,
     }
 )
-"""In strict mode, a value of a row does not fit the new definition of its column."""
+"""Codes of a value that does not fit the new definition of its column, in strict mode."""
 
 
 class DatabaseUnavailableError(Exception):
     """The server cannot be reached now, or returns odd answers; a later retry is safe.
 
-    ``server``: its address if it is known, in the form that errors show.
+    ``server``: its address if it is known, in the form for errors.
     """
 
     def __init__(self, message: str, *, server: str = "") -> None:
@@ -392,7 +395,7 @@ class OddAnswerError(pymysql.err.OperationalError):
 
 
 def error_code(error: BaseException) -> int:
-    """Return the server's error number, also of an unavailable server; 0 if there is none."""
+    """Return the server's error number, also for an unavailable server; 0 if there is none."""
     if isinstance(error, DatabaseUnavailableError) and error.__cause__ is not None:
         error = error.__cause__
     args = error.args if isinstance(error, pymysql.err.MySQLError) else ()
@@ -405,10 +408,10 @@ def error_text(error: BaseException) -> str:
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Whether a driver's error means that the server is away rather than that it refuses.
+    """Return whether a driver's error means that the server is unavailable rather than a refusal.
 
-    A server that accepts no writes now, or has no disk or memory left, counts as away. The
-    connection is then gone or to be given up, so that the end of a transaction is unknown.
+    A server that accepts no writes now, or has no disk or memory left, counts as unavailable. The
+    connection is then gone or must be given up, so the end of a transaction is unknown.
     """
     if _passes(error):
         return True
@@ -429,12 +432,12 @@ def _passes(error: BaseException) -> bool:
 
 
 def is_contention(error: BaseException) -> bool:
-    """Whether the transaction was ended because of another one: just retry."""
+    """Return whether the transaction was ended because of another one, so that a retry may help."""
     return error_code(error) in CONTENTION
 
 
 def is_about_statement(error: BaseException) -> bool:
-    """Whether the same statement would fail again, in any session that may log in."""
+    """Return whether the same statement would fail again, in any session that can log in."""
     return not is_contention(error) and error_code(error) not in LOGIN_REFUSED
 
 
@@ -454,4 +457,4 @@ FOREIGN_KEY = frozenset(
         ErrorCode.ER_FK_NO_UNIQUE_INDEX_PARENT,
     }
 )
-"""Errors of statements that do not fit the foreign keys between their table and others."""
+"""Codes of statements that do not fit the foreign keys between their table and others."""

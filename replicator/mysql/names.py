@@ -9,9 +9,9 @@ from replicator.printable_text import shown_line
 
 
 def quote(name: str) -> str:
-    """Return a name in backticks, with those in it doubled: safe to insert into a statement.
+    """Return a name in backticks, with its own backticks doubled: safe to insert into a statement.
 
-    Backticks are understood under every ``sql_mode`` (MySQL manual, "Schema Object Names"). Raises
+    Backticks are valid under every ``sql_mode`` (MySQL manual, "Schema Object Names"). Raises
     ValueError for a name that no server accepts: empty, or with a NUL character.
     """
     if not name or "\x00" in name:
@@ -23,15 +23,15 @@ def quote(name: str) -> str:
 
 
 def folded(name: str) -> str:
-    """Return a name as servers compare it if its case does not count: each letter in lower case.
+    """Return a name in lower case, as servers compare names if their case does not count.
 
-    Every server compares names of columns, indexes and partitions like that, and those of tables
+    Every server compares names of columns, indexes and partitions like this, and names of tables
     and databases depending on `replicator.mysql.server.identity`. Accents count: ``e`` is not
     ``é``. Seen on MySQL 5.6 and 9.7, MariaDB 10.11 and 11.8, and TiDB 7.5, which agree on all
-    letters except odd ones: MariaDB 11.8 also takes the two small sigmas, the i with and without a
-    dot, the long and the short s for one, and the MySQLs and MariaDB 10.11 know no case of letters
-    that are newer than Unicode 3. (`str.lower` chooses between the sigmas by the letters beside
-    them.)
+    letters except some unusual ones: for MariaDB 11.8, the two small sigmas are also equal, and the
+    i with and without a dot, and the long and the short s; MySQL and MariaDB 10.11 know no case of
+    letters that are newer than Unicode 3. (`str.lower` chooses between the sigmas by the letters
+    beside them.)
     """
     if name.isascii():
         return name.lower()
@@ -56,11 +56,14 @@ class TableName:
 
     @property
     def quoted(self) -> str:
-        """Return schema and table for a statement. Raises ValueError as `quote` does."""
+        """Return schema and table for a statement. Raises the errors of `quote`."""
         return f"{quote(self.schema)}.{quote(self.table)}"
 
     def __str__(self) -> str:
-        """Return the name for people: no two tables are shown alike, and none is parsed from it."""
+        """Return the name for people.
+
+        Different tables have different texts, and the text is never parsed.
+        """
         return f"{_shown(self.schema)}.{_shown(self.table)}"
 
 
@@ -76,7 +79,7 @@ class Member:
 
 
 def _shown(part: str) -> str:
-    """A part of a name, in backticks if it would be taken for two or for a quoted one.
+    """Return a part of a name, in backticks if it could be mistaken for two parts or a quoted one.
 
     Control characters are shown as escapes.
     """

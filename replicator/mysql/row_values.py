@@ -1,7 +1,7 @@
-"""Remove the values of rows from the messages of servers.
+"""Removes the values of rows from the messages of servers.
 
-Servers put values into their errors: "Duplicate entry 'ada@example.org' for key 'mail'". Values are
-not escaped there, so a quote does not end one; the text before and after a value does. Message
+Servers quote values in their errors: "Duplicate entry 'ada@example.org' for key 'mail'". These
+values are not escaped, so a quote does not end one; the text before and after a value does. Message
 texts: MySQL manual, "Server Error Message Reference"; MariaDB KB, "MariaDB Error Code Reference";
 TiDB's ``pkg/errno/errname.go``.
 """
@@ -71,11 +71,11 @@ _CONTRACTION = re.compile(
     r"\b(?:(can|doesn|isn|don|didn|wasn|won|hasn)'t|(target|source|server|shard|table)'s)\b",
     re.IGNORECASE,
 )
-"""An apostrophe is no quote."""
+"""An apostrophe in a contraction is not a quote."""
 
 
 def without_values(text: str, code: int = 0) -> str:
-    """Return a server's text with `HIDDEN` for values; names of columns, keys and tables stay.
+    """Return a server's text with `HIDDEN` for values; names of columns, keys and tables are kept.
 
     ``code``: the error's number, 0 if it is unknown. A quoted text that is not known to be a name
     counts as a value.
@@ -92,7 +92,7 @@ def without_values(text: str, code: int = 0) -> str:
 
 
 def _without_quoted(text: str) -> str:
-    """The text without everything from its first to its last quote, except quotes around names."""
+    """Return the text without the part from its first to its last quote, except quoted names."""
     names = [match.span("name") for match in _NAME.finditer(text)]
     quotes = [
         at

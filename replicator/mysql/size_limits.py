@@ -1,4 +1,4 @@
-"""Limits of servers for the size of a transaction or of a row, and the errors about them."""
+"""Limits of servers on the size of a transaction or of a row, and the errors about them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class SizeLimit:
     """A limit of a server, and how to raise it.
 
     Attributes:
-        code: of the error.
+        code: code of the error.
         text: a regular expression; distinguishes the error from others with the code.
         setting: the server's name of the limit.
-        remedy: what the operator does to raise it, an instruction without a full stop.
+        remedy: how the operator raises it, an instruction without a full stop.
         of_row: whether a single row is too large, so that a smaller transaction does not help.
     """
 
@@ -83,12 +83,12 @@ LIMITS = (
     ),
 )
 """Limits of Galera (MariaDB KB, "Galera Cluster System Variables"), of a binlog's cache, of group
-replication (MySQL manual, "Group Replication System Variables"; the reason is in its error log
-only), and of TiDB (its pages "TiDB Configuration File" and "System Variables")."""
+replication (MySQL manual, "Group Replication System Variables"; only its error log has the reason),
+and of TiDB (its pages "TiDB Configuration File" and "System Variables")."""
 
 
 def size_limit(code: int, text: str) -> SizeLimit | None:
-    """Return the limit that an error is about, None for other errors."""
+    """Return the limit that an error is about; None for other errors."""
     for limit in LIMITS:
         if code == limit.code and re.search(limit.text, text):
             return limit
@@ -96,6 +96,6 @@ def size_limit(code: int, text: str) -> SizeLimit | None:
 
 
 def is_too_large(error: BaseException) -> bool:
-    """Whether the transaction is too large, so that the server may accept smaller ones."""
+    """Return whether the transaction is too large, so that the server may accept smaller ones."""
     limit = size_limit(error_code(error), error_text(error))
     return limit is not None and not limit.of_row

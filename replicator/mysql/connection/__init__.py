@@ -1,3 +1,1 @@
-"""Connections to servers of both kinds, asyncio and blocking: TLS, login, timeouts, limits on
-answers.
-"""
+"""Connections to servers, asyncio and blocking: TLS, login, timeouts, limits on answers."""

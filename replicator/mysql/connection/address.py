@@ -11,17 +11,17 @@ from typing import Any
 from replicator.mysql.connection.tls import Pem, Tls
 
 CONNECT_TIMEOUT = 10
-"""Seconds until a server must have answered the first packet."""
+"""Seconds within which a server must answer the first packet."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerKey:
-    """The RSA key that a password may be encrypted with if nothing else protects it.
+    """The RSA key by which a password may be encrypted if nothing else protects it.
 
     Attributes:
         pinned: the server's own key, known beforehand.
-        any_key: the operator accepts the key that the server sends, and so any server (MySQL
-            manual, "--get-server-public-key").
+        any_key: whether the operator accepts the key that the server sends, and so any server
+            (MySQL manual, "--get-server-public-key").
     """
 
     pinned: Pem = field(default_factory=Pem)
@@ -30,7 +30,10 @@ class ServerKey:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseAddress:
-    """The address of a server and how to log in. Without ``tls``, TLS is used if offered."""
+    """The address of a server and the login.
+
+    Without ``tls``, TLS is used if the server offers it.
+    """
 
     host: str
     port: int
@@ -45,7 +48,10 @@ class DatabaseAddress:
 
     @property
     def password_bytes(self) -> bytes:
-        """Return the password as servers have hashed it. An environment may hold any bytes."""
+        """Return the password in the bytes that servers hash.
+
+        An environment may contain any bytes.
+        """
         return self.password.encode("utf-8", "surrogateescape")
 
     def options(self) -> dict[str, Any]:
@@ -54,7 +60,7 @@ class DatabaseAddress:
             "host": self.host,
             "port": self.port,
             "user": self.user,
-            # Both send Latin-1; servers have hashed UTF-8.
+            # Both libraries encode it as Latin-1; servers have hashed UTF-8.
             "password": self.password_bytes.decode("latin-1"),
             "connect_timeout": CONNECT_TIMEOUT,
             "charset": "utf8mb4",

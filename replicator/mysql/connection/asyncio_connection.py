@@ -1,6 +1,6 @@
 """An asyncio connection for queries, meta tables and DDL: aiomysql with a limit on every wait.
 
-aiomysql has no read timeout and its pool hands out dead connections, so each user of the database
+aiomysql has no read timeout, and its pool returns dead connections, so each user of the database
 owns one of these connections. A call that is cancelled or fails half-way leaves the protocol in an
 unknown state: the connection is then closed, and the next call opens a new one.
 """
@@ -74,15 +74,15 @@ __all__ = [
 log = structlog.get_logger()
 
 ABANDONED_SECONDS = 20
-"""Seconds after which a server ends a silent session that writes in transactions: if it has
-lost its client unnoticed, it would keep its locks for the eight hours of the default. Shorter
-than a lease, so that another host finds nothing locked."""
+"""Seconds after which a server ends a silent session that writes in transactions. If the session
+has lost its client unnoticed, it would otherwise keep its locks for the default of eight hours.
+Shorter than a lease, so that another host finds no locks."""
 
 _QUOTED_NAME = re.compile(r"`(?:[^`]|``)*`")
 
 
 class _Cursor(aiomysql.Cursor):  # type: ignore[misc]
-    """Logs the server's warnings; aiomysql makes Python warnings of them."""
+    """Logs the server's warnings, which aiomysql would turn into Python warnings."""
 
     async def _show_warnings(self, conn: aiomysql.Connection) -> None:
         if self._result and self._result.has_next:
@@ -102,8 +102,8 @@ _ONCE = "once"
 class Connection:
     """One connection to one server, opened when first used and again after it was lost.
 
-    Sessions run with ``foreign_key_checks=0``, and, unless ``session`` of the address says
-    otherwise, in UTC with an empty ``sql_mode``.
+    Sessions run with ``foreign_key_checks=0``, and, unless ``session`` of the address overrides
+    this, in UTC with an empty ``sql_mode``.
     """
 
     def __init__(self, address: DatabaseAddress, *, patience: float = 60.0) -> None:
@@ -119,22 +119,23 @@ class Connection:
         self.kept: dict[tuple[str, ...], tuple[str, object]] = {}
         """Values kept during the session, each with a text that shows whether it is valid."""
         self.keeping = anyio.Lock()
-        """Held by a caller that reads a value to keep, so that the next one finds it."""
+        """Held by a caller while it reads a value to keep, so that the next caller finds the
+        value."""
 
     async def fetch(
         self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
     ) -> list[tuple[Any, ...]]:
         """Return the rows of a query. Raises DatabaseUnavailableError or the server's own error.
 
-        An answer that is not UTF-8 is an error of the server, too (ER_INVALID_CHARACTER_STRING).
-        ``patience`` as for `execute`.
+        An answer that is not UTF-8 also counts as an error of the server
+        (ER_INVALID_CHARACTER_STRING). ``patience`` as for `execute`.
         """
         return (await self._answer(sql, args, patience))[0]
 
     async def fetch_once(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query whose answer stays the same during a session.
 
-        Raises as `fetch`.
+        Raises the errors of `fetch`.
         """
         kept = self.kept.get((_ONCE, sql, *map(str, args)))
         if kept is not None:
@@ -148,8 +149,8 @@ class Connection:
     ) -> int:
         """Run a statement; return the number of affected rows. ``patience``: seconds to wait.
 
-        If a patience is given, the statement may take long: meanwhile the server is asked whether
-        it is still working on it.
+        With a patience, the statement may take long: meanwhile, another connection checks whether
+        the server is still executing it.
         """
         return (await self._answer(sql, args, patience))[1]
 
@@ -165,9 +166,10 @@ class Connection:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        """One transaction: committed at the end of the block, rolled back on an exception.
+        """Open a transaction, which is committed at the end of the block.
 
-        If its connection becomes half open, its locks are released soon: others wait for them.
+        It is rolled back on an exception. If its connection becomes half open, its locks are
+        released soon, since others wait for them.
         """
         async with self._held():
             await self._begin()
@@ -175,19 +177,21 @@ class Connection:
                 yield Transaction(self)
                 await self.run_unlocked("COMMIT", ())
             except BaseException:
-                # Closing rolls back, whatever state the connection is in.
+                # Closing rolls back, whatever the state of the connection is.
                 self.close()
                 raise
 
     async def run_unlocked(
         self, sql: str, args: Sequence[object]
     ) -> tuple[list[tuple[Any, ...]], int]:
-        """Run a statement of a transaction, which holds the lock; return its rows, and the
-        number of affected rows."""
+        """Run a statement of a transaction, which holds the lock.
+
+        Returns its rows, and the number of affected rows.
+        """
         return await self._run_watched(sql, args, self._patience, self._thread)
 
     def close(self) -> None:
-        """Drop the connection at once; a later call opens a new one."""
+        """Close the connection at once; a later call opens a new one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -197,13 +201,13 @@ class Connection:
         self._thread = None
 
     def rest(self) -> None:
-        """Drop the session if it was not used for some seconds: the server may end it."""
+        """Close the session if it was not used for some seconds, since the server may end it."""
         if time.monotonic() - self._used_at > ABANDONED_SECONDS / 2:
             self.close()
 
     @asynccontextmanager
     async def _held(self) -> AsyncIterator[None]:
-        """Keep others out, and use no session that the server has ended or will end soon."""
+        """Keep other users out, and use no session that the server has ended or will end soon."""
         async with self._lock:
             if self._short_lived:
                 self.rest()
@@ -238,12 +242,12 @@ class Connection:
                 watched = True
                 group.start_soon(self._until_lost, thread, group.cancel_scope)
 
-            # Most statements end before: a task for each would cost more than they do.
+            # Most statements end earlier: a task for each would cost more than the statement.
             timer = asyncio.get_running_loop().call_later(liveness.LOOK_SECONDS, watch)
             try:
                 outcome = await self._run(sql, args, patience)
             except (pymysql.err.MySQLError, DatabaseUnavailableError) as error:
-                # Otherwise the group would raise it as one of several.
+                # Otherwise the group would raise it as one of several errors.
                 outcome = error
             finally:
                 timer.cancel()
@@ -262,7 +266,7 @@ class Connection:
         with closing(Connection(self.address, patience=liveness.LOOK_SECONDS)) as other:
             suspected = False
             while True:
-                # If the server can't be asked, nothing is known.
+                # If the server can't be reached, nothing is known.
                 with contextlib.suppress(pymysql.err.MySQLError, DatabaseUnavailableError):
                     asked = thread_of(await other.fetch(THREAD_SQL))
                     states = await other.fetch(thread.state_sql)
@@ -338,7 +342,7 @@ class Connection:
             raise
 
     async def _answers(self) -> bool:
-        """Whether the connection still works: a killed TiDB session reports "interrupted" only."""
+        """Whether the connection still works; a killed TiDB session only reports "interrupted"."""
         assert self._connection is not None
         try:
             with anyio.fail_after(CONNECT_TIMEOUT):
@@ -364,7 +368,10 @@ class Transaction:
 
 
 def _fillable(sql: str) -> str:
-    """The statement for a driver that inserts values with ``%``: names may have such signs, too."""
+    """Return the statement for a driver that inserts values with ``%``.
+
+    Names may have this sign, too.
+    """
     return _QUOTED_NAME.sub(lambda match: match[0].replace("%", "%%"), sql)
 
 
@@ -379,10 +386,10 @@ def _text(error: BaseException) -> str:
 
 
 class _Client(aiomysql.Connection):  # type: ignore[misc]
-    """A connection with TLS if the server has it, or none if TLS is required and missing.
+    """A connection with TLS if the server has it, or no connection if TLS is required and missing.
 
-    By default aiomysql continues in the clear if a server does not offer TLS, even if it is
-    required, and does not use TLS unless asked to. An answer larger than
+    By default, aiomysql continues unencrypted if a server does not offer TLS, even if TLS is
+    required, and does not use TLS unless configured. An answer larger than
     `replicator.mysql.connection.malformed_answers` allows is refused.
     """
 
@@ -397,7 +404,8 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
             with _in_time():
                 await self._authenticate()
         finally:
-            # If the login fails, aiomysql closes it in order, and drops its reference.
+            # If the login fails, aiomysql closes the connection, and drops its reference to the
+            # writer.
             writer: Any = self.__dict__["_writer"]
             self._transport = writer.transport if writer is not None else None
 
@@ -432,11 +440,11 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
         return await super()._process_auth(plugin_name, auth_packet)
 
     async def caching_sha2_password_auth(self, pkt: Any) -> Any:
-        """Prove the password, if the server asks for it at once."""
+        """Prove the password, if the server requests it immediately."""
         return await self._prove(CACHING_SHA2, pkt)
 
     async def sha256_password_auth(self, pkt: Any) -> Any:
-        """The same for the other plugin."""
+        """Prove the password by the other plugin."""
         return await self._prove(SHA256, pkt)
 
     async def _prove(self, plugin: str, packet: Any) -> Any:
@@ -467,7 +475,7 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
             try:
                 await super()._read_query_result(unbuffered=unbuffered)
             except RuntimeError as error:
-                # It is not allowed to read files.
+                # It may not read files.
                 raise asks_for_file() from error
             look_at_rows(self._result)
 
@@ -476,7 +484,7 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
             return bool(await super()._read_ok_packet())
 
     async def show_warnings(self) -> Any:
-        """The rows of SHOW WARNINGS. Raises the driver's error."""
+        """Return the rows of SHOW WARNINGS. Raises the driver's error."""
         with READING:
             return await super().show_warnings()
 
@@ -488,7 +496,7 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
         return found
 
     def close(self) -> None:
-        """Drop the connection at once; with TLS, a clean end would wait for the other side."""
+        """Close the connection at once; with TLS, an orderly end would wait for the other side."""
         writer: Any = self.__dict__["_writer"]
         self._writer = self._reader = None
         if writer is not None:
@@ -500,7 +508,7 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
 
 @contextmanager
 def _in_time() -> Iterator[None]:
-    """A step of a login. By default aiomysql limits only the time to connect."""
+    """Limit the time of a step of a login. By default, aiomysql limits only the time to connect."""
     try:
         with anyio.fail_after(CONNECT_TIMEOUT):
             yield

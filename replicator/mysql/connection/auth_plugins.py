@@ -1,14 +1,13 @@
-"""Prove a password to a server, except in unsafe ways.
+"""Proves a password to a server, except in unsafe ways.
 
-A server, or an impostor in its place, chooses the way. Some ways are scrambles, from which a
-password can't be read. In others the server gets the password itself: both client libraries would
-send it to any server that asks. Here one function decides when that is allowed (`disclosure`), and
-these exchanges are implemented here too, once for both libraries.
+A server, or an impostor, chooses the way. Some ways are scrambles, from which a password can't be
+recovered. In others, the server receives the password itself, and both client libraries would send
+it to any server that requests it. In this module, one function decides when that is allowed
+(`disclosure`), and these exchanges are implemented once for both libraries.
 
 Sources: MySQL internals manual, "Authentication Method", "Caching_sha2_password",
 "sha256_password", "Clear text client plugin"; MySQL manual, "--get-server-public-key",
-"--server-public-key-path".
-Needs no more than PyMySQL: executors have no asyncio driver.
+"--server-public-key-path". Needs no more than PyMySQL: executors have no asyncio driver.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ _ASK_FOR_KEY = {CACHING_SHA2: b"\2", SHA256: b"\1"}
 _KNOWS_PASSWORD, _WANTS_PASSWORD = b"\3", b"\4"
 
 Exchange = Generator[bytes | None, MysqlPacket, MysqlPacket]
-"""Yields the bytes to send, or None; gets the packet that follows; returns the last."""
+"""Yields the bytes to send, or None; is sent the packet that follows; returns the last packet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """The protection of a connection that a password would be sent over.
+    """The protection of a connection over which a password would be sent.
 
     Attributes:
-        verified: TLS with a server that ``ssl-ca`` vouches for.
-        local: the connection never leaves this host.
+        verified: whether it has TLS with a server that ``ssl-ca`` has signed.
+        local: whether the connection never leaves this host.
     """
 
     encrypted: bool
@@ -58,7 +57,7 @@ class Channel:
 
 
 class Disclosure(Enum):
-    """The form in which a server gets a password that it can read."""
+    """The form in which a server receives a password that it can read."""
 
     CLEAR = auto()
     WITH_PINNED_KEY = auto()
@@ -66,14 +65,16 @@ class Disclosure(Enum):
 
 
 class PasswordWithheldError(pymysql.err.OperationalError):
-    """A server asks for the password in a form that it can read, over a connection on which
-    anyone could be the server; it did not get it."""
+    """A server requests the password in a readable form over an unsafe connection.
+
+    Anyone could be the server, so the password was not sent.
+    """
 
 
 def disclosure(plugin: str, channel: Channel, key: ServerKey) -> Disclosure | None:
-    """Return how a server that asks for the password by ``plugin`` gets it; None: not at all.
+    """Return how a server that uses ``plugin`` receives the password; None if it must not.
 
-    Over TLS servers take it in the clear only, otherwise encrypted with their RSA key.
+    Over TLS, servers accept it only unencrypted, otherwise only encrypted with their RSA key.
     """
     if plugin == CLEAR:
         return Disclosure.CLEAR if channel.encrypted and channel.verified else None
@@ -88,7 +89,10 @@ def disclosure(plugin: str, channel: Channel, key: ServerKey) -> Disclosure | No
 
 
 def is_local(peer: object) -> bool:
-    """Whether a socket's other end (``getpeername``) is on this host: loopback, a Unix socket."""
+    """Return whether a socket's other end (``getpeername``) is on this host.
+
+    Loopback, a Unix socket.
+    """
     if not isinstance(peer, tuple):
         return isinstance(peer, str | bytes)
     address = ipaddress.ip_address(str(peer[0]).partition("%")[0])
@@ -103,9 +107,9 @@ def channel_of(address: DatabaseAddress, connected: socket.socket, *, encrypted:
 
 
 def first_plugin(offered: str) -> str:
-    """Return the plugin to answer a greeting that offers ``offered``: one that shows no password.
+    """Return the plugin to answer a greeting that offers ``offered``: one that reveals no password.
 
-    If the account has another plugin, the server asks for it.
+    If the account has another plugin, the server requests it.
     """
     return CACHING_SHA2 if offered in (SHA256, CLEAR, _OLD, _DIALOG) else offered
 
@@ -113,10 +117,10 @@ def first_plugin(offered: str) -> str:
 def prove(
     plugin: str, address: DatabaseAddress, channel: Channel, packet: MysqlPacket, salt: bytes
 ) -> Exchange:
-    """Prove the password by one of `OWN_PLUGINS` when ``packet`` asks for it.
+    """Prove the password by one of `OWN_PLUGINS` when ``packet`` requests it.
 
-    ``salt`` is that of the greeting. Raises PasswordWithheldError, OddAnswerError, and the driver's
-    error for unsupported ways.
+    ``salt``: the salt of the greeting. Raises PasswordWithheldError, OddAnswerError, and the
+    driver's error for unsupported plugins.
     """
     if plugin == _DIALOG:
         raise _not_taken_part_in(
@@ -145,7 +149,7 @@ def prove(
 
 
 def proved(packet: MysqlPacket) -> MysqlPacket:
-    """Return the last packet of a proof. Raises OddAnswerError if the server asks for more."""
+    """Return the last packet of a proof. Raises OddAnswerError if the server requests more."""
     if packet.is_extra_auth_data():
         raise OddAnswerError.of("the server asks for more than the proof of a password")
     return packet
@@ -201,9 +205,9 @@ def _pinned(address: DatabaseAddress) -> bytes:
 
 
 def _rsa_key(text: bytes) -> bytes:
-    """The key in PEM, as received. Raises ValueError if it is no RSA key."""
+    """Return the key in PEM, as received. Raises ValueError if it is not an RSA key."""
     try:
-        # Executors need it for such accounts only.
+        # Executors need this module only for such accounts.
         from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
     except ImportError as error:

@@ -3,8 +3,8 @@
 `replicator.mysql.connection.auth_plugins` keeps passwords safe; malformed answers raise
 OddAnswerError.
 
-A MariaDB shows in its greeting its capabilities beyond MySQL's, in bytes that MySQL leaves zero,
-and accepts the commands for them from clients that name them in their answer (MariaDB KB,
+In its greeting, a MariaDB shows its capabilities beyond MySQL's in bytes that MySQL leaves zero. It
+accepts the commands for them from clients that name these capabilities in their answer (MariaDB KB,
 "Connection": "Initial Handshake Packet", "Handshake Response Packet"). Such a client leaves out the
 flag CLIENT_MYSQL.
 """
@@ -42,12 +42,12 @@ from replicator.mysql.errors import OddAnswerError
 class LoginConnection(Connection):
     """A connection that raises OddAnswerError if the server's answer can't be parsed.
 
-    Give it ``auth_plugin_map=plugins_of(address)``.
+    Pass it ``auth_plugin_map=plugins_of(address)``.
     """
 
     def _create_ssl_ctx(self, given: ssl.SSLContext | Mapping[str, object]) -> ssl.SSLContext:
-        # Without our context any server is trusted. PyMySQL would make one that has all
-        # certificates of the host, of which none counts: 15 ms of CPU for each connection.
+        # Without our context, any server is trusted. PyMySQL would create one with all certificates
+        # of the host, which are not needed: 15 ms of CPU for each connection.
         return given if isinstance(given, ssl.SSLContext) else context_for(None)
 
     def _get_server_information(self) -> None:
@@ -61,7 +61,7 @@ class LoginConnection(Connection):
             try:
                 cast(Any, super())._request_authentication()
             except RuntimeError as error:
-                # PyMySQL lacks a package for this way of proving the password.
+                # PyMySQL lacks a package for this authentication plugin.
                 raise pymysql.err.OperationalError(
                     CR.CR_AUTH_PLUGIN_CANNOT_LOAD, str(error)
                 ) from error
@@ -75,7 +75,7 @@ class LoginConnection(Connection):
             try:
                 affected = cast(Any, super())._read_query_result(unbuffered)
             except RuntimeError as error:
-                # PyMySQL is not allowed to read files.
+                # PyMySQL may not read files.
                 cast(Any, self)._force_close()
                 raise asks_for_file() from error
             look_at_rows(cast(Any, self)._result)
@@ -83,7 +83,7 @@ class LoginConnection(Connection):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """After an odd answer the connection can't be used."""
+        """Close the connection after an odd answer, since it can't be used any more."""
         try:
             with READING:
                 yield
@@ -96,16 +96,17 @@ BULK_OPERATIONS = 1 << 2
 """MARIADB_CLIENT_STMT_BULK_OPERATIONS, among the capabilities that only MariaDB has."""
 
 _AFTER_VERSION = struct.Struct("<4x8xxHBHHB6xI")
-"""After the version's name: number of the thread, first part of the salt, a zero; then the
-lower capabilities, collation, status, upper capabilities, length of the salt, zeros, MariaDB's
-own."""
+"""The part of the greeting after the version's name: number of the thread, first part of the salt,
+a zero; then the lower capabilities, collation, status, upper capabilities, length of the salt,
+zeros, MariaDB's own capabilities."""
 
 _RESPONSE = struct.Struct("<IIB19sI")
-"""Capabilities, largest packet, collation, zeros, MariaDB's own capabilities."""
+"""The beginning of the answer: capabilities, largest packet, collation, zeros, MariaDB's own
+capabilities."""
 
 
 def offers_bulk(greeting: bytes) -> bool:
-    """Whether a server's first packet says that it accepts many rows with one statement."""
+    """Return whether a server's first packet shows that it accepts many rows with one statement."""
     at = greeting.find(b"\0", 1) + 1
     if not at or len(greeting) < at + _AFTER_VERSION.size:
         return False
@@ -148,7 +149,7 @@ class BulkConnection(LoginConnection):
     def write_packet(self, payload: bytes) -> None:
         """Send a packet. Raises the driver's error."""
         if self._answers_greeting:
-            # A request for TLS is the head of the answer, which follows.
+            # A request for TLS is the beginning of the answer, which follows.
             self._answers_greeting = len(payload) == _RESPONSE.size
             payload = naming_bulk(payload)
         cast(Any, super()).write_packet(payload)
@@ -158,13 +159,13 @@ Connect = Callable[[], AbstractContextManager["Connection[Any]"]]
 """Opens a further connection to the same server. Raises the driver's error."""
 
 SLOWEST_LINK = 16_384
-"""Bytes per second: a link that is slower than this counts as broken."""
+"""Bytes per second; a slower link counts as broken."""
 
 
 class WatchedConnection(BulkConnection):
-    """A connection whose waits are cut short once it is certain that no answer will come.
+    """A connection whose waits end as soon as it is certain that no answer will come.
 
-    Until `watch` is called it waits as PyMySQL's own. It takes no answer larger than
+    Until `watch` is called, it waits like PyMySQL's own. It accepts no answer larger than
     `replicator.mysql.connection.malformed_answers` allows; bytes of `receive` are not counted.
     """
 
@@ -178,10 +179,10 @@ class WatchedConnection(BulkConnection):
         super().__init__(*given, **options)
 
     def watch(self, thread: Thread | None, connect: Connect, patience: float) -> None:
-        """While the server is silent, check from time to time what ``thread`` is doing.
+        """While the server is silent, check at intervals what ``thread`` is doing.
 
-        A thread that is lost at two checks in a row is ended. After ``patience`` seconds of silence
-        the connection counts as lost in any case.
+        A thread that is lost at two checks in a row is ended. After ``patience`` seconds of
+        silence, the connection counts as lost in any case.
         """
         own = cast(Any, self)
         self._look = lambda end, on_its_way: (
@@ -195,7 +196,7 @@ class WatchedConnection(BulkConnection):
             own._rfile = io.BufferedReader(_WatchedReader(self))
 
     def receive(self, room: memoryview) -> int:
-        """Receive bytes into ``room``; return how many, 0 at the end. Raises OSError."""
+        """Receive bytes into ``room``; return their number, 0 at the end. Raises OSError."""
         received = self._awaited(partial(cast(Any, self)._sock.recv_into, room))
         self._sent = 0
         return received
@@ -236,7 +237,10 @@ class WatchedConnection(BulkConnection):
             ) from error
 
     def _awaited(self, act: Callable[[], int]) -> int:
-        """The result of ``act``, which raises TimeoutError after LOOK_SECONDS without a byte."""
+        """Return the result of ``act``.
+
+        ``act`` raises TimeoutError after LOOK_SECONDS without a byte.
+        """
         began = time.monotonic()
         suspected = False
         while True:
@@ -268,7 +272,10 @@ class _WatchedReader(io.RawIOBase):
 
 
 def _is_lost(thread: Thread, connect: Connect, *, end: bool, on_its_way: bool) -> bool:
-    """Ask the server; False if it can't be asked. A lost thread is ended, with ``end``."""
+    """Ask the server whether a thread is lost; False if the server can't be reached.
+
+    A lost thread is ended, with ``end``.
+    """
     harmless = contextlib.suppress(pymysql.err.MySQLError, OSError)
     with harmless, connect() as other, other.cursor() as cursor:
         cursor.execute(THREAD_SQL)

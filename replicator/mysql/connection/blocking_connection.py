@@ -1,6 +1,6 @@
 """Blocking connections, for executors and threads: PyMySQL, in the charset ``binary``.
 
-So the bytes of a value pass as they are stored, whatever charset they are in.
+So the bytes of a value are received as they are stored, whatever their charset is.
 """
 
 from __future__ import annotations
@@ -41,12 +41,16 @@ class Answer:
 def connect(
     address: DatabaseAddress, *, timeout: float, local_infile: bool = False
 ) -> WatchedConnection:
-    """Return a new connection, with the server's own settings, which nobody watches yet.
+    """Return a new connection with the server's own settings; its waits are not watched yet.
 
-    ``local_infile``: the server may ask for a file, and gets none for a query, whatever it names.
-    ``timeout``: seconds to wait for the server to answer, or to accept more bytes, before the
-    connection counts as lost; CONNECT_TIMEOUT at most for each step of the login. Raises the
-    driver's error if the server can't be reached or refuses, including TlsError.
+    Raises the driver's error if the server can't be reached or refuses the connection, including
+    TlsError.
+
+    Args:
+        local_infile: whether the server may request a file. For a query, it gets no file, whatever
+            it names.
+        timeout: seconds to wait for the server to answer, or to accept more bytes, before the
+            connection counts as lost; at most CONNECT_TIMEOUT for each step of the login.
     """
     try:
         return _connected(address, timeout, local_infile=local_infile)
@@ -65,12 +69,12 @@ def _connected(
     with telling(address):
         connection = WatchedConnection(
             **address.options(),
-            # Without a context any server is trusted, with TLS if it has it.
+            # Without a context, any server is trusted, with TLS if it has it.
             ssl=context_for(address.tls) if address.tls else None,
             read_timeout=min(timeout, CONNECT_TIMEOUT),
             write_timeout=min(timeout, CONNECT_TIMEOUT),
-            # The server may then ask for a file, and no answer of ours has one: the driver would
-            # send any file that the server names.
+            # Otherwise the server may request a file, and no answer of ours has one: the driver
+            # would send any file that the server names.
             client_flag=CLIENT.LOCAL_FILES if local_infile else 0,
             auth_plugin_map=plugins_of(address),
         )
@@ -91,7 +95,7 @@ class BlockingSession:
         timeout: int,
         local_infile: bool = False,
     ) -> None:
-        """Connect and run ``settings``, the statement that sets variables.
+        """Connect and run ``settings``, a statement that sets variables.
 
         ``timeout`` as for `connect`; a half open connection counts as lost earlier. Raises the
         driver's error.
@@ -118,7 +122,7 @@ class BlockingSession:
             return None
 
     def _prepare(self) -> None:
-        """Further settings and queries before the session is used."""
+        """Make further settings and queries before the session is used."""
 
     def run(self, sql: bytes) -> Answer:
         """Run a statement. Raises the driver's error."""
@@ -128,15 +132,15 @@ class BlockingSession:
         return Answer(affected, result.warning_count, bytes(result.message or b""))
 
     def rows(self, sql: bytes) -> Sequence[tuple[Any, ...]]:
-        """Return the rows of a query that has few. Raises the driver's error."""
+        """Return the rows of a query with few rows. Raises the driver's error."""
         self._connection.query(sql)
         return cast(Any, self._connection)._result.rows or ()
 
     def is_gone(self) -> bool:
         """Whether the server closed the connection while nobody used it, as far as is known here.
 
-        Unasked, a server sends only the reason and the end of a connection that it closes: bytes to
-        read without a request show that it did.
+        Without a request, a server sends only the reason and the end of a connection that it
+        closes. So if there are bytes to read without a request, it has closed the connection.
         """
         channel = cast(Any, self._connection)._sock
         if channel is None:
@@ -146,6 +150,6 @@ class BlockingSession:
         return bool(poll.poll(0))
 
     def close(self) -> None:
-        """Drop the connection; an open transaction is rolled back."""
+        """Close the connection; an open transaction is rolled back."""
         with contextlib.suppress(MySQLError, OSError):
             self._connection.close()

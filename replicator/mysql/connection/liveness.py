@@ -1,9 +1,9 @@
-"""Detect whether a silent server is still working on a statement.
+"""Detects whether a silent server is still executing a statement.
 
-A statement may take its time, so silence alone proves nothing. But a connection may also be half
-open: a firewall has forgotten it, a host has gone, a proxy passes nothing on any more. If no kernel
-answers, ours detects it (`notice_loss`). If one does, the server is asked over another connection
-what the thread is doing (`Thread.is_lost`).
+A statement may take long, so silence alone proves nothing. But a connection may also be half open:
+a firewall has forgotten it, a host has vanished, or a proxy forwards nothing any more. If no kernel
+answers, our kernel detects this (`notice_loss`). If one does, another connection queries what the
+server's thread is doing (`Thread.is_lost`).
 
 Needs no more than PyMySQL: executors have no asyncio driver.
 """
@@ -21,14 +21,15 @@ VANISHED_SECONDS = 30
 """Seconds without an acknowledgement, or an answer to probes, until a connection is lost."""
 
 STALLED_SECONDS = 120
-"""The same for a connection that sends much. For Linux, a server that waits for a lock or for
-its disk, and reads nothing more, is one that does not acknowledge."""
+"""The same for a connection that sends much. A server that waits for a lock or for its disk, and
+reads nothing more, does not acknowledge either, as far as Linux knows."""
 
 LOOK_SECONDS = 10.0
-"""Seconds of silence until a server is asked what it is doing, and between two questions."""
+"""Seconds of silence until another connection queries what the server is doing, and between two
+queries."""
 
 QUIET_SECONDS = 5
-"""Seconds of waiting after which nothing of a thread's answer can be on its way any more."""
+"""Seconds of waiting after which no part of a thread's answer can be on its way any more."""
 
 THREAD_SQL = (
     "SELECT @@hostname, @@port, VERSION(), ID, HOST FROM information_schema.PROCESSLIST"
@@ -38,8 +39,8 @@ THREAD_SQL = (
 
 _IDLE = "Sleep"
 _SENDING = frozenset({"Writing to net", "Sending to client"})
-"""States of a thread that waits until the network takes its answer; MySQL has the latter since 8.0
-(its manual, "General Thread States")."""
+"""States of a thread that waits until the network accepts its answer; MySQL has the latter since
+8.0 (its manual, "General Thread States")."""
 
 _PROBE_SECONDS = 5
 
@@ -66,7 +67,7 @@ class Thread:
         return f"KILL {self.number:d}"
 
     def is_there(self, asked: Thread | None, states: Sequence[Sequence[Any]]) -> bool:
-        """Whether it is certain that a server has the thread.
+        """Return whether it is certain that a server has the thread.
 
         ``asked``: the thread of the connection on which ``state_sql`` returned ``states``.
         """
@@ -75,11 +76,11 @@ class Thread:
     def is_lost(
         self, asked: Thread | None, states: Sequence[Sequence[Any]], *, on_its_way: bool = False
     ) -> bool:
-        """Whether it is certain that no answer will come to a statement that the thread was given.
+        """Return whether it is certain that a statement of the thread will not be answered.
 
-        That is so if the thread has ended, waits for a statement itself (unless that may still be
-        ``on_its_way``), or can't send its answer. One address may belong to several servers: the
-        answer of another one proves nothing.
+        That is so if the thread has ended, if it is waiting for a statement (unless the statement
+        may still be ``on_its_way``), or if it can't send its answer. One address may belong to
+        several servers: the answer of another server proves nothing.
         """
         if not self._is_known_to(asked):
             return False
@@ -97,7 +98,7 @@ class Thread:
 def thread_of(rows: Sequence[Sequence[Any]]) -> Thread | None:
     """Return the thread that serves a connection, from its answer to THREAD_SQL.
 
-    None if a proxy serves it, which may count connections in its own way.
+    None if a proxy serves it, which may number connections in its own way.
     """
     if not rows:
         return None
@@ -107,7 +108,7 @@ def thread_of(rows: Sequence[Sequence[Any]]) -> Thread | None:
 
 
 def notice_loss(connection: socket.socket, *, sends_much: bool = False) -> None:
-    """Have the kernel end a connection, also an idle one, whose other end does not answer.
+    """Let the kernel end a connection, even an idle one, whose other end does not answer.
 
     Linux, tcp(7): TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_USER_TIMEOUT.
     """

@@ -1,4 +1,4 @@
-"""Translate errors of the client libraries at a login into errors that name the cause."""
+"""Translates errors of the client libraries at a login into errors that name the cause."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from replicator.mysql.connection.tls import TlsError, context_for, tls_error
 from replicator.mysql.errors import error_code
 
 _LISTENING = 1.0
-"""Seconds for a server to check a certificate, and to refuse it."""
+"""Seconds in which a server checks a certificate and refuses it."""
 
 _BROKEN = (CR.CR_SERVER_LOST, CR.CR_SERVER_GONE_ERROR)
 
@@ -33,7 +33,7 @@ def telling(address: DatabaseAddress) -> Iterator[None]:
 
 
 def may_refuse_certificate(address: DatabaseAddress, error: BaseException) -> bool:
-    """Whether a connection that broke at the login may have done so for our certificate."""
+    """Return whether the server may have broken the connection because of our certificate."""
     shown = address.tls is not None and bool(address.tls.cert)
     return shown and error_code(error) in _BROKEN
 
@@ -41,9 +41,9 @@ def may_refuse_certificate(address: DatabaseAddress, error: BaseException) -> bo
 def look_at_refusal(address: DatabaseAddress) -> None:
     """Connect once more, to find out why the server breaks the connection. Blocks; for a thread.
 
-    In TLS 1.3 a server checks our certificate when the connection is already open for us: our next
-    bytes reach a closed one, and then nobody reads the server's reason (RFC 8446, section 4.4.2.4).
-    Raises TlsError if it refuses the certificate.
+    In TLS 1.3, a server checks our certificate when the connection is already open for us: our next
+    bytes reach a closed connection, and then nobody reads the server's reason (RFC 8446, section
+    4.4.2.4). Raises TlsError if it refuses the certificate.
     """
     context = context_for(address.tls, listening=_LISTENING)
     try:
@@ -61,9 +61,9 @@ def look_at_refusal(address: DatabaseAddress) -> None:
 
 
 def provable_beside(address: DatabaseAddress, error: BaseException) -> bool:
-    """Whether a password withheld over TLS can be proved without it, with the server's key.
+    """Return whether a password withheld over TLS can be proved without it, by the server's key.
 
-    That is so if the task file has that key, and requires nothing of TLS.
+    That is so if the task file has that key, and does not require TLS.
     """
     withheld = isinstance(error, PasswordWithheldError)
     return withheld and address.tls is None and bool(address.server_key.pinned)
@@ -72,9 +72,10 @@ def provable_beside(address: DatabaseAddress, error: BaseException) -> bool:
 def prove_beside(address: DatabaseAddress) -> None:
     """Prove a password without TLS, so that the server knows it. Blocks; for a thread.
 
-    Over TLS a server takes the password in the clear only, even if the client has its RSA key. But
-    once it knows the password of an account with caching_sha2_password, a scramble is enough (MySQL
-    manual, "Caching SHA-2 Pluggable Authentication"). Raises TlsError for an unusable key.
+    Over TLS, a server accepts only the unencrypted password, even if the client has its RSA key.
+    But once the server knows the password of an account with caching_sha2_password, a scramble is
+    enough (MySQL manual, "Caching SHA-2 Pluggable Authentication"). Raises TlsError for an unusable
+    key.
     """
     try:
         with telling(address):

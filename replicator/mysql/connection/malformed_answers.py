@@ -2,11 +2,11 @@
 
 Both client libraries parse the server's bytes without checking them first, so a broken or hostile
 server decides which of Python's errors they raise. Only calls that read, and our own code that
-parses answers, are wrapped: a mistake anywhere else stays the error that it is.
+parses answers, convert these errors, so that errors in other code stay visible.
 
 Neither client library limits the size of an answer. Rows become Python objects, so each packet
 counts for more than its bytes. A full copy reads its rows itself, block by block
-(`replicator.pipeline.copy.result_bytes`), and is not counted.
+(`replicator.pipeline.copy.result_bytes`), and its rows are not counted.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from replicator.memory import largest_event, too_large
 from replicator.mysql.errors import OddAnswerError
 
 LONGEST_MESSAGE: Final = 2048
-"""Characters kept of a server's error message: its own limit is 512 bytes."""
+"""Maximum number of characters of a server's error message; its own limit is 512 bytes."""
 _OVERHEAD: Final = 64
-"""Bytes that each of a packet's two parts counts for besides its own."""
+"""Bytes that are added to the size of each of a packet's two parts."""
 
 
 class AnswerSize:
@@ -41,9 +41,9 @@ class AnswerSize:
         self._taken = 0
 
     def take(self, count: int) -> None:
-        """Count so many bytes more to read. Raises the driver's error if the answer is too large.
+        """Count more bytes to read. Raises the driver's error if the answer is too large.
 
-        The connection can't be used any more then.
+        The connection can't be used after this error.
         """
         self._taken += count + _OVERHEAD
         if self._taken > largest_event():
@@ -54,7 +54,7 @@ class AnswerSize:
 
 
 def shortened(error: pymysql.err.MySQLError) -> pymysql.err.MySQLError:
-    """Return the error with a server's message of limited length."""
+    """Return the error with the server's message cut to the maximum length."""
     if len(error.args) < 2 or len(str(error.args[1])) <= LONGEST_MESSAGE:
         return error
     code, message, *_ = error.args
@@ -75,9 +75,11 @@ _NOT_AS_EXPECTED = (
 
 
 class _Reading:
-    """Context for a library's call that reads a server's answer: raises OddAnswerError if the
-    library can't parse it. Errors that the server reports, a lost connection and a socket's
-    errors pass unchanged."""
+    """Context for a library's call that reads a server's answer.
+
+    Raises OddAnswerError if the library can't parse the answer. Errors that the server reports, a
+    lost connection and a socket's errors are raised unchanged.
+    """
 
     def __enter__(self) -> None:
         pass
@@ -94,20 +96,20 @@ class _Reading:
 READING = _Reading()
 
 _OPTIONAL = "Slave_UUID"
-"""The last column of SHOW SLAVE HOSTS, which MySQL 5.6 leaves out of the row of a replica that
-has not reported any."""
+"""The last column of SHOW SLAVE HOSTS, which MySQL 5.6 leaves out of the row of a replica that has
+not reported one."""
 
 
 def _is_told(error: Exception) -> bool:
     if isinstance(error, OSError | EOFError | MemoryError | pymysql.err.InterfaceError):
         return True
-    # The libraries' own complaints about an answer have no number.
+    # Errors of the libraries about an answer have no number.
     answered = isinstance(error, pymysql.err.MySQLError) and bool(error.args)
     return answered and isinstance(error.args[0], int)
 
 
 def look_at_rows(result: Any) -> None:
-    """Raise ValueError for a result set of a library in which a row has not all columns."""
+    """Raise ValueError if a row of a library's result set does not have all columns."""
     names = [column[0] for column in result.description or ()]
     fewest = len(names) - (names[-1:] == [_OPTIONAL])
     for row in result.rows or ():
@@ -116,7 +118,7 @@ def look_at_rows(result: Any) -> None:
 
 
 def asks_for_file() -> pymysql.err.OperationalError:
-    """Return the error for a server that asks for a file instead of answering."""
+    """Return the error to raise if a server requests a file instead of answering."""
     return pymysql.err.OperationalError(
         CR.CR_MALFORMED_PACKET,
         "the server asks for a file in place of an answer, as none does that is what it seems; it"
@@ -126,9 +128,9 @@ def asks_for_file() -> pymysql.err.OperationalError:
 
 @contextmanager
 def understood(what: str) -> Iterator[None]:
-    """Context for code that parses an answer: raise OddAnswerError for one of another form.
+    """Context for code that parses an answer: raise OddAnswerError if the answer has another form.
 
-    ``what`` names the answer.
+    ``what``: the name of the answer.
     """
     try:
         yield

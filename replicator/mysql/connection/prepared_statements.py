@@ -1,6 +1,6 @@
-"""Prepared statements over a blocking connection: PyMySQL has none.
+"""Prepared statements over a blocking connection, which PyMySQL does not support.
 
-Their rows come in the binary protocol, numbers and times as they are stored rather than as text
+Their rows are in the binary protocol: numbers and times as they are stored rather than as text
 (MySQL internals manual, "Prepared Statements", "Binary Protocol Resultset"; MariaDB KB,
 "COM_STMT_PREPARE", "COM_STMT_EXECUTE", "COM_STMT_BULK_EXECUTE").
 """
@@ -22,18 +22,21 @@ from replicator.mysql.connection.malformed_answers import READING
 _PREPARED = struct.Struct("<xIHH")
 _BULK_EXECUTE = 0xFA
 _WITH_TYPES = 128
-"""The flag of a bulk execution that has the types of the parameters."""
+"""The flag of a bulk execution that includes the types of the parameters."""
 
 LARGEST_PACKET = 0xFFFFFF
-"""Bytes of a command from which on it needs several packets."""
+"""Bytes from which on a command needs several packets."""
 
 _UNSIGNED = 0x80
 
 
 @dataclass(frozen=True, slots=True)
 class WireType:
-    """The type of a column or of a parameter: its number (MySQL internals manual,
-    "Column Types"), and whether it is an unsigned integer."""
+    """The type of a column or of a parameter.
+
+    It has a number (MySQL internals manual, "Column Types"), and shows whether it is an unsigned
+    integer.
+    """
 
     code: int
     unsigned: bool = False
@@ -54,14 +57,14 @@ def prepare(connection: Connection[Any], sql: bytes) -> int:
 
 
 def forget(connection: Connection[Any], number: int) -> None:
-    """Let the server drop a statement; it does not answer. Raises the driver's error."""
+    """Let the server drop a statement; the server does not answer. Raises the driver's error."""
     cast(Any, connection)._execute_command(COMMAND.COM_STMT_CLOSE, struct.pack("<I", number))
 
 
 def ask(connection: Connection[Any], number: int) -> tuple[WireType, ...]:
     """Run a query without parameters; return the types of its columns.
 
-    The rows must be read from the connection then. Raises the driver's error.
+    Next, the rows must be read from the connection. Raises the driver's error.
     """
     own = cast(Any, connection)
     own._execute_command(COMMAND.COM_STMT_EXECUTE, struct.pack("<IBI", number, 0, 1))
@@ -79,9 +82,10 @@ def bulk_head(number: int, types: Sequence[WireType]) -> bytes:
 
 
 def send_rows(connection: Connection[Any], head: bytes, rows: memoryview) -> None:
-    """Execute a statement with many rows; call `answer` before anything else.
+    """Execute a statement with many rows; call `answer` next.
 
-    Head and rows make one packet, so they are shorter than 16 MiB. Raises the driver's error.
+    Head and rows are one packet, so together they must be shorter than 16 MiB. Raises the driver's
+    error.
     """
     own = cast(Any, connection)
     size = len(head) + len(rows)

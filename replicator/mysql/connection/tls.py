@@ -1,6 +1,6 @@
-"""TLS to servers: the one module that makes contexts and finds the cause of failures.
+"""TLS to servers: makes all TLS contexts, and finds the causes of failures.
 
-Without `Tls` a connection is encrypted if the server offers it, and the server is trusted, as the
+Without `Tls`, a connection is encrypted if the server offers it, and the server is trusted, as the
 servers' own clients do (MySQL manual, "--ssl-mode", PREFERRED). Needs no more than PyMySQL:
 executors have no asyncio driver.
 """
@@ -25,13 +25,13 @@ _UNDER_WAY = (
     ssl.SSLZeroReturnError,
     ssl.SSLSyscallError,
 )
-"""Errors that only say that the connection broke, as it does when a server ends."""
+"""Errors that only show that the connection broke, as it does when a server ends."""
 
 _EXPIRED, _NOT_YET_VALID = 10, 9
 _OTHER_HOST = frozenset({62, 64})
 _STRANGERS = frozenset({2, 7, 18, 19, 20, 21, 30})
 """OpenSSL's X509_V_ERR_… (its manual, "X509_STORE_CTX_get_error"): times, names, authorities. 7 and
-30: of two authorities of one name, it was signed by the other one."""
+30 mean that two authorities have the same name, and the other one has signed the certificate."""
 
 _OTHER_VERSION = ("UNSUPPORTED_PROTOCOL", "WRONG_VERSION_NUMBER", "ALERT_PROTOCOL_VERSION")
 """OpenSSL's errors if the two sides have no version in common."""
@@ -39,9 +39,9 @@ _OTHER_VERSION = ("UNSUPPORTED_PROTOCOL", "WRONG_VERSION_NUMBER", "ALERT_PROTOCO
 
 @dataclass(frozen=True, slots=True)
 class Pem:
-    """A PEM file by its path, or the text itself, which is preferred.
+    """A PEM file by its path, or the text itself, which takes precedence.
 
-    It is pickled with its text: executors need no such file.
+    It is pickled with its text, so executors need no such file.
     """
 
     path: str = ""
@@ -54,8 +54,8 @@ class Pem:
         return self.path or "the text in the task file"
 
     def read(self) -> str:
-        """The text, in ASCII. Raises PemError."""
-        # Other text may be between its parts, especially names in any script.
+        """Return the text, in ASCII. Raises PemError."""
+        # There may be other text between its parts, especially names in any script.
         text = self._content().removeprefix("\ufeff").encode("ascii", "replace").decode()
         if "-----BEGIN" not in text:
             raise PemError(f"{self} is not in PEM format: it holds no certificate and no key")
@@ -74,17 +74,17 @@ class Pem:
         try:
             text = self.read() if self else ""
         except PemError:
-            # Connecting reports the error, there as here.
+            # Connecting will report the error, in the executor as well as here.
             text = ""
         return Pem, (self.path, text)
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """The requirements for a connection: a server that ``ca`` vouches for, a certificate to show.
+    """The requirements for a connection: a server certified by ``ca``, and a client certificate.
 
-    The server's certificate must be for its host, or, if there are ``names``, for one of them.
-    Without ``ca`` any certificate is accepted, but a connection without TLS is not.
+    The server's certificate must be for its host, or, if there are ``names``, for one of these.
+    Without ``ca``, any certificate is accepted, but a connection without TLS is not.
     """
 
     ca: Pem = Pem()
@@ -98,7 +98,10 @@ class PemError(OSError):
 
 
 class TlsError(pymysql.err.OperationalError):
-    """No TLS connection to a server, and a retry will not help; ``way_out`` says what to do."""
+    """There is no TLS connection to a server, and a retry will not help.
+
+    ``way_out``: what to do.
+    """
 
     way_out: str = ""
 
@@ -113,7 +116,7 @@ class TlsError(pymysql.err.OperationalError):
 class _Context(ssl.SSLContext):
     """A context that also checks the names in the server's certificate.
 
-    ``listening``: seconds to wait for the server's bytes before we send ours.
+    ``listening``: seconds to wait for the server's bytes before our bytes are sent.
     """
 
     names: frozenset[str] = frozenset()
@@ -144,7 +147,7 @@ _Context.sslobject_class = _Object
 
 
 def context_for(tls: Tls | None, *, listening: float = 0) -> ssl.SSLContext:
-    """Return a context for connections; ``listening``: seconds to wait once they are encrypted.
+    """Return a context for connections; ``listening``: seconds to wait after the encryption begins.
 
     Raises PemError.
     """
@@ -165,11 +168,11 @@ def context_for(tls: Tls | None, *, listening: float = 0) -> ssl.SSLContext:
 
 
 def load_pair(context: ssl.SSLContext, text: str) -> None:
-    """Give a context a certificate and its key in PEM, without a file that others could read.
+    """Load a certificate and its key in PEM into a context, without a file that others could read.
 
     Raises ssl.SSLError, PemError.
     """
-    # OpenSSL takes them from a file only; this one is in memory and has no name.
+    # OpenSSL only reads them from a file; this file is in memory and has no name.
     handle = os.memfd_create("pair")
     try:
         with os.fdopen(handle, "wb", closefd=False) as file:
@@ -180,7 +183,7 @@ def load_pair(context: ssl.SSLContext, text: str) -> None:
 
 
 def tls_error(tls: Tls | None, host: str, port: int, error: BaseException) -> TlsError | None:
-    """Return the cause of a failure to connect if it is TLS for certain; otherwise None."""
+    """Return the cause of a failure to connect if it is certainly TLS; otherwise None."""
     for cause in _causes(error):
         if isinstance(cause, TlsError):
             return cause
@@ -310,12 +313,12 @@ def _load_own(context: ssl.SSLContext, cert: Pem, key: Pem) -> None:
 
 
 def _refuse_encrypted() -> str:
-    # Without this, OpenSSL asks on the terminal.
+    # Otherwise OpenSSL asks for the password on the terminal.
     raise PemError("the key is encrypted; decrypt it: openssl pkey -in FILE -out FILE")
 
 
 def _check_names(connection: ssl.SSLSocket | ssl.SSLObject) -> None:
-    """Raise ssl.SSLCertVerificationError if the context wants another name."""
+    """Raise ssl.SSLCertVerificationError if the certificate does not have the required name."""
     wanted = cast(_Context, connection.context).names
     if not wanted:
         return
@@ -336,7 +339,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     current: BaseException | None = error
     while current is not None:
         yield current
-        # PyMySQL keeps an error of the socket aside.
+        # PyMySQL stores the socket's error separately.
         current = (
             getattr(current, "original_exception", None) or current.__cause__ or current.__context__
         )

@@ -17,13 +17,13 @@ from replicator.mysql.server.statement_aliases import (
 
 @dataclass(frozen=True, slots=True)
 class BinlogEnd:
-    """The position of the next transaction, and which databases are logged.
+    """The position of the next transaction, and the logged databases.
 
     Attributes:
         only: the databases of binlog-do-db.
         ignored: the databases of binlog-ignore-db.
-        gtid: the GTID set up to here; empty if the server does not report it with the position
-            (MariaDB).
+        gtid: the GTID set up to this position; empty if the server does not report it with the
+            position (MariaDB).
     """
 
     file: str
@@ -42,12 +42,12 @@ async def binlog_end(connection: Fetching) -> BinlogEnd | None:
 
 
 def blocking_binlog_end(session: Asking) -> BinlogEnd | None:
-    """The same on a blocking session. Raises the driver's error."""
+    """Return the end of the binlog over a blocking session. Raises the driver's error."""
     return _end(rows_understood(session, SHOW_BINLOG_END))
 
 
 def _end(rows: Rows) -> BinlogEnd | None:
-    """File, position, two lists of databases and, with MySQL, a GTID set in lines."""
+    """Return the end of the binlog from the row of SHOW MASTER STATUS or its successors."""
     if not rows:
         return None
     with understood("the end of its binlog"):

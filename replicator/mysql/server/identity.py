@@ -1,4 +1,4 @@
-"""The identity of a server, and of a binlog: a position means nothing on another one."""
+"""The identity of a server, and of a binlog: positions of different binlogs can't be compared."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ IDENTITY_SQL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """Distinguishes servers. MariaDB has no UUID (it is empty then).
+    """Distinguishes servers. MariaDB has no UUID, so it is empty.
 
-    ``folds_names`` is no part of the identity, but must not change either: whether the server
+    ``folds_names`` is not part of the identity, but must not change either: whether the server
     ignores the case of table names (`folds_names`). None if it is not known.
     """
 
@@ -30,7 +30,7 @@ class ServerIdentity:
 
     @staticmethod
     def told(rows: Iterable[tuple[Any, ...]]) -> ServerIdentity:
-        """Return the identity from a server's answers, texts, to `IDENTITY_SQL`.
+        """Return the identity from a server's answers, as texts, to `IDENTITY_SQL`.
 
         Raises OddAnswerError.
         """
@@ -43,12 +43,15 @@ class ServerIdentity:
             )
 
     def is_same(self, other: ServerIdentity) -> bool:
-        """Whether both may be of one server: an empty UUID is an unknown one."""
+        """Return whether both may be the same server; an empty UUID is unknown."""
         uuids = {self.server_uuid, other.server_uuid} - {""}
         return self.server_id == other.server_id and len(uuids) < 2
 
     def names_alike(self, other: ServerIdentity) -> bool:
-        """Whether both may take the same names for one: an unknown setting is no difference."""
+        """Return whether both may compare names in the same way.
+
+        An unknown setting counts as equal.
+        """
         return self.folds_names is other.folds_names or None in (
             self.folds_names,
             other.folds_names,
@@ -63,7 +66,7 @@ class ServerIdentity:
 class AnchorEvent:
     """An event of a binlog: its position and its identification.
 
-    It must still be at its position, or the binlog is another one. ``created``: when its file was
+    If it is no longer at its position, the binlog is another one. ``created``: when its file was
     begun, in seconds since the epoch by the source's clock.
     """
 
@@ -74,7 +77,7 @@ class AnchorEvent:
 
     @property
     def sequence(self) -> int:
-        """The number of its file."""
+        """The number of the event's file."""
         return int(self.file.rpartition(".")[2])
 
     def __str__(self) -> str:
@@ -97,14 +100,14 @@ async def server_identity(connection: Fetching) -> ServerIdentity:
 
 
 async def folds_names(connection: Fetching) -> bool:
-    """Whether a server takes names that differ only in case for one table.
+    """Return whether names that differ only in case are the same table for a server.
 
-    That is its ``lower_case_table_names`` (MySQL manual, "Identifier Case Sensitivity"): with 0
-    case counts, 1 keeps all names in lower case, 2 keeps them as given and compares them without
-    case (macOS, and TiDB always). With 1 and 2 a statement may write a name in any case, while row
-    events have it in lower case: the server lowers a name when it opens the table, and with 2 keeps
-    the given one for display only. So if case does not count, a task knows tables by their `folded`
-    names. Raises DatabaseUnavailableError or the server's error.
+    This depends on its ``lower_case_table_names`` (MySQL manual, "Identifier Case Sensitivity"):
+    with 0, case counts; 1 stores all names in lower case; 2 stores them as given and compares them
+    without case (macOS, and TiDB always). With 1 and 2, a statement may write a name in any case,
+    while row events have it in lower case: the server lowers a name when it opens the table, and
+    with 2 keeps the given one only for display. So if case does not count, a task knows tables by
+    their `folded` names. Raises DatabaseUnavailableError or the server's error.
     """
     (row,) = await connection.fetch("SELECT @@lower_case_table_names")
     return int(row[0]) != 0

@@ -1,7 +1,7 @@
-"""The privileges of an account on a schema, also those granted by roles.
+"""The privileges of an account on a schema, including the ones granted by roles.
 
-The tables of information_schema that list privileges leave out those by roles, on MySQL and
-MariaDB. SHOW GRANTS has them for the session's account and active roles (their manuals, "SHOW
+On MySQL and MariaDB, the tables of information_schema that list privileges leave out privileges by
+roles. SHOW GRANTS has them for the session's account and active roles (their manuals, "SHOW
 GRANTS").
 """
 
@@ -17,7 +17,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import error_code
 
 ANY_TABLE = "*"
-"""A privilege on any table of the schema counts."""
+"""Stands for any table of the schema, so that a privilege on any of its tables counts."""
 
 _ALL = frozenset({"ALL", "ALL PRIVILEGES"})
 _ASKED = frozenset({"EVENT", "EXECUTE", "SELECT", "TRIGGER"})
@@ -39,7 +39,7 @@ async def held_privileges(connection: Connection, schema: str, table: str = "") 
     except pymysql.err.MySQLError as error:
         if error_code(error) != ER.OPTION_PREVENTS_STATEMENT:
             raise
-        # --skip-grant-tables: everybody may do everything.
+        # With --skip-grant-tables, everybody may do everything.
         return _ASKED
     return privileges_on(schema, [str(row[0]) for row in rows], table)
 
@@ -47,7 +47,7 @@ async def held_privileges(connection: Connection, schema: str, table: str = "") 
 def privileges_on(schema: str, grants: Iterable[str], table: str = "") -> frozenset[str]:
     """Return the privileges that lines of SHOW GRANTS give on a schema, and on its ``table``.
 
-    ``table``: the name, `ANY_TABLE`, or empty if only the schema as a whole counts.
+    ``table``: the name, `ANY_TABLE`, or empty if only privileges on the whole schema count.
     """
     held: set[str] = set()
     taken: set[str] = set()
@@ -70,7 +70,7 @@ def _concerns(schema: str, table: str, of_schema: str | None, of_table: str | No
     if of_schema is None:
         return True
     if of_table is not None:
-        # The schema of a single table is no pattern.
+        # The schema of a single table is not a pattern.
         return of_schema == schema and table in (ANY_TABLE, of_table)
     wild = {"%": ".*", "_": "."}
     parts = re.findall(r"\\.|.", of_schema, re.DOTALL)

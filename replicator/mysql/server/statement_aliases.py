@@ -1,4 +1,4 @@
-"""Statements that servers know under different names: the first name that a server understands."""
+"""Statements with different names on different servers: runs the first one that a server knows."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ Rows = Sequence[tuple[Any, ...]]
 
 SHOW_BINLOG_END = ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")
 SHOW_REPLICAS = ("SHOW SLAVE HOSTS", "SHOW REPLICAS")
-"""MariaDB knows the first ones; MySQL, since 8.4, the second ones alone (its release notes)."""
+"""MariaDB knows the first statement; since 8.4, MySQL only knows the second (its release notes)."""
 
 
 class Fetching(Protocol):
-    """`replicator.mysql.connection.asyncio_connection.Connection`, which executors have not got."""
+    """`replicator.mysql.connection.asyncio_connection.Connection`, which executors lack."""
 
     async def fetch(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a query."""
+        """Return the rows of a query."""
 
 
 class Asking(Protocol):
     """`replicator.mysql.connection.blocking_connection.BlockingSession`."""
 
     def rows(self, sql: bytes) -> Rows:
-        """The rows of a query."""
+        """Return the rows of a query."""
 
 
 async def fetch_understood(connection: Fetching, spellings: Sequence[str]) -> Rows:
-    """The rows of the first of these statements that the server's grammar knows.
+    """Return the rows of the first of these statements that the server's grammar knows.
 
     Raises DatabaseUnavailableError or the server's own error.
     """
@@ -45,7 +45,7 @@ async def fetch_understood(connection: Fetching, spellings: Sequence[str]) -> Ro
 
 
 def rows_understood(session: Asking, spellings: Sequence[str]) -> Rows:
-    """The same on a blocking session. Raises the driver's error."""
+    """Return the same rows over a blocking session. Raises the driver's error."""
     for statement in spellings[:-1]:
         try:
             return session.rows(statement.encode())

@@ -1,1 +1,1 @@
-"""What a statement means by the session that it ran in, and how another server is made to agree."""
+"""The session settings that a statement depends on, and how another server gets them."""

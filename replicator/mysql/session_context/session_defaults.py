@@ -1,6 +1,6 @@
 """The session settings at a source that a statement's event does not contain.
 
-They are queried whenever the binlog is requested. Servers write into an event only settings that a
+They are queried whenever the binlog is requested. Servers only write settings into an event that a
 replica needs: MySQL's Query_log_event, MariaDB's, "Q_… status variables".
 """
 
@@ -24,7 +24,8 @@ _MOMENTS = range(_MONTH, 2**31 - _MONTH, _MONTH)
 """Seconds since 1970, one in each month that a TIMESTAMP can have."""
 
 NATIVE_FOREIGN_KEYS = "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'"
-"""A server that has this variable, set to OFF, logs the rows that its foreign keys change."""
+"""A server that has this variable, with the value OFF, logs the rows that its foreign keys
+change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ class SessionDefaults:
     """Defaults of a server's sessions, and the names of its collations by their numbers.
 
     Attributes:
-        system_zone: the offset of the zone of the server's host; empty if it varies.
-        timestamps_logged: each event has explicit_defaults_for_timestamp as a flag.
+        system_zone: the offset of the time zone of the server's host; empty if it varies.
+        timestamps_logged: whether each event has explicit_defaults_for_timestamp as a flag.
         databases: the default collations of its databases.
         charsets: the default collations of its charsets.
         sequences: its sequences (MariaDB), as far as the account sees them.
@@ -79,7 +80,7 @@ class SessionDefaults:
 
 
 def session_defaults(connection: Any) -> SessionDefaults:
-    """Query an open PyMySQL connection. Raises pymysql.MySQLError as the connection does."""
+    """Query an open PyMySQL connection. Raises pymysql.MySQLError."""
     with connection.cursor() as cursor, understood("the defaults of its sessions"):
         cursor.execute(
             "SELECT VERSION(), @@global.time_zone, @@global.explicit_defaults_for_timestamp"
@@ -111,8 +112,7 @@ def session_defaults(connection: Any) -> SessionDefaults:
 
 
 def offset_of(seconds: Iterable[int]) -> str:
-    """Return the offset, as SQL has it, of a zone with these distances to UTC, unless they
-    differ."""
+    """Return the SQL offset of a time zone with these offsets in seconds; empty if they differ."""
     found = set(seconds)
     if len(found) != 1:
         return ""
@@ -139,7 +139,7 @@ def _logs_cascades(cursor: Any) -> bool:
 
 
 def _settable(cursor: Any) -> bool:
-    """Whether sessions can set explicit_defaults_for_timestamp: then a MariaDB logs it."""
+    """Return whether sessions can set explicit_defaults_for_timestamp; if so, a MariaDB logs it."""
     try:
         cursor.execute(
             "SET SESSION explicit_defaults_for_timestamp = @@explicit_defaults_for_timestamp"
@@ -153,7 +153,7 @@ def _settable(cursor: Any) -> bool:
 
 def _collations(cursor: Any) -> dict[int, str]:
     try:
-        # A MariaDB from 10.10 on: one row of COLLATIONS means several there.
+        # A MariaDB since 10.10: one row of COLLATIONS stands for several collations.
         cursor.execute(
             "SELECT ID, CHARACTER_SET_NAME, FULL_COLLATION_NAME"
             " FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
@@ -176,6 +176,6 @@ def _of_type(cursor: Any, pattern: str) -> frozenset[TableName]:
 
 
 def _full(charset: object, collation: object) -> str:
-    """The name of a collation after that of its charset, which a MariaDB may leave out."""
+    """Return a collation's name with its charset's name, which a MariaDB may leave out."""
     start, name = str(charset).lower(), str(collation).lower()
     return name if name == start or name.startswith(f"{start}_") else f"{start}_{name}"

@@ -1,7 +1,7 @@
 """The context of a statement: the session's settings at the source, and their meaning there.
 
-A statement has the same effect on another server only if these are the same. Most of them are in
-the status variables of its query event; for the others, the source's own defaults apply
+A statement has the same effect on another server only if these settings are the same. Most of them
+are in the status variables of its query event; for the others, the source's own defaults apply
 (`replicator.mysql.session_context.session_defaults`).
 """
 
@@ -23,25 +23,25 @@ SYSTEM = "SYSTEM"
 
 @dataclass(frozen=True, slots=True)
 class StatementContext:
-    """The settings that a statement ran with; None or empty if they are unknown.
+    """The settings with which a statement ran; None or empty if they are unknown.
 
     Attributes:
-        time_zone: `SYSTEM` if the statement used a zone whose offset is unknown; None if it used
-            none and its server's is not known either.
-        microseconds: the fraction of its moment, whose seconds are the event's timestamp.
-        collation_ids: the session's collations: of the client, the connection, the server. Their
+        time_zone: `SYSTEM` if the statement used a zone whose offset is unknown; None if it used no
+            zone and its server's zone is not known either.
+        microseconds: the fraction of its time, whose seconds are the event's timestamp.
+        collation_ids: the session's collations: of the client, the connection, the server. The
             numbers are the source's own; ``connection_collation`` and ``server_collation`` have the
             names.
         explicit_timestamp_defaults: explicit_defaults_for_timestamp.
-        mariadb: the source is a MariaDB, where some bits of ``sql_mode`` and some modes mean
-            something else.
+        mariadb: whether the source is a MariaDB, where some bits of ``sql_mode`` and some modes
+            have another meaning.
         charset_collation_ids: the session's default collations of charsets that differ from the
             server's (MySQL's default_collation_for_utf8mb4, MariaDB's character_set_collations);
             ``charset_collations`` has their names.
         time_names: the number of lc_time_names, the language of months and days; all servers have
             the same numbers.
-        unread_code: the code of an unknown status variable, which could not be read, nor those
-            after it.
+        unread_code: the code of an unknown status variable; it and the variables after it could not
+            be read.
     """
 
     sql_mode: int | None = None
@@ -76,7 +76,7 @@ class StatementContext:
         """Return the context in which a text of SHOW CREATE TABLE has the effect of this statement.
 
         The task reads such texts in UTC and without modes: the default of a TIMESTAMP is in UTC.
-        ``keeps_zone``: the statement converts values by its own time zone.
+        ``keeps_zone``: whether the statement converts values by its own time zone.
         """
         return replace(
             self,
@@ -87,4 +87,4 @@ class StatementContext:
 
 
 NO_CONTEXT = StatementContext()
-"""For statements that are not from a binlog."""
+"""The context of statements that are not from a binlog."""

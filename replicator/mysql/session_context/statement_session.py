@@ -1,4 +1,4 @@
-"""Set up a session on another server so that a statement has the same meaning there."""
+"""Sets up a session on another server so that a statement has the same meaning there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from replicator.mysql.session_context.statement_context import SYSTEM, Statement
 
 LOCK_TIMEOUT = "lock_wait_timeout"
 """The variable that limits how long a schema change waits for the sessions that use its table (the
-servers' manuals). TiDB's schema changes don't heed it."""
+servers' manuals). It has no effect on TiDB's schema changes."""
 
 _STRICT_MODE = "STRICT_ALL_TABLES"
 
@@ -30,14 +30,14 @@ _NAMING = ("date_format", "monthname", "dayname", "str_to_date")
 
 @define(eq=False)
 class StatementSessions:
-    """Sessions on the server of a connection for statements, each kept for a later statement."""
+    """Sessions on the server of a connection for statements; they are kept for later statements."""
 
     connection: Connection
     _free: list[Connection] = field(factory=list, init=False)
 
     @contextmanager
     def session(self) -> Iterator[Connection]:
-        """A session for one statement (`set_up_session`)."""
+        """Yield a session for one statement (`set_up_session`)."""
         session = self._free.pop() if self._free else Connection(self.connection.address)
         try:
             yield session
@@ -66,17 +66,18 @@ async def set_up_session(
     always_strict: bool = True,
     lock_seconds: int | None = None,
 ) -> None:
-    """Set the variables in a session that ``sql`` ran with, as far as they affect it.
+    """Set the variables with which ``sql`` ran in a session, as far as they affect it.
 
     A session that was set up for other settings is opened again, so its owner may keep it for the
     next statement. Otherwise the owner closes it afterwards. Raises UnknownModeError,
     DatabaseUnavailableError or the server's own error.
 
     Args:
-        timestamp: the statement's second; 0: the server's own clock.
-        always_strict: a value that does not fit is an error whatever the source made of it;
-            otherwise as at the source, for a table without rows.
-        lock_seconds: how long a statement waits for sessions that use its table; None: the default.
+        timestamp: the statement's time in seconds; 0 for the server's own clock.
+        always_strict: whether a value that does not fit is an error whatever the source has done
+            with it; otherwise the source's strictness applies, for a table without rows.
+        lock_seconds: how long a statement waits for sessions that use its table; None for the
+            default.
     """
     connection.rest()
     fraction = f".{context.microseconds:06d}" if timestamp and context.microseconds else ""
@@ -102,7 +103,7 @@ async def set_up_session(
         await connection.execute(more)
     zone = UTC if context.time_zone in (None, SYSTEM) else context.time_zone
     limit = "" if lock_seconds is None else f", {LOCK_TIMEOUT} = {lock_seconds:d}"
-    # Some of the values that the statement changes are in the notes only.
+    # The notes show only some of the values that the statement changes.
     await connection.execute(
         f"SET SESSION sql_mode = %s, sql_notes = 1, time_zone = %s, {moment}{limit}",
         (",".join(modes), zone),
@@ -152,8 +153,10 @@ async def _set_timestamp_defaults(connection: Connection, wanted: bool) -> None:
 
 
 async def _set_collation(connection: Connection, collation: str) -> None:
-    """The collation that literals are compared by. The target's tables can't have one that it
-    lacks: then its default is used."""
+    """Set the collation by which literals are compared.
+
+    The target's tables can't have a collation that the target lacks; then its default is used.
+    """
     try:
         await connection.execute("SET SESSION collation_connection = %s", (collation,))
     except pymysql.err.MySQLError as error:

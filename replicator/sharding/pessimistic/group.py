@@ -194,8 +194,7 @@ class Group(Generic[Name, Event]):
         self.added.add(version)
 
     def _note_late(self, member: Name, matched: int) -> None:
-        """Record the doubtful statements that are late, because the member makes an earlier
-        item."""
+        """Record which doubtful statements are late, since the member makes an earlier item."""
         for item in (item for items in self.items.values() for item in items):
             _, drops = self._doubted.get(item.at, ("", frozenset[int]()))
             if item.member == member and matched in drops:
@@ -252,8 +251,7 @@ class Group(Generic[Name, Event]):
         return replace(state, version=version, awaited=(*state.awaited, version))
 
     def _awaited(self, state: MemberState, item: Item[Name, Event]) -> int | None:
-        """Return the item made by this statement, if the member has it without its own DDL, or
-        None.
+        """Return the number of this item, if the member has it without its own DDL, or None.
 
         This is the item with the same text, or otherwise the first one that counts as made and was
         executed: every shard should get that change, however it is written. A skipped or optional
