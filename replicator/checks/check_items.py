@@ -1,7 +1,7 @@
-"""The names of the checks, as ``ignore-checking-items`` uses them.
+"""The names of the checks, as used in ``ignore-checking-items``.
 
-The names of DM (TiDB Data Migration, "Migration Task Precheck") mean the same here; others are
-ours.
+Names that DM has, too, have the same meaning (TiDB Data Migration, "Migration Task Precheck"); the
+others are our own.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ WITHOUT_EFFECT = frozenset(
         "downstream_mutex_features",
     }
 )
-"""Items of DM without a counterpart here; naming them is no mistake."""
+"""Items of DM without a counterpart here; naming them is not a mistake."""
 
 
 def unknown_items(ignore: Iterable[str]) -> list[CheckResult]:
-    """Return a warning for each name that no check has."""
+    """Return a warning for each name that is not the name of a check."""
     known = [*CHECKS, *WITHOUT_EFFECT]
     results = []
     for name in sorted(set(ignore) - set(known)):

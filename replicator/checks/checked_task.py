@@ -26,16 +26,16 @@ class SourceToCheck:
     """One upstream server.
 
     Attributes:
-        server_id: the id that our reader registers with.
+        server_id: the id with which our reader registers.
         start: the position to read from, of the task file or a checkpoint; None for the current
             one. Its ``gtid`` is used unless it is empty; its file may then be empty.
-        reads_binlog: false if only a full copy is made; ``copies_rows`` is true if one is.
-        registered_as: the host name that our reader registers with: a replica of that name is a
-            reader of ours that has gone unnoticed by the server.
+        reads_binlog: False if only a full copy is made; ``copies_rows``: whether one is made.
+        registered_as: the host name with which our reader registers: a replica of that name is a
+            reader of ours whose end the server has not noticed.
         columns: the rules for columns.
         allowed: patterns of schema and table in the lists of tables to replicate.
-        followed: ``start`` is from a checkpoint, which has these ``members``.
-        read_here: this process already reads the source with its id.
+        followed: whether ``start`` is from a checkpoint, which has these ``members``.
+        read_here: whether this process already reads the source with its id.
     """
 
     source_id: str
@@ -60,7 +60,7 @@ class SourceToCheck:
 class TargetToCheck:
     """The downstream server, the schema of the meta tables and the prefix of their names.
 
-    ``writes_nothing``: checks that would have to write are left out, with a warning.
+    ``writes_nothing``: whether checks that would have to write are left out, with a warning.
     """
 
     address: DatabaseAddress
@@ -74,12 +74,15 @@ class TaskToCheck:
     """A whole task.
 
     Attributes:
-        resuming: the task has a checkpoint, so the members of its ``followed`` sources may rightly
-            be in the middle of a schema change; only the structures of other sources are compared.
-        equal_structures: all shards of a target must have the same structure.
-        joins_structures: the target has the least structure that takes the rows of all shards.
+        resuming: whether the task has a checkpoint. If so, the members of its ``followed`` sources
+            may be in the middle of a schema change, and only the structures of other sources are
+            compared.
+        equal_structures: whether all shards of a target must have the same structure.
+        joins_structures: whether the target has the smallest structure that accepts the rows of all
+            shards.
         retired: shards that the task does not follow any more, whose rows the target keeps.
-        keeps_duplicates: the full copy takes rows of two shards with one key for one row.
+        keeps_duplicates: whether the full copy treats rows of two shards with the same key as one
+            row.
     """
 
     sources: tuple[SourceToCheck, ...]

@@ -1,4 +1,4 @@
-"""Logging in, and what each kind of refusal means to the operator."""
+"""Checks the login, and explains each kind of refusal to the operator."""
 
 from __future__ import annotations
 
@@ -209,13 +209,13 @@ def _client(address: DatabaseAddress) -> str:
 
 
 _LITERAL_NAMES = "SHOW GLOBAL VARIABLES LIKE 'partial_revokes'"
-"""With it a name of a schema means that schema only (MySQL manual, "Privilege Restriction Using
-Partial Revokes"); everywhere else it is a pattern in GRANT ("GRANT Statement")."""
+"""With this variable, a name of a schema in GRANT means only that schema (MySQL manual, "Privilege
+Restriction Using Partial Revokes"); otherwise it is a pattern ("GRANT Statement")."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """``name`` is quoted; ``patterns``: whether GRANT takes names of schemas for patterns."""
+    """``name`` is quoted; ``patterns``: whether GRANT treats names of schemas as patterns."""
 
     name: str
     patterns: bool
@@ -223,8 +223,8 @@ class Account:
     def grant(self, rights: str, schema: str) -> str:
         """Return the statement that gives rights in one schema.
 
-        An account's rights in a schema are the rights of the pattern that fits best, and no others:
-        one statement must have all necessary rights.
+        An account's rights in a schema are the rights of the pattern that fits best, and no others.
+        So one statement must have all necessary rights.
         """
         # A name with pattern characters must not match other schemas, too.
         return self._grant(rights, _literal(schema) if self.patterns else schema)
@@ -243,7 +243,7 @@ class Account:
 
 async def account_of(connection: Connection) -> Account:
     """Return the account of a connection. Raises DatabaseUnavailableError or the server's error."""
-    # A login as app may be 'app'@'10.%': a GRANT to another name would make a new account, or none.
+    # A login as app may be 'app'@'10.%': a GRANT to another name would make a new account, or fail.
     user, _, host = str((await connection.fetch("SELECT CURRENT_USER()"))[0][0]).rpartition("@")
     literal = [str(value).upper() for _, value in await connection.fetch(_LITERAL_NAMES)] == ["ON"]
     return Account(f"{_quoted(user)}@{_quoted(host)}", not literal)

@@ -10,11 +10,11 @@ State = Literal["passed", "warning", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check found.
+    """The findings of a check.
 
-    ``name`` is one of `replicator.checks.check_items.CHECKS`, ``where`` a source id, ``target`` or
-    ``task``. ``remedies`` is what an operator can paste or do, one text for each way; a failed
-    result always has one, a passed one none.
+    ``name``: one of `replicator.checks.check_items.CHECKS`. ``where``: a source id, ``target`` or
+    ``task``. ``remedies``: what an operator can paste or do, one text for each way; a failed result
+    always has one, a passed one none.
     """
 
     name: str
@@ -26,18 +26,18 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckedPart:
-    """Makes the results of one source, of the target or of the task."""
+    """Makes the results for one source, for the target or for the task."""
 
     where: str
 
     def passed(self, name: str, finding: str) -> CheckResult:
-        """Nothing to do."""
+        """Return a result that requires no action."""
         return CheckResult(name, self.where, "passed", finding)
 
     def warning(self, name: str, finding: str, *remedies: str) -> CheckResult:
-        """The task can run; the operator should know."""
+        """Return a result with which the task can run, but which the operator should know."""
         return CheckResult(name, self.where, "warning", finding, remedies)
 
     def failed(self, name: str, finding: str, *remedies: str) -> CheckResult:
-        """The task cannot run, or would lose or falsify rows."""
+        """Return a result with which the task cannot run, or would lose or falsify rows."""
         return CheckResult(name, self.where, "failed", finding, remedies)

@@ -1,4 +1,4 @@
-"""Check that the routes of a source match tables, and compare names as the servers do."""
+"""Checks that the routes of a source match tables, and compare names as the servers do."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from replicator.routing.wildcards import is_plain
 from replicator.schema.registry.registry import TargetNames
 
 SHOWN = 10
-"""Names listed in a message; it only counts the others."""
+"""Maximum number of names in a message; the others are only counted."""
 
 
 def routed_tables(
     source: SourceToCheck, tables: Sequence[TableName]
 ) -> list[tuple[TableName, TableName]]:
-    """Pair each replicated table with its target. Raises RouteError if two routes claim one."""
+    """Pair each replicated table with its target. Raises RouteError if two routes match a table."""
     pairs = []
     for name in tables:
         target = source.router.route(name.schema, name.table)
@@ -31,9 +31,9 @@ def routed_tables(
 def check_routes(
     source: SourceToCheck, tables: Sequence[TableName], account: Account
 ) -> list[CheckResult]:
-    """Check that no table is claimed twice, each name suits the rules, and no route is idle.
+    """Check that no table matches two routes, each name fits the rules, and no route is unused.
 
-    A source without a table may get one later. ``tables``: the ones that ``account`` sees.
+    A source without a table may get one later. ``tables``: the tables that ``account`` sees.
     """
     place = CheckedPart(source.source_id)
     try:
@@ -93,7 +93,7 @@ def _grants(source: SourceToCheck, account: Account) -> str:
 
 
 def listed(names: Sequence[TableName]) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first names, and the number of the others."""
     if not names:
         return "no table at all"
     text = ", ".join(str(name) for name in names[:SHOWN])
@@ -105,7 +105,7 @@ _ITEM = "lower_case_table_names"
 
 
 def check_source_names(source: SourceToCheck, *, folds: bool) -> list[CheckResult]:
-    """Check whether the task file counts the case of names that the source has lowered."""
+    """Check whether case counts in the task file for names that the source has lowered."""
     if not (folds and source.routes.case_sensitive):
         return []
     return [
@@ -120,7 +120,7 @@ def check_source_names(source: SourceToCheck, *, folds: bool) -> list[CheckResul
 
 
 def check_target_names(targets: Iterable[TableName], *, folds: bool) -> list[CheckResult]:
-    """Check whether two targets are one table to their server."""
+    """Check whether two targets are the same table for their server."""
     names = TargetNames(folds=folds)
     return [
         CheckedPart("target").failed(

@@ -1,4 +1,4 @@
-"""The servers that a task supports: their kinds, and the oldest version of each."""
+"""The servers that a task supports: their kinds, and the oldest version of each kind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ServerVersion:
 def parse_version(text: str) -> ServerVersion | None:
     """Parse the result of ``SELECT VERSION()``; None if it has no version number.
 
-    MariaDB returns ``10.11.6-MariaDB-log``, in some places with ``5.5.5-`` before it; TiDB returns
+    MariaDB returns ``10.11.6-MariaDB-log``, sometimes after ``5.5.5-``. TiDB returns
     ``8.0.11-TiDB-v7.5.0``, with the MySQL version that it is compatible with first.
     """
     if tidb := re.search(r"TiDB-v?(\d+)\.(\d+)(?:\.(\d+))?", text):
@@ -52,7 +52,7 @@ def parse_version(text: str) -> ServerVersion | None:
 
 
 def check_version(place: CheckedPart, text: str, *, as_source: bool) -> CheckResult:
-    """Whether a server with that version text can be a source, or the target."""
+    """Check whether a server with this version text can be a source, or the target."""
     version = parse_version(text)
     supported = "MariaDB 10.2 and MySQL 5.6 or newer"
     if not as_source:
@@ -79,7 +79,7 @@ def check_version(place: CheckedPart, text: str, *, as_source: bool) -> CheckRes
 
 
 async def global_variables(connection: Connection, names: Sequence[str]) -> dict[str, str]:
-    """The values by lower-case name; variables that the server does not know are missing."""
+    """Return the values by lower-case name; variables that the server does not know are missing."""
     places = ", ".join(["%s"] * len(names))
     rows = await connection.fetch(
         f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({places})", tuple(names)

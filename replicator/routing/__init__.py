@@ -1,1 +1,1 @@
-"""Which table goes where: routes, allow lists, filters."""
+"""The rules of the task file for tables: routes, allow lists, filters."""

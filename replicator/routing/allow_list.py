@@ -1,7 +1,7 @@
-"""DM's block-allow-list: which upstream schemas and tables are replicated at all.
+"""DM's block-allow-list: the upstream schemas and tables that are replicated.
 
-Source of the algorithm: the TiDB Data Migration page "Block and Allow Lists", which follows
-MySQL's replication filters.
+Source of the algorithm: the TiDB Data Migration page "Block and Allow Lists", which follows MySQL's
+replication filters.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class TableFilter(NamedTuple):
 class AllowList:
     """Decides by name which tables are replicated.
 
-    ``never``: further schemas to leave out whatever the lists say, as the system schemas are: the
-    meta schema of the task. Raises `PatternError` for a pattern that cannot be used.
+    ``never``: further schemas to leave out whatever the lists contain, in addition to the system
+    schemas: the meta schema of the task. Raises `PatternError` for a pattern that cannot be used.
     """
 
     def __init__(
@@ -45,9 +45,9 @@ class AllowList:
         self._never = SYSTEM_SCHEMAS | {schema.lower() for schema in never}
 
     def allows_schema(self, schema: str) -> bool:
-        """Whether a schema passes; for a database statement nothing else counts.
+        """Return whether a schema passes; for a database statement, nothing else counts.
 
-        ``do-dbs`` decides alone if it is not empty, ``ignore-dbs`` otherwise.
+        If ``do-dbs`` is not empty, it alone decides, otherwise ``ignore-dbs``.
         """
         if schema.lower() in self._never:
             return False
@@ -56,10 +56,10 @@ class AllowList:
         return not any(pattern.matches(schema) for pattern in self._ignore_dbs)
 
     def allows(self, schema: str, table: str) -> bool:
-        """Whether a table is replicated.
+        """Return whether a table is replicated.
 
         Its schema must pass. Then: a match in ``do-tables`` lets it pass, even if it is also in
-        ``ignore-tables``; a match in ``ignore-tables`` keeps it out; with no match it passes only
+        ``ignore-tables``; a match in ``ignore-tables`` excludes it; without a match, it passes only
         if there are no ``do-tables``.
         """
         if not self.allows_schema(schema):

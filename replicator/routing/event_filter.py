@@ -30,20 +30,20 @@ INCOMPATIBLE = frozenset(
 
 
 class FilterAction(StrEnum):
-    """The treatment of an event that a rule matches."""
+    """How an event is handled that a rule matches."""
 
     DO = "Do"
-    """It passes; other events of the rule's tables do not."""
+    """The event passes; other events of the rule's tables do not."""
     IGNORE = "Ignore"
     ERROR = "Error"
 
 
 @dataclass(frozen=True, slots=True)
 class FilterRule:
-    """A rule as it is written. Without ``tables`` it applies to all events of its schemas.
+    """A rule as written. Without ``tables``, it applies to all events of its schemas.
 
-    ``events`` are in lower case; ``statements`` are regular expressions, found anywhere in a
-    statement's text in any case.
+    ``events`` are in lower case; ``statements`` are regular expressions, searched for anywhere in a
+    statement's text, ignoring case.
     """
 
     name: str
@@ -56,7 +56,7 @@ class FilterRule:
 
 @dataclass(frozen=True, slots=True)
 class FilterVerdict:
-    """The treatment of an event, and the name of the rule for it (empty: none)."""
+    """How an event is handled, and the name of the rule for this; empty if there is none."""
 
     action: FilterAction
     rule: str = ""
@@ -68,8 +68,8 @@ _PASSES = FilterVerdict(FilterAction.DO)
 class EventFilter:
     """The rules of one source. Raises PatternError for a rule that can't be used.
 
-    An event is ignored if any rule ignores it, and an error if any rule demands one. It passes if a
-    rule with ``Do`` matches it or there is no such rule for its table. For ``Do``, rules for a
+    An event is ignored if any rule ignores it, and an error if any rule requires one. It passes if
+    a rule with ``Do`` matches it or there is no such rule for its table. For ``Do``, rules for a
     table precede rules for its schema.
     """
 
@@ -77,7 +77,7 @@ class EventFilter:
         self._rules = tuple(_CompiledFilter(rule, case_sensitive) for rule in rules)
 
     def rows_left_out(self, schema: str, table: str) -> frozenset[str]:
-        """The kinds of a table's row events (ROW_EVENTS) that do not pass."""
+        """Return the kinds of a table's row events (ROW_EVENTS) that do not pass."""
         rules = self._of(schema, table)
         return frozenset(
             kind
@@ -86,16 +86,18 @@ class EventFilter:
         )
 
     def statement_rules(self, schema: str, table: str) -> tuple[str, ...]:
-        """Return the rules for a table's statements, as texts that are equal if the rules are;
-        empty if all statements pass."""
+        """Return the rules for a table's statements, as texts; equal rules have equal texts.
+
+        Empty if all statements pass.
+        """
         return tuple(sorted({text for rule in self._of(schema, table) if (text := rule.said)}))
 
     def names_kinds(self, schema: str, table: str, kinds: Set[str]) -> bool:
-        """Whether a rule for the table's statements names one of these kinds."""
+        """Return whether a rule for the table's statements names one of these kinds."""
         return any(rule.names_kinds(kinds) for rule in self._of(schema, table))
 
     def statement(self, schema: str, table: str, kinds: Set[str], sql: str) -> FilterVerdict:
-        """Return the verdict on a statement on a table, or (with an empty table) on a database."""
+        """Return the verdict on a statement on a table, or on a database if the table is empty."""
         rules = self._of(schema, table)
         return _verdict(rules, kinds, sql) if rules else _PASSES
 
@@ -107,7 +109,7 @@ class EventFilter:
 
 
 NO_FILTER = EventFilter((), case_sensitive=False)
-"""Everything passes."""
+"""A filter that everything passes."""
 
 
 def _verdict(rules: Sequence[_CompiledFilter], kinds: Set[str], sql: str | None) -> FilterVerdict:
@@ -145,7 +147,7 @@ class _CompiledFilter:
             ) from error
 
     def _of_statements(self, texts: Sequence[str]) -> str:
-        """The part of the rule about statements, and its action; empty if there is none."""
+        """Return the part of the rule about statements, with its action; empty if there is none."""
         of_rows = {"all dml", "none dml"}
         kinds = ["all"] if self._every_statement else sorted(self._statements - of_rows)
         named = ", ".join([*kinds, *(f"/{text}/" for text in texts)])
@@ -154,21 +156,22 @@ class _CompiledFilter:
         return f"{self.action} {named or 'no'} statements"
 
     def concerns(self, schema: str, table: str) -> bool:
-        """Whether the rule applies to this table, or (with an empty table) this database."""
+        """Return whether the rule applies to this table, or to this database if no table is
+        given."""
         if not self._schemas.matches(schema):
             return False
         return self._tables is None or (bool(table) and self._tables.matches(table))
 
     def names_kinds(self, kinds: Set[str]) -> bool:
-        """Whether it names one of these kinds of statements."""
+        """Return whether the rule names one of these kinds of statements."""
         return not self._every_statement and bool(self._statements & kinds)
 
     def matches(self, kinds: Set[str], sql: str | None) -> bool:
-        """Whether the rule names the kind or the text of an event."""
+        """Return whether the rule names the kind or the text of an event."""
         return self._has_kind(kinds, sql) or (sql is not None and self._has_text(sql))
 
     def lets_pass(self, kinds: Set[str], sql: str | None) -> bool:
-        """Whether the rule names both the kind and the text of an event, if it has them."""
+        """Return whether the rule names both the kind and the text of an event, if it has them."""
         by_kind = not self._named or self._has_kind(kinds, sql)
         return by_kind and (sql is None or not self._texts or self._has_text(sql))
 
@@ -182,7 +185,7 @@ class _CompiledFilter:
 
 
 def _statement_kinds(events: Sequence[str]) -> tuple[bool, frozenset[str]]:
-    """Whether each statement is named, and the named kinds."""
+    """Return whether each statement is named, and the named kinds."""
     named = frozenset(_expanded(events, "ddl"))
     return "all" in named, named - ROW_EVENTS
 

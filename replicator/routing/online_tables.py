@@ -50,7 +50,7 @@ class OnlineNames:
 
 
 NO_ONLINE_NAMES = OnlineNames((), ())
-"""No table counts as made by a tool."""
+"""Rules by which no table counts as made by a tool."""
 
 
 def _compiled(rule: str) -> re.Pattern[str]:

@@ -1,4 +1,4 @@
-"""Route rules: which upstream table goes to which target table.
+"""Route rules: the target table of each upstream table.
 
 Source of the rules: the TiDB Data Migration page "Table Routing".
 """
@@ -16,8 +16,8 @@ from replicator.routing.online_tables import NO_ONLINE_NAMES, OnlineNames, Onlin
 from replicator.routing.wildcards import NamePattern, PatternError
 
 KEPT = 1 << 16
-"""Number of tables whose deciding rule is cached: each is needed often, and finding it costs a
-match with all rules."""
+"""Number of tables whose rule is cached: each is needed often, and finding it needs a match with
+all rules."""
 
 
 class TargetName(NamedTuple):
@@ -28,7 +28,7 @@ class TargetName(NamedTuple):
 
 
 class RouteError(ValueError):
-    """A rule that cannot be used, or a name that more than one rule claims."""
+    """A rule that cannot be used, or a name that more than one rule matches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class _CompiledRoute(NamedTuple):
 
 
 class Routes:
-    """The route rules of one source. ``case_sensitive``: patterns count the case of names.
+    """The route rules of one source. ``case_sensitive``: whether case counts in patterns.
 
-    Raises `RouteError` for a rule that is not complete or has a broken pattern.
+    Raises `RouteError` for a rule that is incomplete or has a broken pattern.
     """
 
     def __init__(self, rules: Iterable[RouteRule], *, case_sensitive: bool) -> None:
@@ -71,10 +71,10 @@ class Routes:
         self._known = lru_cache(maxsize=KEPT)(self._find_rule)
 
     def rule_of(self, schema: str, table: str) -> RouteRule | None:
-        """Return the rule that decides about a table, None if there is none.
+        """Return the rule that applies to a table; None if there is none.
 
         A rule with a table pattern precedes rules for whole schemas. Raises `RouteError` if two
-        rules of the same level match: which of them was meant cannot be known.
+        rules of the same level match, since it is unknown which of them was meant.
         """
         return self._known(schema, table)
 
@@ -86,7 +86,7 @@ class Routes:
     def target(self, schema: str, table: str) -> TargetName:
         """Return the target of a table: its own name if no rule applies to it.
 
-        Raises `RouteError` as `rule_of`.
+        Raises the errors of `rule_of`.
         """
         rule = self.rule_of(schema, table)
         if rule is None:
@@ -94,17 +94,17 @@ class Routes:
         return TargetName(rule.target_schema, rule.target_table or table)
 
     def schema_rule_of(self, schema: str) -> RouteRule | None:
-        """Return the rule for whole schemas that matches, None if there is none.
+        """Return the rule for whole schemas that matches; None if there is none.
 
-        Raises `RouteError` as `rule_of`.
+        Raises the errors of `rule_of`.
         """
         return _only(self._schema_rules(schema), f"the schema {schema}")
 
     def target_schema(self, schema: str) -> str:
         """Return the target of a schema, for CREATE and ALTER DATABASE.
 
-        Only rules without a table pattern count, as in DM; a schema without one keeps its name.
-        Raises `RouteError` as `rule_of`.
+        Only rules without a table pattern count, as in DM; a schema without such a rule keeps its
+        name. Raises the errors of `rule_of`.
         """
         rule = self.schema_rule_of(schema)
         return rule.target_schema if rule else schema
@@ -115,7 +115,7 @@ class Routes:
 
 @lru_cache(maxsize=16)
 def routes_of(rules: tuple[RouteRule, ...], *, case_sensitive: bool) -> Routes:
-    """Return `Routes`. Equal rules share one object, and so the matches that it has cached."""
+    """Return `Routes`; equal rules share one object with its cache."""
     return Routes(rules, case_sensitive=case_sensitive)
 
 
@@ -132,7 +132,7 @@ def patterns_of(
 ) -> tuple[NamePattern, NamePattern | None]:
     """Return the patterns of a rule for names of schemas and of tables; None for no table pattern.
 
-    Raises `RouteError`, which names the ``rule``, for a broken one.
+    Raises `RouteError`, which names the ``rule``, for a broken pattern.
     """
     try:
         return (
@@ -158,10 +158,10 @@ _SUGGESTIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class UnusedRoute:
-    """A route that decides about no existing table.
+    """A route that applies to no existing table.
 
-    ``nearest``: the existing names most like its patterns, the best first: ``schema.table``, or
-    schemas for a rule without a table pattern.
+    ``nearest``: the existing names most similar to its patterns, the best first: ``schema.table``,
+    or schemas for a rule without a table pattern.
     """
 
     rule: RouteRule
@@ -180,13 +180,13 @@ class UnusedRoute:
 
 
 def unused_routes(routes: Routes, tables: Iterable[tuple[str, str]]) -> tuple[UnusedRoute, ...]:
-    """Return the rules that decide about none of these tables (pairs of schema and table).
+    """Return the rules that apply to none of these tables (pairs of schema and table).
 
     ``tables``: the upstream tables that pass the allow list.
 
     A rule for whole schemas counts as used if one of its schemas has a table, even if narrower
-    rules decide about all of them: it is still needed for the databases. Raises `RouteError` if two
-    rules claim a table.
+    rules apply to all of its tables: it is still needed for the databases. Raises `RouteError` if
+    two rules match a table.
     """
     existing = sorted(set(tables))
     deciding = {routes.rule_of(schema, table) for schema, table in existing}
@@ -234,9 +234,9 @@ class Router:
         self._known: dict[tuple[str, str], TargetName | None] = {}
 
     def route(self, schema: str, table: str) -> TargetName | None:
-        """Return the target of a table, None if it is not replicated.
+        """Return the target of a table; None if it is not replicated.
 
-        Raises `RouteError` if two routes claim the table.
+        Raises `RouteError` if two routes match the table.
         """
         key = (schema, table)
         if key not in self._known:
@@ -247,7 +247,7 @@ class Router:
     def online(self, schema: str, table: str) -> OnlineTable | None:
         """Return the role of a table in an online schema change of a replicated table, if any.
 
-        Raises `RouteError` if two routes claim the replicated one.
+        Raises `RouteError` if two routes match the replicated table.
         """
         beside = self._online.read(table)
         if beside is None or self._target(schema, beside.real) is None:
@@ -259,9 +259,9 @@ class Router:
         return self._routes.target(schema, table) if allowed else None
 
     def route_schema(self, schema: str) -> str | None:
-        """Return the target of a schema, None if it is not replicated.
+        """Return the target of a schema; None if it is not replicated.
 
-        Raises `RouteError` if two routes claim the schema.
+        Raises `RouteError` if two routes match the schema.
         """
         if not self._allow_list.allows_schema(schema):
             return None

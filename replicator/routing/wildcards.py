@@ -1,4 +1,4 @@
-"""Patterns for names of schemas and tables, as DM's table selector has them.
+"""Patterns for names of schemas and tables, as in DM's table selector.
 
 Source of the rules: the TiDB Data Migration pages "Table Selector" and "Block and Allow Lists".
 """
@@ -19,9 +19,9 @@ class NamePattern:
     """A pattern that a whole name matches or not.
 
     ``*`` matches any characters (also none), ``?`` one, ``[a-c]`` one of a set, ``[!a-c]`` one that
-    is not in the set. A pattern that starts with ``~`` is a regular expression, found anywhere in
-    the name unless it is anchored. (DM allows one ``*`` only, at the end of a pattern; here it may
-    be anywhere.) Raises `PatternError` for an empty or broken pattern.
+    is not in the set. A pattern that starts with ``~`` is a regular expression, searched for
+    anywhere in the name unless it is anchored. (DM allows only one ``*``, at the end of a pattern;
+    here it may be anywhere.) Raises `PatternError` for an empty or broken pattern.
     """
 
     def __init__(self, text: str, *, case_sensitive: bool) -> None:
@@ -41,17 +41,17 @@ class NamePattern:
             ) from error
 
     def matches(self, name: str) -> bool:
-        """Whether the name matches."""
+        """Return whether the name matches."""
         return self._expression.search(name) is not None
 
 
 def is_plain(text: str) -> bool:
-    """Whether a pattern matches one name only, its own."""
+    """Return whether a pattern matches only one name, its own."""
     return not (text.startswith("~") or set(text) & set("*?["))
 
 
 def example_of(text: str) -> str | None:
-    """Return a name that a pattern matches, unlike any that people give; None if none is known."""
+    """Return a name that a pattern matches, unlike any that people use; None if none is known."""
     if text.startswith("~"):
         return None
     name = text.replace("*", _ODD).replace("?", _ODD[0])

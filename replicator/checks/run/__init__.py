@@ -1,1 +1,1 @@
-"""All checks, their input, and running them."""
+"""The list of all checks, their input, and their execution."""

@@ -20,9 +20,9 @@ from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableEr
 async def run_checks(task: TaskToCheck, ignore: frozenset[str]) -> list[CheckResult]:
     """Check a task: first its sources, in their order, then target, cluster and structures.
 
-    ``ignore`` has names of `replicator.checks.check_items.CHECKS`; their results are left out,
-    except for `connection`: with ``all``, nothing is checked. Servers that cannot be reached are
-    results, not exceptions.
+    ``ignore``: names of `replicator.checks.check_items.CHECKS`; their results are left out, except
+    for `connection`. With ``all``, nothing is checked. Servers that cannot be reached are results,
+    not exceptions.
     """
     unknown = unknown_items(ignore)
     if ALL in ignore:
@@ -81,10 +81,10 @@ CONNECT_SECONDS = 5.0
 
 
 async def check_cluster(master: str) -> list[CheckResult]:
-    """Return the result for standalone masters, one of which must answer; else none.
+    """Return the result for standalone masters, one of which must answer; otherwise nothing.
 
-    Spark itself would retry for a minute before it reports that none does. Starting the executors
-    shows whether they have all that they need (`replicator.pipeline.spark.cluster`).
+    Spark itself would retry for a minute before it reports that none answers. Starting the
+    executors shows whether they have all that they need (`replicator.pipeline.spark.cluster`).
     """
     if not master.startswith(STANDALONE):
         return []

@@ -1,1 +1,1 @@
-"""The structures and keys of the members against one another and their target."""
+"""Checks of the structures and keys of the members, compared with each other and the target."""

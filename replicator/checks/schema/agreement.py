@@ -1,4 +1,4 @@
-"""Compare the members of a target with one another: structures, counters, foreign keys."""
+"""Compares the members of a target with one another: structures, counters, foreign keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from replicator.sharding.optimistic.shapes import NoJoinError, described_apart
 
 _PLACE = CheckedPart("target")
 _SHOWN = 10
-"""Members listed in a message; it only counts the others."""
+"""Maximum number of members in a message; the others are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class Shard:
     """A member and its structure.
 
     Attributes:
-        later_ddl: statements in the binlog may change the structure before the first rows.
-        collations: the defaults of its server, by charset.
+        later_ddl: whether statements in the binlog may change the structure before the first rows.
+        collations: the default collations of its server, by charset.
         available: all collations of its server, in lower case.
-        logs_cascades: its server logs the effects of foreign keys.
+        logs_cascades: whether its server logs the effects of foreign keys.
         rules: the rules for its columns.
         numbering: its server's auto_increment_increment and auto_increment_offset.
     """
@@ -47,7 +47,7 @@ def check_agreement(
 ) -> list[CheckResult]:
     """Compare all members of a target with the first one: one result for each difference.
 
-    If equal structures are ``required``, differing ones are a failure, else a warning.
+    If equal structures are ``required``, a difference is a failure, otherwise a warning.
     """
     first = shards[0]
     differing: dict[tuple[str, ...], list[Shard]] = {}
@@ -77,7 +77,7 @@ def check_agreement(
 
 
 def check_joinable(shards: Sequence[Shard], name: TableName) -> list[CheckResult]:
-    """Check whether there is a structure that takes the rows of all members of a target."""
+    """Check whether there is a structure that accepts the rows of all members of a target."""
     if len({shard.table.fingerprint for shard in shards}) == 1:
         return check_agreement(shards, name, required=False)
     try:
@@ -131,7 +131,7 @@ def _lower(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _shape(column: Column, by_collation: bool) -> tuple[object, ...]:
-    """The parts that must be equal, except parts that server versions write in different ways."""
+    """Return the parts that must be equal, without parts that server versions write differently."""
     kind = re.sub(r"\b(tinyint|smallint|mediumint|int|bigint|year)\(\d+\)", r"\1", column.type)
     charset = column.charset.lower().replace("utf8mb3", "utf8")
     collation = column.collation.lower().replace("utf8mb3", "utf8") if by_collation else ""
@@ -151,7 +151,7 @@ def _described_keys(table: Table) -> str:
 def check_counters(
     shards: Sequence[Shard], name: TableName, target: Table | None, *, copies: bool
 ) -> list[CheckResult]:
-    """Check whether members give the same values to a key of the target by counting up."""
+    """Check whether AUTO_INCREMENT gives the same values of a target's key to several members."""
     counting = [s for s in shards if any(c.auto_increment for c in s.table.columns)]
     if len(counting) < 2:
         return []
@@ -193,7 +193,7 @@ def _numbered_alike(counting: Sequence[Shard], column: str, key: Set[str]) -> li
     """Return shards whose values in a key may be equal.
 
     Mapped bits, an extracted column of the key, or the numbering of the servers can distinguish
-    shards. The servers' offsets do so only if all of them count by the same increment.
+    shards. The servers' offsets do so only if all of them count with the same increment.
     """
     found: dict[tuple[object, ...], list[Shard]] = {}
     increments = {shard.numbering[0] for shard in counting}

@@ -1,7 +1,7 @@
-"""Foreign keys with actions: whether the task can repeat their effects at the shards. Pure.
+"""Checks whether the task can repeat the effects of foreign keys with actions. Pure.
 
 A server that does not log the changes by its foreign keys can be followed if the task sees the rows
-of the parent (`replicator.pipeline.apply.cascades`), and if these changes reach no other shard.
+of the parent (`replicator.pipeline.apply.cascades`), and if these changes affect no other shard.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from replicator.schema.structure.foreign_keys import parent_of
 from replicator.schema.structure.structure import Table
 
 Route = Callable[[TableName], TableName | None]
-"""The target of a table of the source; None if it is not replicated."""
+"""Returns the target of a table of the source; None if it is not replicated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class SourceRules:
     """The rules of the task file for the tables of one source.
 
     Attributes:
-        route: the target of a table.
-        columns: the rules for a table's columns.
-        leaves_out_rows: whether filters leave out rows of a table.
+        route: returns the target of a table.
+        columns: returns the rules for a table's columns.
+        leaves_out_rows: returns whether filters leave out rows of a table.
     """
 
     route: Route
@@ -38,7 +38,7 @@ class SourceRules:
 def unrepeatable(
     child: TableName, key: ForeignKeyDefinition, rules: SourceRules
 ) -> tuple[str, str] | None:
-    """Return why the task can't repeat what a foreign key with an action does, and a remedy.
+    """Return why the task can't repeat the effects of a foreign key with an action, and a remedy.
 
     None if it can.
     """
@@ -78,16 +78,17 @@ def meeting(
     *,
     keeps_duplicates: bool,
 ) -> tuple[str, str] | None:
-    """Return why a change of one shard could reach rows of another one, and a remedy.
+    """Return why a change of one shard could affect rows of another one, and a remedy.
 
     Two parents with the same key are a fault (``rows.duplicate``) if a unique key of the target has
-    no other columns, unless the full copy takes them for one row. None if no row is reached.
+    no other columns, unless the full copy treats them as one row. Returns None if no other row is
+    affected.
 
     Args:
         children: the shards of the child's target, with the rules for their columns.
         parent: the target of the parent.
-        parents: that target, or the shards that it is created like.
-        keeps_duplicates: whether the full copy takes rows with the same key for one.
+        parents: that target, or the shards like which it is created.
+        keeps_duplicates: whether the full copy treats rows with the same key as one row.
     """
     marks = [_mark(key, rules) for _, rules in children]
     if len(set(marks)) == len(marks):
@@ -111,11 +112,11 @@ def meeting(
 
 
 def spreading(table: Table, parents: Mapping[TableName, Table | None]) -> list[tuple[str, str]]:
-    """Return the foreign keys of a target by which one change reaches rows of several parents.
+    """Return the foreign keys of a target by which one change affects rows of several parents.
 
-    Several rows of the parent may have the same values, if they are no unique key of it. A server
-    deletes or changes the rows of the child with the first of them. The task does not: its sessions
-    have ``foreign_key_checks=0``.
+    Several rows of the parent may have the same values, if these are not a unique key of it. A
+    server deletes or changes the rows of the child with the first of them. The task does not: its
+    sessions have ``foreign_key_checks=0``.
 
     Args:
         parents: the tables that foreign keys of the target refer to.
@@ -131,7 +132,7 @@ def spreading(table: Table, parents: Mapping[TableName, Table | None]) -> list[t
         if not key.acts or parent is None or refers_to_one_row(key, parent):
             continue
         columns = ", ".join(map(quote, key.parent_columns))
-        # Without a name: the index of the former key may have kept it.
+        # Without a name, since the index of the former key may have the same name.
         wider = widened(replace(key, name="", parent_schema=name.schema), table, parent)
         drop = f"ALTER TABLE {child.quoted} DROP FOREIGN KEY {quote(key.name)};"
         found.append(
@@ -148,7 +149,7 @@ def spreading(table: Table, parents: Mapping[TableName, Table | None]) -> list[t
 
 
 def refers_to_one_row(key: ForeignKeyDefinition, parent: Table) -> bool:
-    """Whether a foreign key refers to a unique key of its parent."""
+    """Return whether a foreign key refers to a unique key of its parent."""
     return _unique(parent, set(map(folded, key.parent_columns)))
 
 
@@ -171,7 +172,7 @@ def widened(key: ForeignKeyDefinition, child: Table, parent: Table) -> ForeignKe
 
 
 def _mark(key: ForeignKeyDefinition, rules: MemberColumns) -> tuple[object, ...]:
-    """The values that distinguish the rows of a shard from other rows of their target."""
+    """Return the values that distinguish the rows of a shard from other rows of their target."""
     uppers = _uppers(rules)
     mapped = tuple(uppers.get(folded(column), 0) for column in key.columns)
     return mapped, tuple(sorted((folded(c.name), c.value) for c in rules.extracted))

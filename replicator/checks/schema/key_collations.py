@@ -1,4 +1,4 @@
-"""Compare the collations by which the members of a target compare the texts of its unique keys."""
+"""Compares the collations in which the members of a target compare the texts of its unique keys."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _PLACE = CheckedPart("target")
 
 @dataclass(frozen=True, slots=True)
 class KeyTexts:
-    """A text column of a unique key which the members compare by several collations.
+    """A text column of a unique key which the members compare in several collations.
 
     Attributes:
         column: its name.
-        members: the members by their collation.
-        exact: the collation of the target's server by which only equal texts are equal, or None.
+        members: by collation, the members.
+        exact: the collation of the target's server in which only equal texts are equal, or None.
     """
 
     column: str
@@ -41,13 +41,14 @@ def differing_key_texts(
 ) -> list[KeyTexts]:
     """Return the text columns of unique keys that the target can't compare as every member does.
 
-    The members have such a column in several collations, and the target's collation, or that of
-    the first member if the target is created like it, takes texts for equal that differ in a
-    member. A column of several charsets is left out: `check_agreement` reports it.
+    The members have such a column in several collations. In the target's collation, or the first
+    member's if the target is created like it, texts are equal that differ in a member. A column of
+    several charsets is left out: `check_agreement` reports it.
 
     Args:
         available: the collations of the target's server, in lower case.
-        joins: the target gets the finest collation of the members, if there is one.
+        joins: whether the target gets the collation of a member that distinguishes all texts, if
+            there is one.
     """
     pattern = target or shards[0].table
     found = []
@@ -74,7 +75,7 @@ def differing_key_texts(
 
 
 def with_one_collation(shards: Sequence[Shard], like: Table) -> list[Shard]:
-    """Return the members with the collations that a table has for the columns of its keys."""
+    """Return the members with the collations that a table has in the columns of its keys."""
     keyed = {folded(name) for key in like.keys for name in key.columns}
 
     def of(column: Column) -> Column:
@@ -107,13 +108,13 @@ def check_key_texts(
     joins: bool,
     required: bool,
 ) -> list[CheckResult]:
-    """Return the results for the columns whose members compare keys by several collations.
+    """Return the results for the columns whose members compare keys in several collations.
 
     Args:
         target: the target's structure, or None if it does not exist.
         create: the statements that create a missing target like its first member.
-        joins: the target's structure follows from the members' structures.
-        required: a difference is a failure, or else a warning.
+        joins: whether the target's structure follows from the members' structures.
+        required: whether a difference is a failure instead of a warning.
     """
     results = []
     for found in texts:
@@ -148,7 +149,7 @@ def _exact_target(texts: KeyTexts, name: TableName, target: Table | None, create
 
 
 def _altered_shards(texts: KeyTexts) -> list[str]:
-    """Return the remedy that gives all members one collation, which each of their servers has."""
+    """Return the remedy that gives all members one collation that their servers support."""
     charset = next(iter(texts.members)).partition("_")[0]
     servers = [shard.available for shards in texts.members.values() for shard in shards]
     common = next(

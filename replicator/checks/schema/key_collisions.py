@@ -16,7 +16,7 @@ from replicator.schema.structure.structure import Table, UniqueKey
 
 _PLACE = CheckedPart("target")
 _SHOWN = 5
-"""Values and members that are named."""
+"""Maximum number of values and members in a message."""
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class KeyFinding:
     Attributes:
         number: the number of the key.
         unread: why members, or the key itself, could not be read.
-        extracted: the columns of the target that the routes fill from the names of the members.
+        extracted: by member, the columns of the target that the routes fill from its names.
         creation: the statements that create a missing target; empty if the task can't create it.
     """
 
@@ -65,7 +65,7 @@ def key_results(finding: KeyFinding) -> list[CheckResult]:
 
 
 def nothing_to_compare() -> CheckResult:
-    """Return the result if no target has a unique key of which two shards could share a value."""
+    """Return the result if no target has a unique key in which two shards could share a value."""
     text = "no target has a unique key of which two shards could have the same value"
     return _PLACE.passed("key_collisions", text)
 
@@ -118,7 +118,7 @@ def _example(shared: SharedValue) -> str:
 
 
 def _remedies(finding: KeyFinding, member: Member) -> list[str]:
-    """The remedies; ``member`` is one with a shared value."""
+    """Return the remedies; ``member``: a member with a shared value."""
     columns = [finding.target.column(name) for name in finding.key.columns]
     numbers = [c.name for c in columns if c is not None and c.sql_type.family == "integer"]
     remedies = []
@@ -145,7 +145,7 @@ def _remedies(finding: KeyFinding, member: Member) -> list[str]:
 
 
 def _wider_key(finding: KeyFinding) -> str:
-    """The columns to add to the target's key, with the rules that fill them."""
+    """Return the columns to add to the target's key, with the rules that fill them."""
     drop = "DROP PRIMARY KEY, ADD PRIMARY KEY"
     if finding.key.name != "PRIMARY":
         name = quote(finding.key.name)
@@ -181,7 +181,7 @@ def _added(columns: Iterable[str]) -> str:
 
 
 def _distinguishing_columns(finding: KeyFinding, members: Collection[Member]) -> list[str]:
-    """The extracted columns that the target has or will get, if they distinguish all members."""
+    """Return the target's extracted columns, present or future, if they distinguish all members."""
     values = {member: finding.extracted.get(member, ()) for member in members}
     names = {folded(column.name): column.name for of in values.values() for column in of}
     if len({tuple((folded(c.name), c.value) for c in of) for of in values.values()}) < len(members):

@@ -1,8 +1,8 @@
-"""Whether the target refuses to create a table without a key, as some managed servers do.
+"""Checks whether the target refuses to create a table without a key, as some managed servers do.
 
-``sql_require_primary_key`` of MySQL asks for a primary key (MySQL manual, "Server System
-Variables"), ``innodb_force_primary_key`` of MariaDB for a key that identifies every row (MariaDB
-KB, "InnoDB System Variables").
+``sql_require_primary_key`` of MySQL requires a primary key (MySQL manual, "Server System
+Variables"), ``innodb_force_primary_key`` of MariaDB a key that identifies every row (MariaDB KB,
+"InnoDB System Variables").
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ async def check_required_key(
 ) -> list[CheckResult]:
     """Check whether the missing target `name` can be created like the shard `like`.
 
-    Without a full copy the failure is a warning: a CREATE TABLE in the binlog may have a key.
+    Without a full copy, the failure is a warning: a CREATE TABLE in the binlog may have a key.
     Raises DatabaseUnavailableError, the server's error.
     """
     rows = await connection.fetch_once(
@@ -50,7 +50,7 @@ async def check_required_key(
 
 
 def required_by(values: Mapping[str, str], table: Table) -> str:
-    """The setting by which a server refuses a table; empty if it creates the table.
+    """Return the setting because of which a server refuses a table; empty if it creates the table.
 
     `values`: the session's variables, names in lower case.
     """
@@ -62,7 +62,7 @@ def required_by(values: Mapping[str, str], table: Table) -> str:
 
 
 def lacks_key(table: Table, setting: str) -> bool:
-    """Whether a table has no key of the kind that a setting requires."""
+    """Return whether a table has no key of the kind that a setting requires."""
     if setting == _MARIADB:
         return table.row_key is None
     return all(key.name != "PRIMARY" for key in table.keys)

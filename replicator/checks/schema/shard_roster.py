@@ -1,8 +1,8 @@
-"""Every shard that a target may have rows of: read, unreadable, or gone.
+"""Finds every shard that a target may have rows of: readable, unreadable, or no longer existing.
 
-A row that only the target has is wrong only if every shard that can own it was read. So the shards
-are taken from the servers' lists and from the task's saved state, and a saved shard that is not
-listed is queried by its name: a server lists only tables that the account has a privilege on.
+A row that only the target has is wrong only if every shard was read that can own it. So the shards
+are taken from the servers' lists and from the task's saved state. A saved shard that is not listed
+is queried by its name, since a server lists only tables that the account has a privilege on.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TargetRoster:
         shards: the readable shards, in their order.
         unread: the unreadable shards.
         retired: shards that do not exist any more; the target keeps their rows.
-        unseen: why there may be shards that nobody has named; empty if there can be none.
+        unseen: why there may be unknown shards; empty if there can be none.
     """
 
     shards: list[Shard] = field(default_factory=list)
@@ -73,9 +73,9 @@ class TargetRoster:
 
 @dataclass(slots=True)
 class _SourceShards:
-    """The tables of one source: by target the readable shards and the others.
+    """The tables of one source: by target, the readable shards and the others.
 
-    ``failure``: why nothing is known; ``unseen``: which further tables it may have.
+    ``failure``: why nothing is known; ``unseen``: which further tables the source may have.
     """
 
     shards: dict[TableName, list[Shard]] = field(default_factory=dict)
@@ -96,7 +96,7 @@ async def read_rosters(
     Args:
         task: the task, with its sources.
         saved: by target, the shards that the task may have written rows of.
-        complete: no other shard can have rows on a target that is in ``saved``.
+        complete: whether no other shard can have rows on a target in ``saved``.
         behind: by source, why its server may lack changes that the task has read.
     """
     found: dict[str, _SourceShards] = {}

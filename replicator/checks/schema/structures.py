@@ -1,4 +1,4 @@
-"""Compare the structures of the members of each target with one another and with the target."""
+"""Compares the structures of the members of each target with one another and with the target."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ class _Estate:
 async def check_structures(task: TaskToCheck) -> list[CheckResult]:
     """Compare all members with their targets.
 
-    If the task has run before, only the members of new sources are compared: the others may rightly
-    be in the middle of a schema change. A server that cannot be reached raises
-    DatabaseUnavailableError; unreadable tables are reported by `check_source`.
+    If the task has run before, only the members of new sources are compared: the others may be in
+    the middle of a schema change. A server that cannot be reached raises DatabaseUnavailableError;
+    unreadable tables are reported by `check_source`.
     """
     if task.resuming and all(source.followed for source in task.sources):
         return []
@@ -192,7 +192,7 @@ async def _readable(connection: Connection, names: Sequence[TableName]) -> dict[
 async def _read_targets(
     connection: Connection, names: Sequence[TableName]
 ) -> Mapping[TableName, _Target]:
-    """Return the targets; none of them if one can't be read."""
+    """Return the targets; nothing if one of them can't be read."""
     with contextlib.suppress(pymysql.err.MySQLError):
         there = await listed_tables(connection, names)
         tables = await read_tables(connection, [*there])
@@ -296,7 +296,7 @@ def _creation(task: TaskToCheck, name: TableName, first: Shard, available: Set[s
 
 
 def _pattern(shards: Sequence[Shard]) -> Shard:
-    """The first shard, with all columns that the target must have."""
+    """Return the first shard, with all columns that the target must have."""
     try:
         return replace(shards[0], table=joined_table([shard.table for shard in shards]))
     except NoJoinError:
@@ -304,8 +304,10 @@ def _pattern(shards: Sequence[Shard]) -> Shard:
 
 
 def _widening(task: TaskToCheck, shards: Sequence[Shard], target: Table) -> str:
-    """The statement after which a target takes the rows of all shards; empty if it does
-    already, or if none is known."""
+    """Return the statement after which a target accepts the rows of all shards.
+
+    Empty if it accepts them already, or if no statement is known.
+    """
     if not task.joins_structures:
         return ""
     try:
@@ -321,7 +323,7 @@ async def _cascades(
     shards: Sequence[Shard],
     estate: _Estate,
 ) -> list[CheckResult]:
-    """The results for the changes by foreign keys of these shards of a target."""
+    """Return the results for the changes by foreign keys of these shards of a target."""
     every = estate.shards[name_of_target]
     rules = {source.source_id: _rules(source) for source in task.sources}
     silent = [shard for shard in shards if not shard.logs_cascades]
@@ -367,11 +369,13 @@ def _fit(
     alter: str,
     available: Set[str],
 ) -> list[CheckResult]:
-    """One result per difference, however many shards have it.
+    """Return one result per difference, however many shards have it.
 
-    ``followed``: shards that the task has replicated before. If they have a difference, too, it
-    comes from a schema change that the target has not made yet. ``alter``: the one statement that
-    removes all differences, if it is known. ``available``: the collations of the target's server.
+    Args:
+        followed: shards that the task has replicated before. If they have a difference, too, it
+            comes from a schema change that the target has not executed yet.
+        alter: the one statement that removes all differences, if it is known.
+        available: the collations of the target's server.
     """
     having = _differences(shards, target)
     pending = _differences(followed, target).keys()
@@ -410,7 +414,7 @@ def _fit(
 
 
 def _differences(shards: Sequence[Shard], target: Table) -> dict[Difference, list[Shard]]:
-    # Shards are mostly alike: the differences of each structure are computed once.
+    # Most shards are alike, so the differences of each structure are computed once.
     known: dict[tuple[str, bool, MemberColumns], list[Difference]] = {}
     having: dict[Difference, list[Shard]] = {}
     for shard in shards:
@@ -500,7 +504,7 @@ def _made(name: TableName, first: Shard, available: Set[str], parents: Parents) 
 
 
 def _lacking(name: TableName, first: Shard, made: str) -> CheckResult | None:
-    """The failure if a target, made like its first shard, would not suit the column rules."""
+    """Return a failure if a target, made like its first shard, would not fit the column rules."""
     like_it = replace(first.table, schema=name.schema, name=name.table)
     lacking = rule_differences(first.table, like_it, first.rules)
     if not lacking:
@@ -543,7 +547,10 @@ def creation_by_hand(name: TableName, made: str) -> str:
 
 
 def check_versioning(shards: Sequence[Shard], name: TableName) -> list[CheckResult]:
-    """Report members WITH SYSTEM VERSIONING; those by transactions can't be followed."""
+    """Report members WITH SYSTEM VERSIONING.
+
+    Members versioned by transactions can't be followed.
+    """
     versioned = [shard for shard in shards if system_period(shard.table.create_sql)]
     precise = [shard for shard in versioned if by_transactions(shard.table)]
     results = []
@@ -572,7 +579,7 @@ def check_versioning(shards: Sequence[Shard], name: TableName) -> list[CheckResu
 
 
 def by_transactions(table: Table) -> bool:
-    """Whether a table keeps its former rows by a period of transactions."""
+    """Return whether a table keeps its former rows by a period of transactions."""
     period = system_period(table.create_sql)
     column = table.column(period.end) if period else None
     return column is not None and column.base_type != "timestamp"

@@ -1,6 +1,6 @@
-"""Whether a member fits the target's table.
+"""Checks whether a member fits the target's table.
 
-Whether each value of a member's column fits into the target's column, unchanged.
+A member fits if each value of each of its columns can be stored in the target's column unchanged.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from replicator.sharding.optimistic.column_order import collation_way, finest_wa
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Why a column does not fit: ``warning`` where single values may be refused."""
+    """Why a column does not fit; ``warning``: whether only single values may be refused."""
 
     state: Literal["warning", "failed"]
     text: str
 
 
 def type_misfit(member: Column, target: Column) -> Misfit | None:
-    """Compare the types of two columns of one name; None when every value fits."""
+    """Compare the types of two columns of one name; None if every value fits."""
     found = conversion(member, target)
     return None if found.fit is Fit.ALL else Misfit("failed", found.why)
 
 
 def null_in_not_null(member: Column, target: Column) -> Misfit | None:
-    """Whether the member may hold NULL where the target does not."""
+    """Return a misfit if the member may have NULL and the target may not."""
     found = null_misfit(member, target)
     return None if found.fit is Fit.ALL else Misfit("failed", found.why)
 
 
 def charset_misfit(member: Column, target: Column) -> Misfit | None:
-    """Whether each character of the member's charset exists in the target's."""
+    """Return a misfit if the target's charset lacks characters of the member's charset."""
     found = charset_conversion(member, target)
     if found.fit is Fit.ALL:
         return None
@@ -60,7 +60,7 @@ def charset_misfit(member: Column, target: Column) -> Misfit | None:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One reason why rows of a member do not go into the target as they are."""
+    """One reason why rows of a member can't be written to the target unchanged."""
 
     state: Literal["warning", "failed"]
     text: str
@@ -68,7 +68,7 @@ class Difference:
 
 
 def rule_differences(member: Table, target: Table, rules: MemberColumns) -> list[Difference]:
-    """Why the task file's rules about columns can't be followed with this target."""
+    """Return why the task file's rules about columns can't be applied to this target."""
     misfits: list[RuleMisfit | None] = [
         extracted_misfit(member, target, c.name, c.value) for c in rules.extracted
     ]
@@ -102,7 +102,7 @@ def member_differences(
 
 
 def _missing(member: Table, column: Column, table: str) -> Difference:
-    """What a column that the target lacks means: values that the shard computes need no place."""
+    """Return the difference of a missing column; values that the shard computes need no column."""
     add = f"ALTER TABLE {table} ADD COLUMN {definition_of(member, column.name)};"
     name = quote(column.name)
     if column.generated:
@@ -112,7 +112,7 @@ def _missing(member: Table, column: Column, table: str) -> Difference:
 
 
 def _modified(member: Table, column: Column, table: str) -> str:
-    """How the target's column comes to take the shard's values."""
+    """Return the statement after which the target's column accepts the shard's values."""
     name = quote(column.name)
     definition = collated(member, column.name, column.collation)
     way_out = f"ALTER TABLE {table} MODIFY COLUMN {definition};"
@@ -155,7 +155,7 @@ def distinguishes(target: Column, ways: Set[str]) -> bool:
 
 
 def _unfilled(member: Table, target: Table, table: str) -> list[Difference]:
-    """Columns of the target alone: each needs a way to get a value."""
+    """Return the columns that only the target has and that get no value."""
     return [
         Difference(
             "failed",
@@ -170,13 +170,13 @@ def _unfilled(member: Table, target: Table, table: str) -> list[Difference]:
 
 
 def has_default(table: Table, column: str) -> bool:
-    """Whether a column has a DEFAULT, by the CREATE TABLE statement of the server."""
+    """Return whether a column has a DEFAULT, by the CREATE TABLE statement of the server."""
     found = table.defined(column)
     return found is not None and found.default is not None
 
 
 def definition_of(table: Table, column: str) -> str:
-    """A column's definition as SHOW CREATE TABLE writes it; its name and type when not found."""
+    """Return a column's definition from SHOW CREATE TABLE, or else its name and type."""
     if (definition := table.defined(column)) is not None:
         return definition.text
     found = table.column(column)
@@ -201,10 +201,10 @@ def collated(table: Table, column: str, collation: str) -> str:
 def colliding_keys(
     members: Sequence[Table], target: Table | None, extracted: Set[str] = frozenset()
 ) -> tuple[str, list[frozenset[str]]]:
-    """The auto-increment column of a member, and the target's keys in which it may make equal ones.
+    """Return the AUTO_INCREMENT column of a member, and the target's keys that it may violate.
 
-    A unique key of the target that holds a further column, which no member has and the task file
-    does not fill either (by ``extracted``), keeps equal values apart. Keys as folded names.
+    A unique key of the target is not violated if it has a further column that no member has and the
+    task file fills (by ``extracted``). Keys are given as folded names.
     """
     member = members[0]
     column = next((c.name for c in member.columns if c.auto_increment), "")

@@ -1,1 +1,1 @@
-"""What a task needs of its sources."""
+"""Checks of what a task needs of its sources."""

@@ -1,4 +1,4 @@
-"""The requirements of a full copy at a source, besides reading its tables."""
+"""Checks of what a full copy needs of a source, besides reading its tables."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def check_engines(
 async def needs_locks(connection: Connection) -> bool:
     """Return whether the server does not report the binlog position of a snapshot.
 
-    The copy then locks each table for a moment, to wait for its writers. A server that reports the
+    The copy then locks each table briefly, to wait for its writers. A server that reports the
     position does not do so while XA transactions are committed; if it has committed none so far, it
     is expected to commit none. Without a binlog there is nothing to follow, and so no position.
     Raises DatabaseUnavailableError or the server's error.
@@ -70,7 +70,7 @@ async def needs_locks(connection: Connection) -> bool:
 
 
 async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> list[CheckResult]:
-    """Lock a table of each database for a moment, as the copy does with all.
+    """Lock a table of each database briefly, as the copy does with all tables.
 
     Others may have to wait for a second, at most. Raises DatabaseUnavailableError.
     """

@@ -19,7 +19,7 @@ SOURCES_AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class TargetEstimate:
-    """One target: its shards and of how many sources they are.
+    """One target: its shards, and the number of their sources.
 
     ``rows`` and ``bytes`` (of the shards' data) are the servers' estimates, from
     information_schema.TABLES.
@@ -41,8 +41,10 @@ class _Estimated:
 
 
 async def estimate_targets(task: TaskToCheck) -> list[TargetEstimate]:
-    """Return all targets by name. An unavailable source is left out; its checks report the
-    reason."""
+    """Return all targets by name.
+
+    An unavailable source is left out; its checks report the reason.
+    """
     found: dict[TableName, _Estimated] = {}
     limit = anyio.CapacityLimiter(SOURCES_AT_ONCE)
 

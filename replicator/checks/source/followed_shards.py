@@ -1,4 +1,4 @@
-"""Check whether every shard that a task follows can be read: following takes no privilege on it."""
+"""Checks whether every shard that a task follows can be read, which following does not need."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def why_unread(
 ) -> UnreadTable | None:
     """Return why a table can't be read; None if it can be, or if there is no table of this name.
 
-    An account that may not read a table can't find out its structure or whether it exists. Raises
+    If an account may not read a table, it can't find out its structure or whether it exists. Raises
     DatabaseUnavailableError.
     """
     try:

@@ -1,6 +1,6 @@
-"""Check whether a source lets us follow its binlog, by doing it rather than by privilege names.
+"""Checks whether a source's binlog can be followed, by following it rather than by privileges.
 
-MariaDB 10.5 split and renamed the privileges that MySQL has, so names say little.
+MariaDB 10.5 split and renamed the privileges that MySQL has, so their names are not reliable.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ async def check_binlog_databases(
     schemas = {name.schema for name in tables}
     ignored = end.ignored
     if await folds_names(connection):
-        # Such a MySQL compares these names without case, and a MariaDB with it.
+        # For these options, MySQL compares names without case, and MariaDB with it.
         ignored |= frozenset(map(folded, ignored))
     missing = sorted((schemas - end.only if end.only else set()) | schemas & ignored)
     if not missing:
@@ -96,7 +96,7 @@ async def check_binlog_databases(
 async def check_server_id_free(
     source: SourceToCheck, connection: Connection, own_id: int
 ) -> list[CheckResult]:
-    """Check whether the id that we register with belongs to the source or to another replica."""
+    """Check whether the id of our reader belongs to the source or to another replica."""
     place = CheckedPart(source.source_id)
     wanted = source.server_id
     way_out = (
@@ -142,7 +142,7 @@ async def check_server_id_free(
 
 
 async def _right_to_see_replicas(connection: Connection) -> str:
-    """MariaDB has a separate one since 10.5 (KB, "GRANT", "Replication Privileges")."""
+    """Return MariaDB's separate privilege since 10.5 (KB, "GRANT", "Replication Privileges")."""
     version = parse_version(str((await connection.fetch("SELECT VERSION()"))[0][0]))
     own = version is not None and version.product == "MariaDB" and version.number >= (10, 5)
     return "REPLICATION MASTER ADMIN" if own else "REPLICATION SLAVE"
@@ -151,7 +151,7 @@ async def _right_to_see_replicas(connection: Connection) -> str:
 async def check_start(
     source: SourceToCheck, connection: Connection, version: str
 ) -> list[CheckResult]:
-    """Check whether the position that the task starts from still exists."""
+    """Check whether the position from which the task starts still exists."""
     if source.start is None:
         return []
     place = CheckedPart(source.source_id)
@@ -270,11 +270,11 @@ def try_dump(
     """Read from the binlog until the first event of the position, or its end.
 
     Source of the packets: MySQL internals manual, "Replication Protocol" (COM_BINLOG_DUMP; with
-    flag 0x01 the server ends the stream instead of waiting for news). MariaDB takes a GTID position
-    from ``@slave_connect_state`` (MariaDB KB, "Global Transaction ID").
+    flag 0x01 the server ends the stream instead of waiting for new events). MariaDB reads a GTID
+    position from ``@slave_connect_state`` (MariaDB KB, "Global Transaction ID").
 
-    Without a position the stream starts at ``mariadb_gtid``. It runs under a random server id: a
-    server ends the stream of another replica that has the same one. Raises pymysql's errors,
+    Without a position, the stream starts at ``mariadb_gtid``. It has a random server id, since a
+    server ends the stream of another replica with the same id. Raises pymysql's errors,
     ER_MASTER_FATAL_ERROR_READING_BINLOG if the position does not exist,
     ER_SPECIFIC_ACCESS_DENIED_ERROR or ER_ACCESS_DENIED_ERROR if the privilege is missing.
     """

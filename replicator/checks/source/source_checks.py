@@ -91,11 +91,11 @@ async def _look(source: SourceToCheck, connection: Connection, results: list[Che
 async def _reading(
     source: SourceToCheck, connection: Connection, names: Sequence[TableName]
 ) -> CheckResult:
-    """Read from each replicated table, and its structure."""
+    """Check that each replicated table and its structure can be read."""
     place = CheckedPart(source.source_id)
     refused: list[TableName] = []
     text = ""
-    # Those schemas whose tables the account may all read, as SHOW GRANTS says.
+    # The schemas in which SHOW GRANTS lets the account read all tables.
     open_schemas = {
         schema
         for schema in {name.schema for name in names}
@@ -106,7 +106,7 @@ async def _reading(
         try:
             await connection.fetch(f"SHOW CREATE TABLE {qualified}")
             if name.schema not in open_schemas:
-                # A filter that is never true: the privilege is checked, no row is read.
+                # A filter that is never true: the privilege is checked, and no row is read.
                 await connection.fetch("SELECT * FROM " + qualified + " LIMIT 0")
         except pymysql.err.MySQLError as error:
             refused.append(name)
@@ -129,10 +129,10 @@ _WAY_OUT = "Correct the expression in the task file, under 'expression-filter:'"
 async def check_expression_filters(
     source: SourceToCheck, connection: Connection, replicated: Sequence[TableName]
 ) -> list[CheckResult]:
-    """Check each rule against the structure that its table has now.
+    """Check each rule against the present structure of its table.
 
-    If the task starts at an earlier position the table may have been another one, so a rule that
-    does not fit is only a warning. Unreadable tables are left to `dump_privilege`.
+    If the task starts at an earlier position, the table may have had another structure, so a rule
+    that does not fit is only a warning. Unreadable tables are left to `dump_privilege`.
     """
     filters = source.expression_filters
     if not filters:
@@ -183,9 +183,10 @@ async def check_merge_tables(
 ) -> list[CheckResult]:
     """Check that no MERGE table is replicated, or writes to replicated tables.
 
-    Returns nothing if there is none. A row written through a MERGE table is logged under its name,
-    not under that of the table that gets the row (seen on MariaDB 10.11; MySQL's manual, "The MERGE
-    Storage Engine"). Raises DatabaseUnavailableError or the server's error.
+    Returns nothing if there is none. A row written through a MERGE table is logged under this
+    table's name, not under the name of the table that stores the row (seen on MariaDB 10.11;
+    MySQL's manual, "The MERGE Storage Engine"). Raises DatabaseUnavailableError or the server's
+    error.
     """
     folds = await folds_names(connection)
     names = [TableName(*row) for row in await connection.fetch(_MERGE_TABLES)]
@@ -222,7 +223,7 @@ async def _merged(connection: Connection, name: TableName, *, folds: bool) -> tu
     try:
         [(_, text)] = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
     except pymysql.err.MySQLError:
-        # A MERGE table whose tables don't fit, or are gone, takes no rows either.
+        # A MERGE table whose tables don't fit, or are missing, accepts no rows either.
         return ()
     found = merged_tables(classify(str(text), default_schema=name.schema))
     return tuple(table.folded for table in found) if folds else found
@@ -372,15 +373,15 @@ async def check_hidden_tables(
 ) -> list[CheckResult]:
     """Compare the tables that the account may see with the names in the routes and the allow list.
 
-    A server lists only tables that the user has a privilege on: others would be left out silently.
-    To find out whether it would list them, a table that does not exist is read: the server says so
-    to an account that may read all of its schema, and denies access to any other. That holds for
-    roles, patterns in grants and partial revokes alike.
+    A server lists only tables that the user has a privilege on; other tables would be left out
+    silently. To find out whether it would list them, a table that does not exist is read: the
+    server reports that it is missing to an account that may read all of its schema, and denies
+    access to any other. This works with roles, patterns in grants and partial revokes.
 
-    ``tables``: the visible ones. Before a full copy, which would leave rows out, these are
+    ``tables``: the visible tables. Before a full copy, which would leave rows out, these are
     failures: a schema that the account sees in part, and a named schema that may exist, but that
-    the account can't see. A schema of the allow list that certainly does not exist is a warning:
-    several sources may share the list. Raises DatabaseUnavailableError, the server's error.
+    the account can't see. A schema of the allow list that certainly does not exist is a warning,
+    since several sources may share the list. Raises DatabaseUnavailableError, the server's error.
     """
     place = CheckedPart(source.source_id)
     account = await account_of(connection)
@@ -461,7 +462,7 @@ def _hidden(
     patterns: Iterable[tuple[str, str]],
     tables: Collection[TableName],
 ) -> tuple[str, ...]:
-    """The patterns that match further tables of a schema, besides the visible ones."""
+    """Return the patterns that match further tables of a schema, besides the visible ones."""
     return tuple(sorted(set(_further(source, schema, patterns, tables))))
 
 
@@ -474,7 +475,7 @@ def _further(
     # A pattern may be written in another case.
     there = {(name.schema, name.table.lower()) for name in tables}
     for _, pattern in patterns:
-        # Names for a regular expression can't be made up: any may match.
+        # Names for a regular expression can't be made up, so any name may match.
         example = example_of(pattern) or example_of("*")
         assert example is not None
         if is_plain(pattern) and (schema, pattern.lower()) in there:
@@ -486,7 +487,7 @@ def _further(
 
 
 async def _sees(connection: Connection, schema: str, wanted: Sequence[str]) -> bool:
-    """Whether the user would see these tables of a schema if they existed."""
+    """Return whether the user would see these tables of a schema if they existed."""
     names = wanted if all(map(is_plain, wanted)) else [example_of("*") or ""]
     for name in names:
         try:
@@ -498,7 +499,7 @@ async def _sees(connection: Connection, schema: str, wanted: Sequence[str]) -> b
 
 
 async def _visible_schemas(connection: Connection) -> set[str]:
-    """The schemas that the user sees, and those with a right revoked from it."""
+    """Return the schemas that the user sees, and the ones in which a right was revoked."""
     rows = await connection.fetch("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
     grants = [str(row[0]) for row in await connection.fetch("SHOW GRANTS")]
     revoked = {m[1].replace("``", "`") for grant in grants if (m := _REVOKED.match(grant))}

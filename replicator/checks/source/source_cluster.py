@@ -1,4 +1,4 @@
-"""What matters if a source is a node of a Galera cluster (docs/how-to/galera.md)."""
+"""Checks of a source that is a node of a Galera cluster (docs/how-to/galera.md)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def check_source_cluster(place: CheckedPart, connection: Connection) -> li
 
 
 def source_cluster(place: CheckedPart, values: Mapping[str, str]) -> list[CheckResult]:
-    """Judge the global variables, names in lower case, of a source."""
+    """Return the results for the global variables, names in lower case, of a source."""
     if values.get("wsrep_provider", "none").lower() in {"", "none"}:
         return []
     if not _is_on(values, "log_slave_updates") and not _is_on(values, "log_replica_updates"):

@@ -1,1 +1,1 @@
-"""What a task needs of its target."""
+"""Checks of what a task needs of its target."""

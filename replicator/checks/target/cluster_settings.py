@@ -1,7 +1,8 @@
-"""Check whether a session's writes reach all servers of the target, and their size limits.
+"""Checks whether a session's writes reach all servers of the target, and their size limits.
 
-No write is tried before these settings are read. A table made with ``wsrep_OSU_method=RSU`` is on
-one node of a Galera cluster only; the next row in it makes the others vote this node out.
+Nothing is written before these settings are read. A table made with ``wsrep_OSU_method=RSU`` exists
+on only one node of a Galera cluster; because of the next row in it, the other nodes remove this
+node from the cluster.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 _PLACE = CheckedPart("target")
 _MIB = 1 << 20
 SMALLEST_TRANSACTION = 128 * _MIB
-"""Bytes; more than a batch or a chunk of the largest default size becomes."""
+"""Bytes; larger than a batch or a chunk of the largest default size."""
 
 _NAMES = (
     "wsrep_on",
@@ -37,10 +38,10 @@ _CONNECTIONS = 3
 
 
 async def check_cluster_settings(connection: Connection) -> list[CheckResult]:
-    """Check the settings of the task's own session. Raises DatabaseUnavailableError, the server's
-    error.
+    """Check the settings of the task's own session.
 
-    A failed result means that nothing may be written as a trial.
+    Raises DatabaseUnavailableError, the server's error. A failed result means that nothing may be
+    written as a trial.
     """
     values = await _session_variables(connection)
     galera = _is_galera(values)
@@ -76,7 +77,7 @@ def _is_galera(values: Mapping[str, str]) -> bool:
 
 
 def cluster_results(values: Mapping[str, str]) -> list[CheckResult]:
-    """Return why other servers may not get the task's writes, by the session's variables."""
+    """Return why other servers may not receive the task's writes, by the session's variables."""
     galera = _is_galera(values)
     grouped = bool(values.get("group_replication_group_name"))
     results = []
@@ -119,7 +120,10 @@ def cluster_results(values: Mapping[str, str]) -> list[CheckResult]:
 
 
 async def _one_node(connection: Connection, first: str) -> list[CheckResult]:
-    """Connect again: an address of several nodes shows the task older rows than it has written."""
+    """Connect again.
+
+    With an address of several nodes, the task sees older rows than it has written.
+    """
     names = {first}
     for _ in range(_CONNECTIONS):
         with closing(Connection(connection.address)) as another:

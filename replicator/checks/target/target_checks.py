@@ -1,4 +1,4 @@
-"""The checks of the target: they try the task's operations there."""
+"""The checks of the target: they execute the task's operations on it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _UNTRIED = _PLACE.warning(
 
 
 def may_not_write(results: Iterable[CheckResult]) -> bool:
-    """Whether the settings of the target forbid to write anything there, even to try it."""
+    """Return whether the settings of the target forbid writing anything, even as a trial."""
     forbidding = {TARGET_CLUSTER, TRANSACTION_SIZE}
     return any(result.name in forbidding and result.state == "failed" for result in results)
 
 
 async def check_target(target: TargetToCheck) -> list[CheckResult]:
-    """All checks of the target server."""
+    """Run all checks of the target server."""
     with closing(Connection(target.address)) as connection:
         login = await check_login(_PLACE, connection)
         if login.state == "failed":

@@ -1,8 +1,8 @@
-"""Other causes of changes to rows of the targets: triggers, events, TTLs and foreign keys.
+"""Finds other causes of changes to rows of the targets: triggers, events, TTLs and foreign keys.
 
-A trigger fires for the rows that the task writes, an event whenever it is due, TiDB deletes rows
-whose time to live (TTL) is over, and a foreign key with an action works when somebody changes a row
-of its parent. Each makes a target differ from its shards, unnoticed by the task's statements. So
+A trigger fires for the rows that the task writes, an event runs whenever it is due, TiDB deletes
+rows whose time to live (TTL) is over, and a foreign key with an action changes rows when somebody
+changes their parent. Each makes a target differ from its shards without a statement of the task. So
 every start checks for them, and a running task from time to time: anybody can add one.
 """
 
@@ -53,7 +53,7 @@ _TTL = re.compile(r"TTL_ENABLE='ON'")
 
 @dataclass(frozen=True, slots=True)
 class TargetEffect:
-    """A possible cause of changes to rows of targets: the targets, and the failed check."""
+    """A possible cause of changes to rows of targets, with the targets and the failed check."""
 
     targets: tuple[TableName, ...]
     result: CheckResult
@@ -83,7 +83,7 @@ async def check_target_effects(task: TaskToCheck) -> list[CheckResult]:
 async def effects_on(
     connection: Connection, targets: Iterable[TableName], written: Iterable[TableName] = ()
 ) -> tuple[list[TargetEffect], list[CheckResult]]:
-    """Return possible causes of changes to rows of targets, and which the account may not see.
+    """Return possible causes of changes to rows of targets, and causes that may be hidden.
 
     Args:
         written: further tables whose rows only the task changes.
@@ -114,7 +114,10 @@ async def _is_tidb(connection: Connection) -> bool:
 
 
 async def _unseen(connection: Connection, schema: str) -> list[CheckResult]:
-    """A server shows triggers and events only to accounts with these privileges."""
+    """Return warnings.
+
+    A server shows triggers and events only to accounts with these privileges.
+    """
     held = await held_privileges(connection, schema, ANY_TABLE)
     account = await account_of(connection)
     unseen = f"of {schema}: they can change rows of the targets unnoticed"
@@ -156,8 +159,10 @@ async def _cascades(
     tables: Mapping[str, TableName],
     parents: Mapping[str, AbstractSet[str]],
 ) -> list[TargetEffect]:
-    """Only others' changes of a parent reach its children: the task's own sessions have
-    ``foreign_key_checks=0``."""
+    """Return foreign keys through which others' changes of a parent change its children.
+
+    The task's own changes do not, since its sessions have ``foreign_key_checks=0``.
+    """
     results = []
     for table, constraint, parent_schema, parent in await connection.fetch(
         _CASCADES_SQL, (schema,)
@@ -210,7 +215,7 @@ async def _events(
 async def _times_to_live(
     connection: Connection, tables: Mapping[str, TableName], unseen: list[CheckResult]
 ) -> list[TargetEffect]:
-    """Adds to ``unseen`` the tables that the server does not show."""
+    """Return tables with a TTL; add the tables that the server does not show to ``unseen``."""
     results = []
     for name in tables.values():
         try:
@@ -246,8 +251,11 @@ def _effect(
 def _named_in(
     text: str, schema: str, targets: Mapping[str, Mapping[str, TableName]]
 ) -> list[TableName]:
-    """The targets whose names the text of an event in ``schema`` has as words, for other
-    schemas with the schema's name; a name with other signs counts anywhere."""
+    """Return the targets whose names occur as words in the text of an event in ``schema``.
+
+    For targets in other schemas, the schema's name must occur, too. A name with other characters
+    counts anywhere in the text.
+    """
     words = {folded(word) for word in re.findall(r"[\w$]+", text)}
     plain = folded(text)
     return sorted(

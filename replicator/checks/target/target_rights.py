@@ -1,8 +1,8 @@
-"""The task's rights in the schemas of the target: tried in each, on a separate table.
+"""Checks the task's rights in the schemas of the target: uses them in each, on a separate table.
 
-DROP TABLE comes first, for a table that does not exist: an account without the right to drop is
+DROP TABLE is first, for a table that does not exist: an account without the right to drop is
 refused then, also in a missing schema, and nothing remains. A database is dropped only if this
-check has made it itself.
+check has created it itself.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LIMIT 1
 
 
 async def check_target_schemas(task: TaskToCheck) -> list[CheckResult]:
-    """Try all schemas that routes lead to. Raises DatabaseUnavailableError.
+    """Check all schemas to which routes lead. Raises DatabaseUnavailableError.
 
     If no table is routed to a schema yet, a refusal there is a warning.
     """
@@ -97,11 +97,11 @@ def _only_warnings(results: Iterable[CheckResult], schema: str) -> Iterator[Chec
 
 
 async def try_schema(connection: Connection, schema: str, task: str) -> list[CheckResult]:
-    """Do in a schema what the task does, and clean up. A missing schema is made and dropped.
+    """Execute the task's operations in a schema, and clean up.
 
-    Raises DatabaseUnavailableError.
+    A missing schema is created and dropped. Raises DatabaseUnavailableError.
     """
-    # Nobody else has this name, whatever host they check from.
+    # The name is unique, whatever host the check runs on.
     suffix = f"_check_{secrets.token_hex(4)}"
     table = f"{quote(schema)}.{quote(task[: _MAX_NAME - len(suffix)] + suffix)}"
     made, refusal = await _try_statements(connection, schema, table)
@@ -109,7 +109,7 @@ async def try_schema(connection: Connection, schema: str, task: str) -> list[Che
     for _ in range(_ATTEMPTS):
         if refusal is None or error_code(refusal[1]) not in _GONE:
             break
-        # Another check had made the schema, and has just dropped it.
+        # Another check had created the schema, and has just dropped it.
         made, refusal = await _try_statements(connection, schema, table)
         leftover = await _clean(connection, table, schema if made else "")
     if refusal is not None:
@@ -121,7 +121,7 @@ async def try_schema(connection: Connection, schema: str, task: str) -> list[Che
 async def _try_statements(
     connection: Connection, schema: str, table: str
 ) -> tuple[bool, tuple[str, Exception] | None]:
-    """Whether the schema was made, and the refused statement, with the error."""
+    """Return whether the schema was created, and the refused statement with the error."""
     existed = await database_collation(connection, schema) is not None
     drop, make_schema = f"DROP TABLE {table}", f"CREATE DATABASE {quote(schema)}"
     statements = [
@@ -136,7 +136,7 @@ async def _try_statements(
         f"SELECT COUNT(*) FROM {table}",
         f"DELETE FROM {table} WHERE id = 1",
     ]
-    # A database that somebody else has made meanwhile must not be dropped.
+    # A database that somebody else has created meanwhile must not be dropped.
     expected = {drop: _ABSENT, make_schema: frozenset({ER.DB_CREATE_EXISTS})}
     made = False
     for statement in statements:
@@ -153,10 +153,10 @@ async def _try_statements(
 
 
 async def _clean(connection: Connection, table: str, schema: str) -> list[CheckResult]:
-    """Remove the objects that the attempt made; ``schema`` is empty if it made none. Return the
-    rest.
+    """Remove the objects that the attempt created, and return a result for remaining ones.
 
-    A schema that somebody else has used meanwhile stays.
+    ``schema``: empty if the attempt created none. A schema that somebody else has used meanwhile is
+    kept.
     """
     try:
         await connection.execute(f"DROP TABLE IF EXISTS {table}")

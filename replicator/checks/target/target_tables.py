@@ -42,7 +42,7 @@ async def check_empty(connection: Connection, table: Table) -> list[CheckResult]
         return []  # reported by _writable, or somebody has locked it for a while
     if not some:
         return [_PLACE.passed("target_rows", f"{name} is empty before the full copy")]
-    # For a small table the estimate may be 0.
+    # For a small table, the estimate may be 0.
     about = max(int(estimate[0][0] or 0) if estimate else 0, 1)
     return [
         _PLACE.warning(
@@ -57,7 +57,7 @@ async def check_empty(connection: Connection, table: Table) -> list[CheckResult]
 
 
 async def _writable(connection: Connection, table: Table) -> list[CheckResult]:
-    """Statements that write no row need the same privileges as others."""
+    """Check the privileges for writing rows by statements that write no row."""
     name = TableName(table.schema, table.name).quoted
     columns = ", ".join(quote(column.name) for column in table.columns if not column.generated)
     statements = (
@@ -85,7 +85,7 @@ async def _writable(connection: Connection, table: Table) -> list[CheckResult]:
 
 
 def key_warnings(table: Table) -> list[CheckResult]:
-    """Return warnings about the effects of the table's unique keys on writing its rows."""
+    """Return warnings about the effects of the table's unique keys when its rows are written."""
     name = f"{table.schema}.{table.name}"
     if not table.keys:
         return [

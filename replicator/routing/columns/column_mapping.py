@@ -1,9 +1,9 @@
-"""Column mapping: the numbers in the names of schema and table, folded into a key.
+"""Column mapping: adds the numbers in the names of schema and table to the values of a key.
 
 Source of the layout: TiDB Data Migration 1.0, "Column mapping", and its package ``column-mapping``.
-Of the 64 bits of a BIGINT the first is 0 (the sign), then come 4 of the instance, 7 of the schema,
-8 of the table; the last 44 are the value's. An omitted number leaves no gap: the next one moves up,
-so without an instance the schema's number is in the bits 56 to 62.
+Of the 64 bits of a BIGINT, the first is 0 (the sign). The next 4 are for the instance, 7 for the
+schema, 8 for the table, and the last 44 for the value. An omitted number leaves no gap: the next
+one moves up, so without an instance, the schema's number is in the bits 56 to 62.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VALUE_LIMIT = 1 << VALUE_BITS
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
-    """A column of a member whose values get bits of the member's own: ``value | upper``."""
+    """A column of a member whose values are combined with bits of the member: ``value | upper``."""
 
     name: str
     upper: int
@@ -36,7 +36,7 @@ class MappedColumn:
         return value | self.upper
 
     def original(self, value: int) -> int | None:
-        """Return the shard's value for a mapped one; None if it is not of this member."""
+        """Return the shard's value for a mapped one; None if the value is not of this member."""
         own = value & ~(VALUE_LIMIT - 1) == self.upper
         return value & (VALUE_LIMIT - 1) if own else None
 
@@ -45,8 +45,8 @@ class MappedColumn:
 class MappingRule:
     """One entry of ``column-mappings``; patterns as in `NamePattern`.
 
-    Without ``table_pattern`` it applies to whole schemas. An ``instance`` of None, and an empty
-    prefix, take no bits. A name is its prefix, ``separator`` and a number, or the prefix alone.
+    Without ``table_pattern``, it applies to whole schemas. An ``instance`` of None, and an empty
+    prefix, use no bits. A name is its prefix, ``separator`` and a number, or the prefix alone.
     """
 
     name: str
@@ -66,9 +66,10 @@ class _CompiledMapping(NamedTuple):
 
 
 class ColumnMappings:
-    """The mapping rules of one source. ``case_sensitive``: patterns and prefixes count case.
+    """The mapping rules of one source.
 
-    Raises `RouteError` for a rule with a broken pattern.
+    ``case_sensitive``: whether case counts in patterns and prefixes. Raises `RouteError` for a rule
+    with a broken pattern.
     """
 
     def __init__(self, rules: Iterable[MappingRule], *, case_sensitive: bool) -> None:
@@ -79,7 +80,7 @@ class ColumnMappings:
         """Return the mapped column of a table, if any.
 
         Rules with a table pattern precede rules for whole schemas. Raises `RouteError` if two rules
-        of a level match, or the names of the table have no number that fits.
+        of the same level match, or the names of the table have no number that fits.
         """
         matching = [entry for entry in self._rules if entry.schema.matches(schema)]
         named = [e.rule for e in matching if e.table is not None and e.table.matches(table)]

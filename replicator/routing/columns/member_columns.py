@@ -12,7 +12,7 @@ from replicator.routing.routes import RouteError, Routes
 
 
 class NamePart(StrEnum):
-    """The name that a value is extracted from."""
+    """The name from which a value is extracted."""
 
     TABLE = "table"
     SCHEMA = "schema"
@@ -29,10 +29,10 @@ class ExtractedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """``extract-table``, ``-schema`` or ``-source`` of a route.
+    """An ``extract-table``, ``extract-schema`` or ``extract-source`` of a route.
 
-    ``column`` is the target's, ``expression`` a regular expression with groups, which counts the
-    case of letters.
+    ``column``: the target's column. ``expression``: a case-sensitive regular expression with
+    groups.
     """
 
     part: NamePart
@@ -46,15 +46,16 @@ def extracted(
     """Return the extracted columns of a member that is routed by the route of this name.
 
     Source of the rules: the TiDB Data Migration page "Table Routing" and its package
-    ``table-router``: the expression is found anywhere in the name, and its groups are joined; a
-    group that takes no part in the match is an empty text. If it is not found, DM writes an empty
-    text. This would mix shards that must be distinguished, so here it raises `RouteError`.
+    ``table-router``: the expression is searched for anywhere in the name, and its groups are
+    joined; a group that is not part of the match is an empty text. If the expression is not found,
+    DM writes an empty text. This would mix shards that must be distinguished, so here it raises
+    `RouteError`.
     """
     names = {NamePart.TABLE: table, NamePart.SCHEMA: schema, NamePart.SOURCE: source}
     found = []
     for extraction in extractions:
         name = names[extraction.part]
-        # As in DM, \d and \w are ASCII's.
+        # As in DM, \d and \w match only ASCII.
         match = re.search(extraction.expression, name, re.ASCII)
         if match is None:
             raise RouteError(
@@ -71,13 +72,13 @@ def extracted(
 
 @dataclass(frozen=True, slots=True)
 class MemberColumns:
-    """How the columns of one member become those of its target.
+    """How the columns of one member become the columns of its target.
 
     Attributes:
         extracted: the columns that only the target has.
         mapped: the column whose values are mapped.
         path: pairs of folded names, the member's and the target's, of the columns that schema
-            changes have renamed or (with an empty second name) dropped on the target only.
+            changes have renamed or (with an empty second name) dropped only on the target.
     """
 
     extracted: tuple[ExtractedColumn, ...] = ()
@@ -91,11 +92,11 @@ class MemberColumns:
 
 
 AS_THEY_ARE = MemberColumns()
-"""A member whose columns go to the target as they are."""
+"""A member whose columns are written unchanged."""
 
 
 class ColumnRules:
-    """The rules of one source about columns. ``extractions`` by the name of the route."""
+    """The rules of one source about columns. ``extractions``: by the name of the route."""
 
     def __init__(
         self,
@@ -124,7 +125,7 @@ class ColumnRules:
 
     def _extracted(self, schema: str, table: str) -> tuple[ExtractedColumn, ...]:
         if not self._extractions:
-            # Mostly there are none, and finding the route takes a match with every route.
+            # Usually there are none, and finding the route needs a match with every route.
             return ()
         rule = self._routes.rule_of(schema, table)
         extractions = self._extractions.get(rule.name, ()) if rule else ()
@@ -136,4 +137,4 @@ class ColumnRules:
 NO_COLUMN_RULES = ColumnRules(
     "", Routes((), case_sensitive=False), {}, ColumnMappings((), case_sensitive=False)
 )
-"""A source whose columns go to the target as they are."""
+"""A source whose columns are written unchanged."""

@@ -1,4 +1,4 @@
-"""What all rows of a shard have on the target: values of extracted and mapped columns. Pure."""
+"""Values that all rows of a shard have on the target: in extracted and mapped columns. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from replicator.routing.columns.member_columns import MemberColumns
 
 @dataclass(frozen=True, slots=True)
 class RowMarks:
-    """What all rows of a shard have on the target.
+    """Values that all rows of a shard have on the target.
 
     Attributes:
         extracted: names of extracted columns, with the value in each.
@@ -28,11 +28,11 @@ class RowMarks:
 
 
 NO_MARKS = RowMarks()
-"""The rows have nothing in common that is known."""
+"""Nothing is known that all rows have in common."""
 
 
 def load_marks(text: str) -> RowMarks:
-    """The marks of a text."""
+    """Return the marks from their text."""
     if not text:
         return NO_MARKS
     found = json.loads(text)
@@ -44,7 +44,7 @@ def load_marks(text: str) -> RowMarks:
 
 
 def marks_of_rules(rules: MemberColumns) -> RowMarks:
-    """What all rows of a shard with these rules have."""
+    """Return the values that all rows of a shard with these rules have."""
     mapped = rules.mapped
     return RowMarks(
         tuple((column.name, column.value) for column in rules.extracted),

@@ -1,6 +1,6 @@
-"""The rules of one source that decide which of its rows the target gets, and in which form.
+"""The rules of one source that decide which of its rows are written to the target, and how.
 
-As plain data, so that the rules of earlier rows can be compared with the present ones.
+They are plain data, so that the rules of earlier rows can be compared with the present ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from replicator.routing.routes import RouteError, RouteRule, routes_of
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """The rules as they are written. ``extractions`` by the names of their routes."""
+    """The rules as written. ``extractions``: by the names of their routes."""
 
     source: str
     case_sensitive: bool

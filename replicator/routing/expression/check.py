@@ -1,5 +1,8 @@
-"""Check which expressions can be evaluated exactly: each operator, function and pair of types
-that can, and a refusal with its place in the text for everything else."""
+"""Checks which expressions can be evaluated exactly, and refuses all others.
+
+There is a check for each operator, function and pair of types that can be evaluated exactly. A
+refusal names the place in the text.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,7 @@ _MORE_ARGUMENTS: dict[str, frozenset[str]] = {
     "Concat": frozenset({"safe"}),
     "Div": frozenset({"typed", "safe"}),
 }
-"""The attributes of the parser's nodes, by name, that this module handles: none may be ignored."""
+"""By parser node, the attributes that this module handles: none may be ignored."""
 
 
 class ExpressionCheck:
@@ -80,7 +83,8 @@ class ExpressionCheck:
     Args:
         find: returns a column by its name.
         collation_of: returns a collation by its name; None for an unknown one.
-        columns: gets the named columns, by name, in the order of their values in a row.
+        columns: receives the columns of the expression, by name, in the order of their values in a
+            row.
     """
 
     def __init__(
@@ -100,7 +104,7 @@ class ExpressionCheck:
         return self._condition(self._text.tree)
 
     def _value(self, node: Expression) -> Checked:
-        """Any part of an expression. Raises ExpressionError."""
+        """Check any part of an expression. Raises ExpressionError."""
         name = type(node).__name__
         handler = _HANDLERS.get(name)
         try:
@@ -188,7 +192,7 @@ class ExpressionCheck:
         prefix = "padded " if found.padded else ""
         above = Call(f"{prefix}>=", (value.call, low.call))
         below = Call(f"{prefix}<=", (value.call, high.call))
-        # In MySQL 5.6 it is false if a bound is NULL.
+        # In MySQL 5.6, it is false if a bound is NULL.
         sql = f"({value.sql} >= {low.sql} AND {value.sql} <= {high.sql})"
         return Checked(BOOLEAN, Call("and", (above, below)), sql)
 
@@ -322,7 +326,7 @@ class ExpressionCheck:
     def _concat(self, node: Any) -> Checked:
         values = [self._value(part) for part in node.expressions]
         if all(value.text is not None for value in values):
-            # Consecutive texts are one.
+            # Consecutive texts are one text.
             text = "".join(value.text or "" for value in values)
             return Checked(ValueType(Kind.TEXT), Call("text", (), (text,)), "", text=text)
         return functions.concatenated(values)
@@ -341,7 +345,7 @@ class ExpressionCheck:
 
 
 def _unwrapped(node: Any) -> Any:
-    """The argument of YEAR and the like, which the parser wraps as a date."""
+    """Return the argument of YEAR and similar functions, which the parser wraps as a date."""
     return node.this if type(node).__name__ == "TsOrDsToDate" else node
 
 
@@ -382,4 +386,4 @@ _HANDLERS: dict[str, Callable[[ExpressionCheck, Any], Checked]] = {
     **dict.fromkeys(_PARTS, ExpressionCheck._moment_part),
     "TsOrDsToDate": ExpressionCheck._day,
 }
-"""The check of each part of an expression, by the parser's name of it."""
+"""By the parser's name for a part of an expression, its check."""

@@ -1,9 +1,9 @@
-"""Compare texts as collations do, as far as that is known here exactly.
+"""Compares texts as collations do, as far as this is known here exactly.
 
-A text is folded to an equal text of the collation, in plain ASCII if that is possible. A character
-that is equal to no ASCII one becomes one that no literal has: so a text is equal to a literal of
-plain ASCII exactly if the folded texts are. Two texts that both have such characters can't be
-compared or ordered this way.
+A text is folded to a text that is equal in the collation, in plain ASCII if possible. A character
+that equals no ASCII character becomes one that no literal has. So a text is equal to a literal of
+plain ASCII exactly if the folded texts are equal. Two texts that both have such characters can't be
+compared or ordered in this way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 from replicator.routing.expression import collation_tables as tables
 
 UNLIKE_ASCII = "\ufffe"
-"""Replaces every character that no text of plain ASCII is equal to; itself no character."""
+"""Replaces every character that equals no text of plain ASCII; it is not a character itself."""
 
 PLAIN, SWEDISH, GENERAL, UNICODE, UNICODE_520, UNICODE_900, UNICODE_1400 = (
     "plain",
@@ -27,7 +27,7 @@ PLAIN, SWEDISH, GENERAL, UNICODE, UNICODE_520, UNICODE_900, UNICODE_1400 = (
 )
 
 _LAYERS: Mapping[str, tuple[tables.Layer, ...]] = {
-    # No character beyond ASCII is equal to one of it.
+    # No character beyond ASCII equals an ASCII character.
     PLAIN: (),
     SWEDISH: (tables.SWEDISH,),
     GENERAL: (tables.GENERAL,),
@@ -42,20 +42,23 @@ _LAYERS: Mapping[str, tuple[tables.Layer, ...]] = {
     ),
 }
 FOLDED = frozenset(_LAYERS)
-"""The kinds of collations that are known here, as their names end."""
+"""The kinds of collations that are known here, which are the ends of their names."""
 
 _PRINTABLE = range(0x20, 0x7F)
 
 
 def fold(text: str, kind: str) -> str:
-    """Return the text that a collation of this kind (`FOLDED`) takes a text for."""
+    """Return the folded text of a text, for a collation of this kind (`FOLDED`)."""
     table = characters_of(kind)
     return "".join([table.get(character, UNLIKE_ASCII) for character in text])
 
 
 @lru_cache
 def characters_of(kind: str) -> Mapping[str, str]:
-    """Return, by character, its text for a collation of this kind; without those unlike ASCII."""
+    """Return, by character, its folded text for a collation of this kind.
+
+    Characters that equal no ASCII text are left out.
+    """
     found: dict[str, str] = {chr(code): chr(code).lower() for code in _PRINTABLE}
     for layer in _LAYERS[kind]:
         for like, codes in layer:
@@ -79,8 +82,8 @@ LOWER = str.maketrans(
     {chr(code): chr(code).lower() for code in range(128)}
     | {"\u0130": "i", "\u212a": "k", "\u212b": "\u00e5"}
 )
-"""LOWER, with the precision of a comparison with plain ASCII. Source: LOWER of each character
-on the servers of `replicator.routing.expression.collation_tables`."""
+"""LOWER, as exact as a comparison with plain ASCII needs. Source: LOWER of each character on the
+servers of `replicator.routing.expression.collation_tables`."""
 
 UPPER = str.maketrans(
     {chr(code): chr(code).upper() for code in range(128)}

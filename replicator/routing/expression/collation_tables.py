@@ -1,14 +1,15 @@
-"""The texts of plain ASCII that collations take other characters for.
+"""For characters beyond ASCII, the texts of plain ASCII that equal them in a collation.
 
 A collation that ignores case and accents gives each character weights, and texts are equal if the
-sequences of their weights are. The tables have the characters beyond printable ASCII whose weights
-are those of an ASCII text, with that text in lower case; characters without any weight have the
-empty text. Each table adds to the one before it; ``None`` removes a character. For several texts, a
-code is that of the character for the first of them, and the following codes are for the others.
+sequences of their weights are equal. The tables have the characters beyond printable ASCII whose
+weights are those of an ASCII text, with that text in lower case; characters without any weight have
+the empty text. Each table adds to the one before it; ``None`` removes a character. For several
+texts, a code is the code of the character for the first of them, and the following codes are for
+the others.
 
 Source: WEIGHT_STRING of each character up to U+2FFFF and of the tags in plane 14, on MariaDB 10.11
 and 11.8 and MySQL 5.6 and 9.7, which agree if they have the same collation
-(`tests/integration/columns/test_collation_folding.py` checks it).
+(`tests/integration/columns/test_collation_folding.py` checks this).
 """
 
 from __future__ import annotations
@@ -39,14 +40,15 @@ GENERAL: Layer = (
     ("w", "174-175 1e80-1e89 1e98"), ("x", "1e8a-1e8d"),
     ("y", "dd fd ff 176-178 232-233 1e8e-1e8f 1e99 1ef2-1ef9"), ("z", "179-17e 1e90-1e95"),
 )
-"""``general_ci``; by itself. Each of its characters has one weight, also those without an entry."""
+"""``general_ci``, complete. Each of its characters has one weight, also characters without an
+entry."""
 
 SWEDISH: Layer = (
     ("[", "c5 e5"), ("\\", "c4 c6 e4 e6"), ("]", "d6 f6"), ("a", "c0-c3 e0-e3"), ("c", "c7 e7"),
     ("d", "d0 f0"), ("e", "c8-cb e8-eb"), ("i", "cc-cf ec-ef"), ("n", "d1 f1"),
     ("o", "d2-d5 f2-f5"), ("u", "d9-db f9-fb"), ("y", "dc-dd fc-fd"),
 )
-"""``latin1_swedish_ci``, by itself."""
+"""``latin1_swedish_ci``, complete."""
 
 UNICODE_400: Layer = (
     (ASCII, "ff01"), (LETTERS, "24b6 24d0"), (tuple(f"({letter})" for letter in LETTERS), "249c"),

@@ -1,5 +1,8 @@
-"""Make values comparable as MySQL compares them (its manual, "Type Conversion in Expression
-Evaluation"): numbers by their value, texts by their collation, dates as moments."""
+"""Converts values so that Python compares them as MySQL does.
+
+Numbers are compared by value, texts by collation, dates as moments (MySQL's manual, "Type
+Conversion in Expression Evaluation").
+"""
 
 from __future__ import annotations
 
@@ -33,9 +36,9 @@ _ORDERS = frozenset({"<", "<=", ">", ">="})
 
 @dataclass(frozen=True, slots=True)
 class Comparable:
-    """Values whose calls give values that Python compares in the same way.
+    """Values converted so that Python compares them as the server does.
 
-    ``padded``: ordered as bytes that are padded with spaces.
+    ``padded``: whether they are ordered as bytes that are padded with spaces.
     """
 
     values: tuple[Checked, ...]
@@ -43,8 +46,10 @@ class Comparable:
 
 
 def compared(sign: str, left: Checked, right: Checked) -> Checked:
-    """Return a comparison: ``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``<=>``. Raises
-    UnsupportedExpressionError."""
+    """Return a comparison: ``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``<=>``.
+
+    Raises UnsupportedExpressionError.
+    """
     found = comparable((left, right), ordered=sign in _ORDERS)
     one, other = found.values
     if sign == "<=>":
@@ -58,10 +63,10 @@ def compared(sign: str, left: Checked, right: Checked) -> Checked:
 
 
 def comparable(values: Sequence[Checked], *, ordered: bool) -> Comparable:
-    """Make the values of one comparison comparable; ``ordered``: by order.
+    """Convert the values of one comparison; ``ordered``: whether it compares their order.
 
-    Their ``sql`` is as it was, with literal texts in the charset of the comparison. Raises
-    UnsupportedExpressionError.
+    Their ``sql`` is unchanged, except for literal texts, which get the charset of the comparison.
+    Raises UnsupportedExpressionError.
     """
     typed = [v for v in values if v.text is None and v.type.kind is not Kind.NULL]
     kinds = {value.type.kind for value in typed}
@@ -102,8 +107,10 @@ def comparable(values: Sequence[Checked], *, ordered: bool) -> Comparable:
 
 
 def bound(value: Checked, collation: Collation) -> Checked:
-    """Return a literal text in the charset that it is compared in. Raises
-    UnsupportedExpressionError."""
+    """Return a literal text in the charset in which it is compared.
+
+    Raises UnsupportedExpressionError.
+    """
     if value.text is None:
         return value
     try:
@@ -118,8 +125,10 @@ def bound(value: Checked, collation: Collation) -> Checked:
 
 
 def bound_to_literal(value: Checked, collation: Collation) -> Checked:
-    """The same for a collation that is known only for plain ASCII. Raises
-    UnsupportedExpressionError."""
+    """Return a literal text for a collation that is known only for plain ASCII.
+
+    Raises UnsupportedExpressionError.
+    """
     if collation.kind and value.text is not None and not _PRINTABLE.match(value.text):
         raise UnsupportedExpressionError(
             f"the task does not know which texts {collation.name} takes for equal to"
@@ -145,8 +154,10 @@ def _numbers(values: Sequence[Checked], typed: Sequence[Checked]) -> tuple[Check
 
 
 def check_signs(numeric: Sequence[Checked], where: str) -> None:
-    """Refuse signed and unsigned whole numbers together in a list, or in a CASE: MySQL takes -1
-    for 18446744073709551615 there. Raises UnsupportedExpressionError."""
+    """Refuse signed and unsigned whole numbers together in a list, or in a CASE.
+
+    MySQL treats -1 as 18446744073709551615 there. Raises UnsupportedExpressionError.
+    """
     negative = any(v.number is not None and v.number < 0 for v in numeric)
     whole = [v for v in numeric if v.type.kind is Kind.INTEGER]
     signs = {v.type.unsigned for v in whole if v.number is None or v.type.unsigned}
@@ -158,7 +169,7 @@ def check_signs(numeric: Sequence[Checked], where: str) -> None:
 
 
 def _as_number(value: Checked, typed: Sequence[Checked]) -> Checked:
-    """A whole number in quotes is compared as a DOUBLE, which is exact for 15 digits."""
+    """Return a whole number in quotes as a DOUBLE, which is exact for 15 digits."""
     if value.text is None:
         return value
     if _SHORT_NUMBER.match(value.text) and all(v.type.kind is Kind.INTEGER for v in typed):
@@ -238,7 +249,7 @@ def _year(value: Checked) -> Checked:
 
 
 def _in_utc(value: Checked) -> Checked:
-    """A literal moment with its offset. Raises UnsupportedExpressionError."""
+    """Return a literal moment with its offset. Raises UnsupportedExpressionError."""
     if value.text is None:
         return value
     if _WITH_OFFSET.match(value.text):
@@ -255,7 +266,7 @@ def _in_utc(value: Checked) -> Checked:
 
 
 def _time(value: Checked) -> Checked:
-    """A literal time. Raises UnsupportedExpressionError for any but a canonical one."""
+    """Return a literal time. Raises UnsupportedExpressionError unless it is in canonical form."""
     if value.text is None:
         return value
     if (match := _TIME.match(value.text)) and int(match[2]) <= _MOST_HOURS:
@@ -274,7 +285,10 @@ def _at_midnight(value: Checked) -> Checked:
 
 
 def _moment(text: str) -> Checked:
-    """A literal date or moment. Raises UnsupportedExpressionError for any but a canonical one."""
+    """Return a literal date or moment.
+
+    Raises UnsupportedExpressionError unless it is in canonical form.
+    """
     try:
         if _DATE.match(text):
             date.fromisoformat(text)

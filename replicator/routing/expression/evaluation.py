@@ -1,7 +1,7 @@
-"""Evaluate a checked expression on the values of a row, with MySQL's logic of three values.
+"""Evaluates a checked expression on the values of a row, with MySQL's three-valued logic.
 
-The check of an expression determines each operation; here nothing depends on types any more. Values
-are as in `replicator.routing.expression.types.Kind`; None is NULL.
+The check of an expression determines each operation; the evaluation does not depend on types any
+more. Values are as in `replicator.routing.expression.types.Kind`; None is NULL.
 
 LIKE: a pattern of single characters, with `_` for any and `%` for any number of them. Source:
 MySQL's manual, "String Comparison Functions and Operators". Characters are compared one by one, by
@@ -22,8 +22,10 @@ from replicator.routing.expression.types import Call
 
 
 def like_matcher(pattern: str, escape: str, kind: str) -> Callable[[str], bool]:
-    """Return a function that matches texts with a pattern by a collation of this kind; ""
-    compares code points."""
+    """Return a function that matches texts with a pattern by a collation of this kind.
+
+    If the kind is empty, code points are compared.
+    """
     parts = []
     escaped = False
     for character in pattern:
@@ -39,7 +41,7 @@ def like_matcher(pattern: str, escape: str, kind: str) -> Callable[[str], bool]:
         else:
             parts.append(_like(character, kind))
     if escaped:
-        # At the end an escape matches itself.
+        # At the end, an escape matches itself.
         parts.append(_like(escape, kind))
     matches = re.compile("".join(parts), re.DOTALL).fullmatch
     return lambda text: matches(text) is not None
@@ -65,7 +67,7 @@ class EvaluationError(Exception):
 
 @lru_cache(1024)
 def evaluator(call: Call) -> Evaluate:
-    """Return the function that evaluates an operation on a row's values, by the numbers of columns.
+    """Return the function that evaluates an operation on a row's values, given by column number.
 
     The function raises EvaluationError.
     """
@@ -91,7 +93,8 @@ def evaluator(call: Call) -> Evaluate:
         left, right = operands
 
         def compared(row: Row) -> Value:
-            # If the left side is NULL servers don't evaluate the other, which may be an error.
+            # If the left side is NULL, servers don't evaluate the right side, which may be an
+            # error.
             if (one := left(row)) is None or (other := right(row)) is None:
                 return None
             return run(one, other)
@@ -218,7 +221,7 @@ _LAZY: dict[str, Callable[[Sequence[Evaluate]], Evaluate]] = {
     "is-false": _unary(lambda value: value is not None and not value),
     "same": _same,
 }
-"""Operations that can have a value if an operand is NULL."""
+"""Operations that can have a value although an operand is NULL."""
 
 
 def _compared(comparison: Callable[[Any, Any], bool]) -> _Operation:
@@ -226,7 +229,7 @@ def _compared(comparison: Callable[[Any, Any], bool]) -> _Operation:
 
 
 def _padded(comparison: Callable[[bytes, bytes], bool]) -> _Operation:
-    """Compares bytes in order, the shorter ones padded with spaces."""
+    """Compare bytes in order, the shorter value padded with spaces."""
 
     def run(left: bytes, right: bytes) -> Value:
         size = max(len(left), len(right))
@@ -236,7 +239,10 @@ def _padded(comparison: Callable[[bytes, bytes], bool]) -> _Operation:
 
 
 def _whole(run: Callable[[int, int], int]) -> _Operation:
-    """Arithmetic of BIGINT, signed or unsigned: beyond its range servers raise an error."""
+    """Return an operation on BIGINT, signed or unsigned.
+
+    Beyond the range, servers raise an error.
+    """
 
     def checked(left: int, right: int, low: int, high: int) -> Value:
         return _within(run(left, right), low, high)
@@ -360,4 +366,4 @@ _STRICT: dict[str, _Operation] = {
     "date": lambda moment: moment[:10],
     "midnight": lambda day: f"{day} 00:00:00.000000",
 }
-"""Operations that are NULL if an operand is."""
+"""Operations that are NULL if an operand is NULL."""

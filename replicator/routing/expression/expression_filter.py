@@ -17,7 +17,7 @@ from replicator.routing.expression.types import Call, Checked, ExpressionError, 
 
 @dataclass(frozen=True, slots=True)
 class ExpressionRule:
-    """A rule as it is written; an empty expression means none."""
+    """A rule as written; an empty expression means none."""
 
     name: str
     schema: str
@@ -29,7 +29,7 @@ class ExpressionRule:
 
 
 class Fate(IntEnum):
-    """The kind of a row's change on the target; its number is that of a change of this kind."""
+    """The kind of a row's change on the target; its number is the number of this kind of change."""
 
     NOTHING = 0
     INSERT = 1
@@ -50,12 +50,12 @@ class RowRules:
 
     @property
     def leaves_updates_out(self) -> bool:
-        """Whether the target may have a row in another state than before an update of it."""
+        """Return whether the target's row may differ from the row before an update."""
         return bool(self.update)
 
     @property
     def follows_inserts(self) -> bool:
-        """Whether a row that an insert rule leaves out is never on the target.
+        """Return whether a row that an insert rule leaves out is never on the target.
 
         False if an update that makes a row such a row can be left out.
         """
@@ -91,8 +91,8 @@ class RowFates:
     def updated(self, before: Row, after: Row) -> Fate:
         """Return the fate of a changed row.
 
-        A row whose insert was left out by a rule, and would not be now, is an insert; vice versa a
-        delete.
+        If the row's insert was left out by a rule, and would not be left out now, the update
+        becomes an insert; in the opposite case, a delete.
         """
         for old, new in self._update:
             if old(before) and new(after):
@@ -120,8 +120,8 @@ class ResolvedRules:
 
     Attributes:
         names: the names of the rules.
-        columns: in the order of the values that ``rules`` take.
-        copied: the condition of a SELECT for the rows that a full copy takes; empty for all.
+        columns: in the order of the values of ``rules``.
+        copied: the condition of a SELECT for the rows to copy in a full copy; empty for all rows.
     """
 
     names: tuple[str, ...]
@@ -141,26 +141,26 @@ class ExpressionFilters:
         return bool(self._rules)
 
     def without_table(self, tables: Iterable[tuple[str, str]]) -> tuple[ExpressionRule, ...]:
-        """Return the rules for none of these tables, given by schema and name."""
+        """Return the rules that apply to none of these tables, given by schema and name."""
         known = tuple(tables)
         return tuple(
             read.rule for read in self._rules if not any(self._is_for(read, *t) for t in known)
         )
 
     def concern(self, schema: str, table: str) -> bool:
-        """Whether there is a rule for a table."""
+        """Return whether there is a rule for a table."""
         return bool(self._of(schema, table))
 
     def of_updates(self, schema: str, table: str) -> bool:
-        """Whether a rule leaves out updates of a table."""
+        """Return whether a rule leaves out updates of a table."""
         return any(r.rule.update_old or r.rule.update_new for r in self._of(schema, table))
 
     def of_deletions(self, schema: str, table: str) -> bool:
-        """Whether a rule leaves out deletions of a table."""
+        """Return whether a rule leaves out deletions of a table."""
         return any(read.rule.delete for read in self._of(schema, table))
 
     def texts_of(self, schema: str, table: str) -> tuple[str, ...]:
-        """Return the expressions of a table's rules as they are written, with their keys."""
+        """Return the expressions of a table's rules as written, with their keys."""
         return tuple(
             f"{key}: {text.text}"
             for read in self._of(schema, table)
@@ -172,7 +172,8 @@ class ExpressionFilters:
     ) -> ResolvedRules | None:
         """Return the rules of a table with these columns, if any.
 
-        Raises ExpressionError for parts that can't be evaluated exactly, with their place.
+        Raises ExpressionError for parts that can't be evaluated exactly, with their place in the
+        text.
         """
         found = self._of(schema, table)
         if not found:
@@ -217,7 +218,7 @@ class ExpressionFilters:
 
 
 NO_EXPRESSIONS = ExpressionFilters((), case_sensitive=False)
-"""Every row passes."""
+"""A filter that every row passes."""
 
 
 def _call(checked: Checked | None) -> Call | None:

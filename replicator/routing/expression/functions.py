@@ -1,5 +1,8 @@
-"""The functions that expressions can have, as MySQL's manual describes them ("String Functions
-and Operators", "Date and Time Functions", "Flow Control Functions")."""
+"""The functions in expressions.
+
+They are defined by MySQL's manual ("String Functions and Operators", "Date and Time Functions",
+"Flow Control Functions").
+"""
 
 from __future__ import annotations
 
@@ -31,8 +34,10 @@ _PARTS = {
 
 
 def chosen(conditions: Sequence[Checked], values: Sequence[Checked]) -> Checked:
-    """CASE WHEN … THEN … ELSE … END: one value more than conditions. Raises
-    UnsupportedExpressionError."""
+    """Return CASE WHEN … THEN … ELSE … END, with one value more than conditions.
+
+    Raises UnsupportedExpressionError.
+    """
     alike = joined(values)
     kind = alike[0].type
     operands: list[Call] = []
@@ -45,7 +50,7 @@ def chosen(conditions: Sequence[Checked], values: Sequence[Checked]) -> Checked:
 
 
 def coalesced(values: Sequence[Checked]) -> Checked:
-    """COALESCE or IFNULL. Raises UnsupportedExpressionError."""
+    """Return COALESCE or IFNULL. Raises UnsupportedExpressionError."""
     alike = joined(values)
     listed = ", ".join(value.sql for value in alike)
     call = Call("coalesce", tuple(value.call for value in alike))
@@ -53,7 +58,7 @@ def coalesced(values: Sequence[Checked]) -> Checked:
 
 
 def null_if(value: Checked, other: Checked) -> Checked:
-    """NULLIF. Raises UnsupportedExpressionError."""
+    """Return NULLIF. Raises UnsupportedExpressionError."""
     if value.text is not None:
         raise UnsupportedExpressionError("NULLIF of a text that is written out")
     same = compared("=", value, other)
@@ -108,7 +113,7 @@ def _numbers(
 
 
 def length(value: Checked, *, characters: bool) -> Checked:
-    """LENGTH in bytes, or CHAR_LENGTH. Raises UnsupportedExpressionError."""
+    """Return LENGTH in bytes, or CHAR_LENGTH. Raises UnsupportedExpressionError."""
     _check_string(value)
     call, name = value.call, "CHAR_LENGTH" if characters else "LENGTH"
     if not characters and value.type.collation is not None:
@@ -117,7 +122,7 @@ def length(value: Checked, *, characters: bool) -> Checked:
 
 
 def cased(name: str, value: Checked) -> Checked:
-    """LOWER or UPPER. Raises UnsupportedExpressionError."""
+    """Return LOWER or UPPER. Raises UnsupportedExpressionError."""
     collation = value.type.collation
     if value.text is not None or collation is None or value.type.cased:
         raise UnsupportedExpressionError(
@@ -133,7 +138,7 @@ def cased(name: str, value: Checked) -> Checked:
 
 
 def part(name: str, value: Checked, *counts: Checked) -> Checked:
-    """LEFT, RIGHT or SUBSTRING, counted in characters. Raises UnsupportedExpressionError."""
+    """Return LEFT, RIGHT or SUBSTRING, counted in characters. Raises UnsupportedExpressionError."""
     _check_string(value)
     for count in counts:
         if count.type.kind is not Kind.INTEGER:
@@ -146,7 +151,7 @@ def part(name: str, value: Checked, *counts: Checked) -> Checked:
 
 
 def concatenated(values: Sequence[Checked]) -> Checked:
-    """CONCAT of texts. Raises UnsupportedExpressionError."""
+    """Return CONCAT of texts. Raises UnsupportedExpressionError."""
     typed = [value for value in values if value.text is None]
     for value in typed:
         _check_string(value)
@@ -159,7 +164,7 @@ def concatenated(values: Sequence[Checked]) -> Checked:
 
 
 def trimmed(value: Checked, side: str, removed: Checked | None) -> Checked:
-    """TRIM, LTRIM or RTRIM. Raises UnsupportedExpressionError."""
+    """Return TRIM, LTRIM or RTRIM. Raises UnsupportedExpressionError."""
     _check_string(value)
     collation = value.type.collation
     if collation is None:
@@ -176,7 +181,7 @@ def trimmed(value: Checked, side: str, removed: Checked | None) -> Checked:
 
 
 def moment_part(name: str, value: Checked) -> Checked:
-    """YEAR, MONTH, DAY, HOUR, MINUTE or SECOND. Raises UnsupportedExpressionError."""
+    """Return YEAR, MONTH, DAY, HOUR, MINUTE or SECOND. Raises UnsupportedExpressionError."""
     if value.type.kind not in _PARTS[name]:
         wanted = " or ".join(str(kind) for kind in _PARTS[name])
         raise UnsupportedExpressionError(_unfit(f"{name} of", value, f"it takes a {wanted}"))
@@ -184,14 +189,17 @@ def moment_part(name: str, value: Checked) -> Checked:
 
 
 def day(value: Checked) -> Checked:
-    """DATE: a moment without its time. Raises UnsupportedExpressionError."""
+    """Return DATE: a moment without its time. Raises UnsupportedExpressionError."""
     if value.type.kind not in (Kind.DATE, Kind.DATETIME):
         raise UnsupportedExpressionError(_unfit("DATE of", value, "it takes a date or datetime"))
     return Checked(ValueType(Kind.DATE), Call("date", (value.call,)), f"DATE({value.sql})")
 
 
 def in_bytes(value: Checked) -> Checked:
-    """CAST(… AS BINARY), or BINARY …: the bytes of a text. Raises UnsupportedExpressionError."""
+    """Return CAST(… AS BINARY), or BINARY …: the bytes of a text.
+
+    Raises UnsupportedExpressionError.
+    """
     _check_string(value)
     if value.type.kind is Kind.BINARY:
         return value

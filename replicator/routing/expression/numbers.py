@@ -1,7 +1,7 @@
 """Arithmetic as the servers do it: BIGINT with its limits, exact decimals, DOUBLE.
 
-Source: MySQL's manual, "Arithmetic Operators" and "Precision Math"; how many digits a division has
-is `do_div_mod` of the servers' decimal.c, which counts in groups of nine.
+Source: MySQL's manual, "Arithmetic Operators" and "Precision Math". The number of digits of a
+division follows `do_div_mod` of the servers' decimal.c, which counts in groups of nine.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ _BIGINT_DIGITS = 20
 
 
 def whole_number(value: int) -> Checked:
-    """A whole number that is written out. Raises UnsupportedExpressionError beyond the range of
-    BIGINT.
-    """
+    """Return a literal whole number. Raises UnsupportedExpressionError beyond BIGINT's range."""
     if not _SIGNED[0] <= value <= _UNSIGNED[1]:
         raise UnsupportedExpressionError("the number is beyond the range of a BIGINT")
     unsigned = value > _SIGNED[1]
@@ -44,7 +42,7 @@ def whole_number(value: int) -> Checked:
 
 
 def number(text: str) -> Checked:
-    """A number that is written out: 5, 1.50 or 1e3. Raises UnsupportedExpressionError."""
+    """Return a literal number: 5, 1.50 or 1e3. Raises UnsupportedExpressionError."""
     if text.isdigit():
         return whole_number(int(text))
     if "e" in text.lower():
@@ -64,7 +62,7 @@ def number(text: str) -> Checked:
 
 
 def negative(value: Checked) -> Checked:
-    """Minus a number. Raises UnsupportedExpressionError."""
+    """Return minus a number. Raises UnsupportedExpressionError."""
     if value.number is not None:
         return whole_number(-value.number)
     call = Call("negative", (value.call,))
@@ -80,7 +78,7 @@ def negative(value: Checked) -> Checked:
 
 
 def absolute(value: Checked) -> Checked:
-    """ABS of a number. Raises UnsupportedExpressionError."""
+    """Return ABS of a number. Raises UnsupportedExpressionError."""
     if not value.type.number:
         raise _no_number(value)
     call = Call("absolute", (value.call,))
@@ -90,8 +88,9 @@ def absolute(value: Checked) -> Checked:
 
 
 def calculated(sign: str, left: Checked, right: Checked) -> Checked:
-    """Two numbers with ``+``, ``-``, ``*``, ``/``, ``DIV`` or ``%``. Raises
-    UnsupportedExpressionError.
+    """Return two numbers combined by ``+``, ``-``, ``*``, ``/``, ``DIV`` or ``%``.
+
+    Raises UnsupportedExpressionError.
     """
     for value in (left, right):
         if not value.type.number:
@@ -121,7 +120,7 @@ def calculated(sign: str, left: Checked, right: Checked) -> Checked:
             scale=scaled[0].type.scale,
         )
         if not whole:
-            # MariaDB and MySQL 5.6 have -5.0 % 5 as a zero that is less than 0, not equal to 0.
+            # In MariaDB and MySQL 5.6, -5.0 % 5 is a zero that is less than 0, not equal to 0.
             sql = f"({sql} + 0)"
         return Checked(kind, Call("%", operands), sql)
     if whole:
@@ -138,7 +137,7 @@ def calculated(sign: str, left: Checked, right: Checked) -> Checked:
 
 
 def as_double(value: Checked) -> Checked:
-    """A number, or NULL, as a DOUBLE for a comparison."""
+    """Return a number, or NULL, as a DOUBLE for a comparison."""
     if not value.type.exact:
         return value
     call = Call("as-double", (value.call,), (10**value.type.scale,))
@@ -146,7 +145,7 @@ def as_double(value: Checked) -> Checked:
 
 
 def on_one_scale(values: Sequence[Checked]) -> tuple[Checked, ...]:
-    """Exact numbers, and NULL, in units of the smallest that one of them has."""
+    """Return exact numbers, and NULL, in units of the smallest unit of any of them."""
     scale = max((value.type.scale for value in values), default=0)
     found = []
     for value in values:

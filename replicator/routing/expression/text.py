@@ -1,6 +1,6 @@
 """The text of an expression as a tree, by sqlglot's parser for MySQL, and places in the text.
 
-Only the driver imports the parser, and only when a task has such filters.
+Only the driver imports the parser, and only if a task has such filters.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_AN_EXPRESSION = {
 
 
 class ExpressionText:
-    """An expression's text and its tree. Raises ExpressionError for one that can't be read."""
+    """An expression's text and its tree. Raises ExpressionError if it can't be read."""
 
     def __init__(self, text: str) -> None:
         # Imported late: without filters, the command line must not wait for the parser.
@@ -62,14 +62,14 @@ class ExpressionText:
         self.tree: Expression = parsed[0]
 
     def refusal(self, node: Expression, message: str) -> ExpressionError:
-        """The error for a part of the expression, with its place in the text."""
+        """Return the error for a part of the expression, with its place in the text."""
         starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
         shown = node.sql(dialect="mysql")
         cut = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
         return self._error(f"`{cut}`: {message}", min(starts, default=0))
 
     def literal(self, node: Expression) -> str:
-        """The value of a quoted text, escapes taken as MySQL does without NO_BACKSLASH_ESCAPES."""
+        """Return the value of a quoted text, with escapes as without NO_BACKSLASH_ESCAPES."""
         raw = self.text[node.meta["start"] : node.meta["end"] + 1]
         quotation = raw[0]
 

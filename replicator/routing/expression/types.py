@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class ExpressionError(Exception):
-    """An expression that can't be used; says what, its place, and what can be."""
+    """An expression that can't be used; the message names the part, its place, and alternatives."""
 
 
 class Kind(StrEnum):
@@ -41,12 +41,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Collation:
-    """How texts of a column compare.
+    """How texts of a column are compared.
 
     Attributes:
         kind: one of `replicator.routing.expression.collation_folding.FOLDED`, or empty for a
             collation that compares code points.
-        pads: spaces at the end do not count.
+        pads: whether spaces at the end do not count.
         codec: Python's name of the charset.
     """
 
@@ -62,9 +62,10 @@ class ValueType:
     """The type of a column or of a part of an expression.
 
     Attributes:
-        scale: the digits of a DECIMAL after the point.
-        whole: the most digits of a number before the point.
-        cased: LOWER or UPPER of a text, which is known only for its letters of plain ASCII.
+        scale: number of a DECIMAL's digits after the decimal point.
+        whole: maximum number of digits of a number before the decimal point.
+        cased: whether it is LOWER or UPPER of a text, which is known only for its letters of plain
+            ASCII.
         why: why a column can't be compared.
     """
 
@@ -104,7 +105,7 @@ class FilterColumn:
 class Call:
     """An operation of `replicator.routing.expression.evaluation`, with its operands.
 
-    Plain and hashable, since executors get it with a plan. ``settings``: determined when the
+    Plain and hashable, since it is sent to executors with a plan. ``settings``: determined when the
     expression was checked.
     """
 
@@ -133,5 +134,5 @@ class Checked:
 class UnsupportedExpressionError(Exception):
     """A part of an expression that can't be evaluated exactly; the caller adds its place.
 
-    The message says why, and what can be written instead.
+    The message has the reason, and what can be written instead.
     """
