@@ -8,7 +8,7 @@ class BinlogError(Exception):
 
 
 class GtidModeError(BinlogError):
-    """The server does not send transactions that its present gtid_mode would not write.
+    """The server refuses transactions that its present gtid_mode would not write.
 
     Attributes:
         wanted: the gtid_mode in which it sends them; ON for MySQL 5.6, which needs a restart.
@@ -32,7 +32,7 @@ class PurgedError(BinlogError):
 
 
 class OtherServerError(BinlogError):
-    """Another server wrote the events read before: positions of the two do not compare."""
+    """Another server wrote the events read before: positions of the two can't be compared."""
 
 
 class OtherNamesError(BinlogError):
@@ -44,7 +44,7 @@ class OtherBinlogError(BinlogError):
 
 
 class AnchorGoneError(OtherBinlogError):
-    """The event read last is no longer in its place.
+    """The event read last is no longer at its position.
 
     Attributes:
         read: whether the event is part of a transaction, not the beginning of a file.
@@ -62,7 +62,7 @@ class OtherOrderError(BinlogError):
 class DamagedStreamError(BinlogError):
     """The received data contradicts itself: it was damaged in transit, or in the binlog file.
 
-    Reading it again shows which: damage in transit does not occur a second time.
+    Another read shows which: damage in transit does not occur a second time.
     """
 
 
@@ -82,4 +82,4 @@ class UnsupportedEventError(BinlogError):
 
 
 class StreamLostError(Exception):
-    """The connection broke or went silent. Transient: reconnecting and reading on is safe."""
+    """The connection broke or was silent. Transient: reconnecting and continuing is safe."""

@@ -1,1 +1,1 @@
-"""Row images of the binlog to text for executors."""
+"""Converts row images of the binlog to text, in executors."""

@@ -1,1 +1,1 @@
-"""The connection to a source: the dump request, packets, the meaning of its errors."""
+"""The connection to a source: the dump request, packets, and the meaning of its errors."""

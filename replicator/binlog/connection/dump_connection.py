@@ -51,7 +51,7 @@ _REPORTED_NAME: Final = b"replicator"
 _PACKET_HEADER: Final = 4
 _ERROR_PACKET: Final = b"\xff"
 _LONGEST_ANSWER: Final = 4096
-"""Bytes: a server's error message has at most 512."""
+"""Maximum bytes of an answer: a server's error message has at most 512."""
 _OK_PACKET: Final = b"\0"
 _UUID_BASE: Final = 0x7265706C_6963_4174_8F72_000000000000
 FARTHEST: Final = 1 << 32
@@ -75,10 +75,10 @@ class BinlogSource:
 
     Attributes:
         server_id: the id of this client, unique among the source and its replicas.
-        expected: the server that wrote the events read before; None: any server.
+        expected: the server that wrote the events read before; None for any server.
         heartbeat: seconds after which an idle source reports its position.
         read_timeout: seconds after which a silent connection is lost; longer than ``heartbeat``.
-        relay: has a copy of the binlog.
+        relay: the relay, if there is one.
     """
 
     address: DatabaseAddress
@@ -104,9 +104,9 @@ class BinlogConnection:
     ) -> None:
         """Prepare a connection from ``start``, a position in the expected server's binlog.
 
-        ``bare``: only events are wanted, neither the GTID set at the start nor the session
-        defaults. ``proven`` can be set before `open`: a transaction read before is still in its
-        place in this binlog.
+        ``bare``: whether only events are needed, without the GTID set at the start and the session
+        defaults. Set ``proven`` before `open` if a transaction read before is known to be still at
+        its position in this binlog.
         """
         self._source = source
         self._start = start
@@ -125,8 +125,8 @@ class BinlogConnection:
     def open(self) -> tuple[ServerInfo, str]:
         """Log in, negotiate and request the binlog; read nothing of it.
 
-        Returns the server, and the GTID set at the start ("" if unknown). Raises StreamLostError
-        if a retry can help, BinlogError (PurgedError) if it can't: OtherServerError and
+        Returns the server, and the GTID set at the start ("" if unknown). Raises StreamLostError if
+        a retry can help, BinlogError (PurgedError) if it can't, and OtherServerError or
         OtherBinlogError if the start is not in this server's binlog.
         """
         with self._using():
@@ -140,8 +140,8 @@ class BinlogConnection:
     def receive(self, room: memoryview, *, wait: bool) -> int:
         """Put the next bytes of the stream into ``room``; return their number.
 
-        0 if there are none yet and ``wait`` is off. Raises StreamLostError if the connection ended,
-        nothing came within the read timeout, or `close` was called.
+        Returns 0 if there are none yet and ``wait`` is False. Raises StreamLostError if the
+        connection ended, no bytes arrived within the read timeout, or `close` was called.
         """
         with self._using():
             if self._socket is None:
@@ -171,14 +171,17 @@ class BinlogConnection:
         )
 
     def mistrust(self) -> bool:
-        """Make later connections read from another place; False if there is none."""
+        """Make later connections read from another place.
+
+        Return False if there is no other place.
+        """
         return False
 
     def close(self) -> None:
         """Close the connection, from any thread and at any time, without waiting for the server.
 
-        No request for the binlog follows, even from a call of `open` in progress: it would end the
-        stream of the next connection with the same server id.
+        No request for the binlog is sent after that, even by a call of `open` in progress: it would
+        end the stream of the next connection with the same server id.
         """
         with self._asking:
             self._closed = True
@@ -189,7 +192,7 @@ class BinlogConnection:
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[None]:
-        """Keep `close` from closing the socket under a call, and do it after the call."""
+        """In this block, `close` does not close the socket, but does so after the block."""
         try:
             with self._busy:
                 self._refuse_closed()
@@ -203,7 +206,7 @@ class BinlogConnection:
             raise StreamLostError(f"{self._source}: the binlog stream was closed.")
 
     def _dispose(self) -> None:
-        """Free the sockets unless a call is using them; that call does it when it ends."""
+        """Free the sockets unless a call is using them; then that call does it when it ends."""
         if not self._busy.acquire(blocking=False):
             return
         try:
@@ -248,7 +251,7 @@ class BinlogConnection:
     def _ask_binlog(self, info: ServerInfo) -> None:
         self._negotiate(info)
         # MySQL forgets a registration when the dump ends. Without a dump, the registration stays
-        # forever, as a replica whose session is gone; SHOW SLAVE HOSTS reads that session in 5.6,
+        # forever, as a replica whose session is gone. SHOW SLAVE HOSTS of 5.6 reads that session,
         # and crashes. So both requests are sent at once.
         requests = _packet(*self._registration()) + _packet(*self._dump_request(info))
         with self._asking:
@@ -271,9 +274,9 @@ class BinlogConnection:
                 f"{self._source} has another lower_case_table_names than before: now it compares"
                 f" names of tables {'without' if info.folds_names else 'with'} their case"
             )
-        # A set named by the operator may hold more GTIDs; the server decides how to start there.
+        # A set given by the operator may have more GTIDs; the server decides how to start there.
         named = isinstance(start, GtidStart) and start.anchor is None
-        # After a lower gtid_seq_no, MariaDB's state is below the GTIDs read before.
+        # With a lower gtid_seq_no, MariaDB's state is lower than the GTIDs read before.
         proven = self.proven and info.mariadb and not self.asks_by_gtid
         certain = named or proven
         if start.gtid and not certain and not self._has_executed(info, start.gtid):
@@ -284,7 +287,7 @@ class BinlogConnection:
             )
 
     def _check_place(self, info: ServerInfo) -> None:
-        """Raise OtherBinlogError if the start has other GTIDs before it than when it was saved.
+        """Raise OtherBinlogError if other GTIDs precede the start than when it was saved.
 
         Only needed while no transaction read before proves the position: nodes of a cluster can
         have files with the same name, begun in the same second.
@@ -329,9 +332,9 @@ class BinlogConnection:
     def _negotiate(self, info: ServerInfo) -> None:
         """Set the session variables that the dump thread reads.
 
-        The checksum variable has an old and a new name; setting both is harmless. It decides if the
-        first events, which name the file, have checksums; the server's own setting may have changed
-        since it was read.
+        The checksum variable has an old and a new name; setting both is harmless. It decides
+        whether the first events, which name the file, have checksums. It is set because the
+        server's own setting may have changed since it was read.
         """
         period = int(self._heartbeat * 1_000_000_000)
         self._query("SET @master_binlog_checksum = %s", (info.checksum,))
@@ -353,8 +356,8 @@ class BinlogConnection:
     def asks_by_gtid(self) -> bool:
         """Whether the server searches for the start by its GTIDs.
 
-        Not if the protocol can express the position: transactions may have no GTID, or a lower one
-        than earlier transactions.
+        False if the protocol can express the position: transactions may have no GTID, or a lower
+        one than earlier transactions.
         """
         start = self._start
         if isinstance(start, GtidStart):
@@ -374,7 +377,7 @@ class BinlogConnection:
     def _registration(self) -> tuple[int, bytes]:
         """Return the command that registers this client for SHOW REPLICA HOSTS."""
         body = struct.pack("<IB", self._source.server_id, len(_REPORTED_NAME)) + _REPORTED_NAME
-        # No user, no password, port 0; servers do not use rank and the source's id.
+        # No user, no password, port 0; servers do not use the rank and the source's id.
         return _COM_REGISTER_SLAVE, body + struct.pack("<BBHII", 0, 0, 0, 0, 0)
 
     def _dump_request(self, info: ServerInfo) -> tuple[int, bytes]:
@@ -472,7 +475,7 @@ class BinlogConnection:
 def binlog_connection(
     source: BinlogSource, start: SourcePosition | GtidStart, *, bare: bool = False
 ) -> BinlogConnection:
-    """Return a connection to a source, or to its relay. Parameters as of `BinlogConnection`."""
+    """Return a connection to a source or its relay; the parameters are as in `BinlogConnection`."""
     if source.relay is not None:
         return source.relay.connection(source, start, bare=bare)
     return BinlogConnection(source, start, bare=bare)

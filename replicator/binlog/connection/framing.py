@@ -1,4 +1,4 @@
-"""Cut the byte stream of a dump connection into events.
+"""Cuts the byte stream of a dump connection into events.
 
 Source of the format: MySQL internals manual, "MySQL Packets" (3 bytes length, 1 byte sequence
 number, which wraps; a payload of 2^24-1 bytes is continued in the next packet) and "Binlog Network
@@ -25,7 +25,7 @@ FULL_PACKET = 0xFFFFFF
 FIRST_PACKET = 1
 """The number of the first packet that answers a command, which is packet 0."""
 _ROOM = 1 << 20
-"""The most bytes received at once; more if a packet is larger."""
+"""Maximum bytes received at once; more if a packet is larger."""
 _SIZE = slice(10, 14)
 """An event's size, after the zero byte."""
 
@@ -40,10 +40,10 @@ class ServerFailure:
 
 @shared
 class PacketBuffer(Structure):
-    """Takes bytes as they arrive, and returns complete events.
+    """Collects received bytes, and returns complete events.
 
     ``data[at:end]`` is not consumed yet; a packet begins at ``at`` and has the number ``sequence``,
-    modulo 256. ``failure`` is set when the server ended the stream; nothing follows it.
+    modulo 256. ``failure`` is set when the server has ended the stream.
     """
 
     at: int
@@ -63,7 +63,7 @@ class PacketBuffer(Structure):
         return bool(self._pieces)
 
     def room(self) -> memoryview:
-        """Return the room for the next bytes; call `received` with their number."""
+        """Return the buffer for the next bytes; call `received` with their number."""
         rest = self.data[self.at : self.end]
         needed = PACKET_HEADER if len(rest) < PACKET_HEADER else PACKET_HEADER + self._length()
         size = max(_ROOM, needed, len(rest) + 1)
@@ -78,11 +78,11 @@ class PacketBuffer(Structure):
         self.end += count
 
     def next_event(self) -> bytes | None:
-        """Return the next event, from its header on, with its checksum; None if it is not complete.
+        """Return the next event, including its header and checksum; None if it is not complete.
 
         Raises BinlogError if a payload begins with a byte that the protocol does not know, or an
-        event continues over more packets than its size allows; DamagedStreamError if packets are
-        missing, repeated or out of order.
+        event has more packets than its size allows; DamagedStreamError if packets are missing,
+        repeated or out of order.
         """
         while not self.failure and self.end - self.at >= PACKET_HEADER:
             length = self._length()
@@ -127,7 +127,7 @@ class PacketBuffer(Structure):
     def _count(self, number: int, payload: memoryview) -> None:
         """Check the number of the next packet."""
         expected, self.sequence = self.sequence, self.sequence + 1 & 0xFF
-        # Nothing follows an error packet, and only its text is used.
+        # An error packet is the last one, and only its text is used.
         ends = not self._pieces and len(payload) and payload[0] in (0xFE, 0xFF)
         if number != expected and not ends:
             raise DamagedStreamError(

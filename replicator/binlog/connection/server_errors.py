@@ -69,11 +69,11 @@ _WHERE_READ = re.compile(
     r"the first event '(?:\./)?(?P<first>[^']*)' at (?P<at>\d+), "
     r"the last event read from '(?:\./)?(?P<last>[^']*)' at (?P<last_at>\d+)"
 )
-"""The places of the first and the last event read; equal if even the first was unreadable."""
+"""The positions of the first and the last event read; equal if even the first was unreadable."""
 
 
 _GTID_MODE = re.compile(r"(found a gtid_log_event.*)?@@global\.gtid_mode *= *(on|off)")
-"""The mode in which the server refuses transactions written in another mode."""
+"""The mode because of which the server refuses transactions written in another mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,11 @@ def translate(
 ) -> BinlogError | StreamLostError:
     """Return the exception for a server's (or client's) error number and text.
 
-    StreamLostError if reconnecting can help, BinlogError if it can't.
+    It is StreamLostError if reconnecting can help, and BinlogError if it can't.
 
     Args:
-        logged_in: some servers report a missing privilege like a wrong password.
+        logged_in: whether the login had succeeded; some servers report a missing privilege like a
+            wrong password.
         available: a sentence about the server's binlogs, for a start that it does not have.
     """
     where = f"{request.server}: {message} (error {code})"
@@ -127,7 +128,7 @@ def _translate_dump_error(message: str, request: StreamRequest, available: str) 
         what = "with" if mode[2] == "off" else "without"
         wanted = "OFF_PERMISSIVE" if mode[2] == "off" else "ON_PERMISSIVE"
         if mode[1]:
-            # MySQL 5.6, which has no other modes.
+            # MySQL 5.6 has no other modes.
             wanted = "ON"
         return GtidModeError(
             f"gtid_mode of {request.server} was changed, and the server refuses to send the"

@@ -27,7 +27,7 @@ class ServerInfo:
     Attributes:
         version: (major, minor, patch).
         checksum, gtid_mode: as in SHOW VARIABLES, in upper case.
-        folds_names: names of tables and databases have no case
+        folds_names: whether the server ignores case in names of tables and databases
             (`replicator.mysql.server.identity`).
         session: defaults of its sessions.
     """
@@ -60,7 +60,7 @@ class ServerInfo:
 def server_info(connection: Any) -> ServerInfo:
     """Read the server's properties over an open PyMySQL connection, without session defaults.
 
-    Raises pymysql.MySQLError as the connection does, BinlogError for an unreadable version.
+    Raises pymysql.MySQLError, and BinlogError for an unreadable version.
     """
     with connection.cursor() as cursor:
         cursor.execute(VARIABLES_SQL)

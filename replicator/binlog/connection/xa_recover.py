@@ -1,4 +1,4 @@
-"""The prepared transactions that a source lists, by XA RECOVER."""
+"""The prepared transactions that a source lists by XA RECOVER."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from replicator.mysql.errors import error_code
 
 @dataclass(frozen=True, slots=True)
 class PreparedAtSource:
-    """The transactions that a source lists as prepared, and the end of its binlog after that.
+    """The transactions that a source lists as prepared, and the end of its binlog read after that.
 
     ``refused``: why the source did not list them.
     """

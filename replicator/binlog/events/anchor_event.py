@@ -1,13 +1,13 @@
 """Anchor events: events by which a binlog is recognised.
 
-A file and an offset mean nothing by themselves: after RESET MASTER, or on another server, another
+A file and an offset do not identify an event: after RESET MASTER, or on another server, another
 event is there. So a position is saved together with an event before it, which is checked before
 anything is read from the position.
 
 An event keeps its time, type, server and content however it is sent (MySQL internals manual,
-"Binlog Event header" and "FORMAT_DESCRIPTION_EVENT"). Its end position and its flags change, and a
-server that strips checksums changes its size; in a format description it clears the time of
-creation in the body, not the time in the header.
+"Binlog Event header" and "FORMAT_DESCRIPTION_EVENT"). Its end position and its flags may change,
+and a server that strips checksums changes its size. In a format description, a server clears the
+time of creation in the body, but not the time in the header.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SIZE_OF_GTID = 12
 
 
 def fingerprint(event: bytes, cut: int | None) -> int:
-    """Return a number that identifies an event. ``cut``: end of a slice without its checksum."""
+    """Return a number that identifies an event. ``cut``: end of the event without its checksum."""
     body = event[HEADER_SIZE:cut]
     if event[4] == EventType.FORMAT_DESCRIPTION:
         body = body[:_SIZE_OF_VERSIONS]
@@ -72,7 +72,7 @@ def first_anchor_of(file: str, event: bytes) -> AnchorEvent | None:
     if kind == EventType.FORMAT_DESCRIPTION:
         _check_sum(event, read_checksum(event))
         return anchor_of(file, event)
-    # A checksum may follow its name.
+    # A checksum may follow the name.
     if kind == EventType.ROTATE and event[ROTATE_NAME:].startswith(file.encode()):
         return None
     raise DamagedStreamError(
@@ -102,9 +102,9 @@ class AnchorSearch:
         """The file's algorithm; None before its format description."""
 
     def found(self, event: bytes) -> bool | None:
-        """Return whether the anchor event is there; None if a later event has to decide.
+        """Return whether the anchor event is at its position; None if a later event must decide.
 
-        Raises BinlogError if the event has no whole header or the file's format is not known;
+        Raises BinlogError if the event has no complete header or the file's format is not known;
         DamagedStreamError if only damage in transit explains another event.
         """
         if len(event) < HEADER_SIZE:

@@ -15,8 +15,8 @@ from replicator.memory import largest_event, too_large
 def expand_rows(packed: bytes) -> bytes:
     """Return the rows of a compressed row event; ``packed`` follows the columns' bitmaps.
 
-    One byte holds 0x80, the algorithm in bits 4 to 6 (0: zlib) and, in bits 0 to 2, the width of
-    the expanded length, which follows big-endian; then zlib data. Raises BinlogError.
+    One byte has 0x80, the algorithm in bits 4 to 6 (0: zlib) and, in bits 0 to 2, the width of the
+    expanded length. The length follows, big-endian; then zlib data. Raises BinlogError.
     """
     if not packed:
         raise BinlogError("a compressed row event without data")
@@ -29,9 +29,9 @@ def expand_rows(packed: bytes) -> bytes:
 def expand_value(stored: bytes) -> bytes:
     """Return the value of a COMPRESSED column.
 
-    An empty value is stored empty. Others begin with one byte: 0 before a plain value, or the
-    algorithm (8: zlib) in bits 4 to 7, bit 3 for zlib data without its wrapper, and the width of
-    the expanded length, which follows big-endian. Raises BinlogError.
+    An empty value is stored empty. Others begin with one byte. It is 0 before a plain value.
+    Otherwise it has the algorithm (8: zlib) in bits 4 to 7, bit 3 for zlib data without its
+    wrapper, and the width of the expanded length, which follows big-endian. Raises BinlogError.
     """
     if not stored:
         return stored
@@ -49,7 +49,7 @@ def _inflate(packed: bytes, width: int, window: int) -> bytes:
         raise BinlogError(too_large("compressed data expanded", length))
     stream = zlib.decompressobj(window)
     try:
-        # Not more than announced and one byte: a damaged length must not cost gigabytes.
+        # Expand at most one byte more than announced: a damaged length must not cost gigabytes.
         data = stream.decompress(packed[1 + width :], length + 1)
     except zlib.error as error:
         raise BinlogError(f"compressed data that cannot be expanded: {error}") from error

@@ -56,9 +56,12 @@ _UNREAD = -1
 
 @dataclass(frozen=True, slots=True)
 class QueryEvent:
-    """The parsed event. ``error``: the statement's error code, 0 for none.
+    """The parsed event.
 
-    ``has_no_effect_yet``: MariaDB: the first half of an ALTER written in two, or its roll-back.
+    Attributes:
+        error: the statement's error code; 0 for none.
+        has_no_effect_yet: whether it is the first half of an ALTER that MariaDB writes in two
+            halves, or its roll-back.
     """
 
     schema: str
@@ -69,7 +72,7 @@ class QueryEvent:
 
 
 class TransactionControl(Enum):
-    """The effects of statements that begin, divide or end a transaction."""
+    """The effect of a statement that begins, divides or ends a transaction."""
 
     BEGIN = auto()
     COMMIT = auto()
@@ -79,9 +82,9 @@ class TransactionControl(Enum):
     XA_START = auto()
     """The rows of an XA transaction follow."""
     XA_END = auto()
-    """The rows end; a later event decides about them."""
+    """The end of the rows; a later event decides whether they are committed."""
     XA_OUTCOME = auto()
-    """XA PREPARE, XA COMMIT and XA ROLLBACK: the fate of earlier rows."""
+    """XA PREPARE, XA COMMIT and XA ROLLBACK: the outcome for earlier rows."""
 
 
 _CONTROL = re.compile(
@@ -105,7 +108,7 @@ def transaction_control(sql: str) -> TransactionControl | None:
 
 
 def sql_offset(body: bytes) -> int:
-    """Return where the statement begins in the body of a query event."""
+    """Return the offset of the statement in the body of a query event."""
     schema, _, variables = _POST_HEADER.unpack_from(body)
     return int(_POST_HEADER.size + variables + schema + 1)
 
@@ -113,8 +116,8 @@ def sql_offset(body: bytes) -> int:
 def parse_query_event(body: bytes, *, compressed: bool = False) -> QueryEvent:
     """Parse the body of a query event, without its 19-byte header and its checksum.
 
-    ``compressed`` for MariaDB's QUERY_COMPRESSED. The text is decoded with the session's client
-    charset, or UTF-8 if that is not known; other bytes become surrogates (``surrogateescape``), so
+    ``compressed``: for MariaDB's QUERY_COMPRESSED. The text is decoded with the session's client
+    charset, or UTF-8 if that is not known. Other bytes become surrogates (``surrogateescape``), so
     that none is lost. Raises BinlogError if the event is damaged.
     """
     try:
@@ -168,7 +171,7 @@ def _context(variables: dict[int, bytes]) -> StatementContext:
 def _read_variables(data: bytes) -> dict[int, bytes]:
     """Return status variables by code, up to the first unknown code, whose length is unknown.
 
-    That code is then the value of `_UNREAD`.
+    The unknown code is then the value of `_UNREAD`.
     """
     found: dict[int, bytes] = {}
     at = 0
@@ -201,7 +204,7 @@ def _read_variables(data: bytes) -> dict[int, bytes]:
 
 
 def _updated_schemas_length(data: bytes, at: int) -> int:
-    """Return the bytes of a count and that many names, each ended by a zero byte."""
+    """Return the length of a count and that many names, each ended by a zero byte."""
     count = data[at]
     end = at + 1
     if count < _TOO_MANY_SCHEMAS:

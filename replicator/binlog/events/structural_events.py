@@ -1,7 +1,8 @@
 """The small events that structure a binlog: GTIDs, rotation, format description.
 
-All functions take an event's body, without its 19-byte header and its checksum. Sources: MySQL
-internals manual; MariaDB KB, "GTID_EVENT" and the comments on Gtid_log_event in its sources.
+The parameter of all functions is an event's body, without its 19-byte header and its checksum.
+Sources: MySQL internals manual; MariaDB KB, "GTID_EVENT" and the comments on Gtid_log_event in its
+sources.
 """
 
 from __future__ import annotations
@@ -54,7 +55,10 @@ class MariaDBGroup:
 
 
 def read_mariadb_gtid(body: bytes, server_id: int) -> MariaDBGroup:
-    """Parse MariaDB's GTID event; its header has ``server_id``. BinlogError if too short."""
+    """Parse MariaDB's GTID event.
+
+    ``server_id``: from the event's header. Raises BinlogError if it is too short.
+    """
     try:
         sequence, domain, flags = _MARIADB.unpack_from(body)
         at = _MARIADB.size + (_GROUP_COMMIT_SIZE if flags & _GROUP_COMMIT_ID else 0)
@@ -107,10 +111,10 @@ def read_rotate(body: bytes) -> tuple[str, int]:
 
 
 def read_checksum(event: bytes) -> Checksum:
-    """Return the checksum algorithm of a file from its whole format description event.
+    """Return the checksum algorithm of a file from its complete format description event.
 
-    It is the last byte before the four bytes of the event's checksum, which are always there (MySQL
-    5.6.1+, MariaDB 5.3+). Raises BinlogError for an unknown algorithm.
+    It is the last byte before the four bytes of the event's checksum, which are always present
+    (MySQL 5.6.1+, MariaDB 5.3+). Raises BinlogError for an unknown algorithm.
     """
     try:
         return Checksum(event[-5])

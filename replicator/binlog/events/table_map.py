@@ -19,9 +19,9 @@ _T = TypeVar("_T")
 _NUMERIC = frozenset(found.code for found in BINLOG_TYPES.values() if found.numeric)
 _CHARACTER = frozenset(found.code for found in BINLOG_TYPES.values() if found.character)
 _COUNTED_BY_SOME = frozenset({ColumnType.GEOMETRY, ColumnType.VECTOR})
-"""Not text, but some servers count them among the text columns."""
+"""These types are not text, but some servers count them among the text columns."""
 MOST_COLUMNS = 4096
-"""The most columns of a table in any server."""
+"""Maximum number of columns of a table in any server."""
 _LABELLED = {ColumnType.ENUM, ColumnType.SET}
 
 
@@ -29,9 +29,9 @@ _LABELLED = {ColumnType.ENUM, ColumnType.SET}
 class OptionalMetadata:
     """The metadata that ``binlog_row_metadata`` adds; a field is None if the event has none.
 
-    All are per column of the table: names; signedness (None for columns that are not numeric);
-    collation ids (None for columns that are not text); ENUM / SET labels (None for others);
-    the indexes of the primary key's columns.
+    All fields are by column of the table: names; signedness (None for columns that are not
+    numeric); collation ids (None for columns that are not text); ENUM and SET labels (None for
+    others). ``primary_key`` has the indexes of the primary key's columns.
     """
 
     names: tuple[str, ...] | None = None
@@ -43,15 +43,15 @@ class OptionalMetadata:
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """A parsed table map, without flags and table id, so that equal structures make equal maps.
+    """A parsed table map, without flags and table id, so that equal structures have equal maps.
 
     Attributes:
-        types: binlog type codes after unpacking MYSQL_TYPE_STRING (so ENUM is 247, SET 248, CHAR /
-            BINARY 254).
+        types: binlog type codes after unpacking MYSQL_TYPE_STRING (so ENUM is 247, SET 248, CHAR
+            and BINARY 254).
         metadata: one integer per column: the byte length of CHAR, BINARY, VARCHAR and VARBINARY,
-            the width of an ENUM's or SET's number or of a BLOB's length prefix,
-            ``precision << 8 | scale`` of DECIMAL, ``bytes << 8 | bits`` of BIT, the fractional
-            digits of temporal types, 0 for other types.
+            the width of an ENUM's or SET's number or of a BLOB's length prefix, ``precision << 8 |
+            scale`` of DECIMAL, ``bytes << 8 | bits`` of BIT, the fractional digits of temporal
+            types, 0 for other types.
     """
 
     schema: str
@@ -250,8 +250,8 @@ def _label_list(data: bytes, at: int) -> tuple[tuple[bytes, ...], int]:
 def _signedness(bits: bytes, types: tuple[int, ...]) -> tuple[bool | None, ...] | None:
     """Read one bit for each numeric column, the highest bit of a byte first.
 
-    MariaDB counts YEAR as a numeric type, always unsigned. The bits themselves show whether this
-    server does; if they allow both readings, nothing is known: None.
+    MariaDB counts YEAR as a numeric type, always unsigned. Returns None if the bits do not show
+    whether this server does so.
     """
     plain = _flags(bits, _indexes(types, _NUMERIC), len(types))
     if ColumnType.YEAR not in types:
@@ -294,8 +294,8 @@ def _text_collations(
 ) -> dict[int, int]:
     """Return the collations of the text columns, by index.
 
-    MariaDB counts GEOMETRY among them, MySQL VECTOR, always binary. If the values allow several
-    readings that differ, the collations are not known: empty.
+    MariaDB counts GEOMETRY among them, MySQL VECTOR, always binary. Returns nothing if the values
+    have several readings that differ.
     """
     text = _indexes(types, _CHARACTER)
     odd = _COUNTED_BY_SOME.intersection(types)

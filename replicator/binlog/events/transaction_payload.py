@@ -29,13 +29,13 @@ _NOT_COMPRESSED = 255
 LARGEST_WINDOW = 1 << 27
 """Bytes of zstd's window at its highest level without `--long`."""
 STEP = 1 << 20
-"""Bytes expanded at a time, so that a huge transaction is never whole in memory."""
+"""Bytes expanded at a time, so that a huge transaction is never completely in memory."""
 
 
 class Payload:
     """The events inside a payload event, expanded step by step.
 
-    ``data[at:end]`` is expanded and not taken yet; an event begins at ``at``, from its header on.
+    ``data[at:end]`` is expanded and not returned yet; an event begins at ``at``, with its header.
     The events have no checksum.
     """
 
@@ -58,7 +58,7 @@ class Payload:
 
     @classmethod
     def of_rest(cls, events: Bytes, size: int) -> Payload:
-        """Continue a payload that was expanded whole, to ``size`` bytes, with its last events."""
+        """Continue a completely expanded payload, of ``size`` bytes, with its last events."""
         payload = cls(io.BytesIO(), size)
         payload._expanded = size
         payload.data, payload.end = events, len(events)
@@ -66,12 +66,12 @@ class Payload:
 
     @property
     def whole(self) -> bool:
-        """Whether the next event is expanded to its end."""
+        """Whether the next event is completely expanded."""
         rest = self.end - self.at
         return rest >= HEADER_SIZE and self._size() <= rest
 
     def fill(self) -> bool:
-        """Expand until the next event is whole; return False if there is none.
+        """Expand until the next event is complete; return False if there is none.
 
         Raises BinlogError if the content is damaged, or if an event is too large.
         """
@@ -84,7 +84,7 @@ class Payload:
         return True
 
     def next_event(self) -> bytes:
-        """Take the next event, which is whole. Raises BinlogError if it can't be an event."""
+        """Return the next event, which is complete. Raises BinlogError if it can't be an event."""
         size = self._size()
         if size < HEADER_SIZE:
             raise BinlogError(f"A compressed transaction holds an event of {size} bytes.")
@@ -95,10 +95,10 @@ class Payload:
         return int.from_bytes(self.data.data[self.at + 9 : self.at + 13], "little")
 
     def _expand(self) -> bool:
-        """Expand a step further; return False at the end."""
+        """Expand one step; return False at the end."""
         rest = self.data[self.at : self.end]
         left = STEP if self._announced is None else self._announced - self._expanded
-        # One byte more, so that content larger than announced shows.
+        # One byte more, to detect content that is larger than announced.
         room = max(min(STEP, left) + 1, 2 * len(rest))
         if len(rest) >= HEADER_SIZE:
             room = min(room, self._size() + STEP)
@@ -124,17 +124,20 @@ class Payload:
 
 
 def as_outside(event: bytes, end: int, *, checksums: bool) -> bytes:
-    """Return an event of a payload in the form of an event outside.
+    """Return an event of a payload in the form of an event outside of a payload.
 
-    Its end position becomes ``end``, the payload's, since it has no other place in the file. With
-    ``checksums`` it gets a checksum.
+    Its end position becomes ``end``, the payload's, since it has no other position in the file.
+    With ``checksums`` it gets a checksum.
     """
     whole = event[:13] + U32.pack(end & 0xFFFFFFFF) + event[17:]
     return whole + U32.pack(crc32(whole)) if checksums else whole
 
 
 def as_inside(event: bytes, cut: int | None) -> bytes:
-    """Return an event of the file in the form of a payload's; ``cut``: before its checksum."""
+    """Return an event of the file in the form of an event of a payload.
+
+    ``cut``: end of the event before its checksum.
+    """
     whole = event[:cut]
     return whole[:9] + U32.pack(len(whole)) + whole[13:]
 
@@ -154,7 +157,7 @@ def _opened(compression: int, data: bytes) -> BinaryIO:
 
 @dataclass(frozen=True, slots=True)
 class PayloadHead:
-    """The ``size`` bytes before the content. ``expanded``: bytes of the events."""
+    """The ``size`` bytes before the content; ``expanded``: bytes of the expanded events."""
 
     compression: int
     expanded: int | None

@@ -1,11 +1,12 @@
 """The events of XA transactions in the binlog.
 
 If a server logs the two phases separately (MySQL 5.7+, MariaDB 10.5+), the rows are in a group that
-an XA_PREPARE event ends; another group, at any later time, is the statement XA COMMIT or XA
+an XA_PREPARE event ends. Another group, at any later time, is the statement XA COMMIT or XA
 ROLLBACK. Sources of the formats: MySQL's comments on XA_prepare_event (``control_events.h``);
 MariaDB's XA_prepare_log_event (``log_event.h``). Servers write the statements in one form only:
-``XA COMMIT X'78',X'',1``. MySQL accepts a format beyond 32 bits: it is whole in the statements, and
-truncated in the event; so if a statement begins the group (MySQL), the statement has the name.
+``XA COMMIT X'78',X'',1``. MySQL accepts a format beyond 32 bits: it is complete in the statements,
+and truncated in the event. So if a statement begins the group (MySQL), the name is read from the
+statement.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ class XaOutcome(NamedTuple):
 
 
 class UnknownTransactionError(UnsupportedEventError):
-    """A committed XA transaction was prepared before anything was read.
+    """A committed XA transaction was prepared before the first event that was read.
 
-    ``xid`` names it; ``at`` is where the group of the XA COMMIT begins.
+    ``xid`` is its name; ``at`` is the position at which the group of the XA COMMIT begins.
     """
 
     def __init__(self, xid: Xid, at: BinlogPosition) -> None:
@@ -61,7 +62,7 @@ class UnknownTransactionError(UnsupportedEventError):
 
 
 def read_xa_prepare(body: bytes) -> tuple[Xid, bool]:
-    """Return the transaction that the event ends, and whether it commits it (ONE PHASE).
+    """Return the transaction that the event ends, and whether the event commits it (ONE PHASE).
 
     ``body`` has no header and no checksum. Raises BinlogError if it is too short.
     """
@@ -85,7 +86,10 @@ def xa_prepare_body(xid: Xid, *, one_phase: bool) -> bytes:
 
 
 def are_alike(named: Xid, cut: Xid) -> bool:
-    """Return whether an event can belong to a transaction; ``cut`` has 32 bits of the format."""
+    """Return whether an event can belong to a transaction.
+
+    ``cut``: the event's name of the transaction, with 32 bits of the format.
+    """
     return named._replace(format=named.format & _FORMAT_BITS) == cut
 
 

@@ -1,1 +1,1 @@
-"""Packets to segments: a fast path, the compiled loop, and a slow path, one event at a time."""
+"""Converts packets to segments: a fast path in a compiled loop, and a slow path event by event."""

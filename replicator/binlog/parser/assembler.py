@@ -1,4 +1,4 @@
-"""Packets to segments: the compiled loop or a handler takes each event. No I/O."""
+"""Converts packets to segments: the compiled loop or a handler reads each event. No I/O."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class SegmentAssembler:
         resume_after: Place | None = None,
         prepared: PreparedTransactions | PreparedPlaces | None = None,
     ) -> None:
-        """Take events from ``packets``, beginning at ``files``.
+        """Read events from ``packets``, beginning at ``files``.
 
-        Row events up to ``resume_after`` are dropped. ``prepared`` are the XA transactions that are
+        Row events up to ``resume_after`` are dropped. ``prepared``: the XA transactions that are
         prepared at the start.
         """
         self.packets = packets
@@ -54,7 +54,7 @@ class SegmentAssembler:
 
     @property
     def moved(self) -> bool:
-        """Whether there is anything to hand on."""
+        """Whether the segment has anything to return."""
         return self._state.segment.moved
 
     @property
@@ -64,14 +64,16 @@ class SegmentAssembler:
 
     @property
     def prepared(self) -> dict[BinlogPosition, Xid]:
-        """The prepared XA transactions by place; empty if no rows are wanted."""
+        """The prepared XA transactions by position; empty if no rows are needed."""
         prepared = self._state.prepared
         if isinstance(prepared, PreparedPlaces):
             return {}
         return {one.at: xid for xid, one in prepared.items()}
 
     def run(self) -> bool:
-        """Consume events until the segment should end (True) or there are no more (False).
+        """Consume events.
+
+        Return True if the segment should end, False if no more events have arrived.
 
         Raises BinlogError or a subclass, with the position; the state can't be used after that.
         """
@@ -112,7 +114,7 @@ class SegmentAssembler:
         """Return the complete part of the segment after `run` has raised; None if it has no rows.
 
         It ends at the last boundary. The events of the failed transaction are left out, since its
-        rest is not known.
+        remaining events are unknown.
         """
         state = self._state
         if state.open:

@@ -1,8 +1,8 @@
-"""Read events with the compiled loop of `replicator.binlog.parser.fast_path_kernel`.
+"""Reads events with the compiled loop of `replicator.binlog.parser.fast_path_kernel`.
 
-Small compressed transactions are expanded whole, ahead of the loop: with small transactions
-a payload is as frequent as a transaction, and the loop should not end for each. Large or unusual
-payloads are left to `replicator.binlog.events.transaction_payload`.
+Small compressed transactions are completely expanded before the loop: if transactions are small,
+payloads are as frequent as transactions, and the loop should not end for each of them. Large or
+unusual payloads are left to `replicator.binlog.events.transaction_payload`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from replicator.kernels.crc32 import TABLES
 
 _MOST = 1 << 10
 _BETWEEN = 2
-"""The most packets between two payloads: GTIDs, and artificial events."""
+"""Maximum number of packets between two payloads: GTIDs, and artificial events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """The events of payloads. ``payloads`` has a row for each: the start of its packet in the
-    buffer, and the start and end of its events in ``data``."""
+    """The events of payloads.
+
+    ``payloads`` has a row for each: the start of its packet in the buffer, and the start and end of
+    its events in ``data``.
+    """
 
     data: Bytes
     payloads: Integers
@@ -40,20 +43,20 @@ NOT_EXPANDED = Expanded(np.empty(0, np.uint8), np.empty((0, 3), np.int64))
 
 
 class SmallPayloads:
-    """Expands payloads: about as many as the loop read last time, and at most a step of bytes."""
+    """Expands payloads: about as many as the loop read last time, and at most `STEP` bytes."""
 
     def __init__(self) -> None:
         self._expander = zstandard.ZstdDecompressor()
         self._most = 1
 
     def entered(self, count: int) -> None:
-        """Note how many payloads the loop read; the rest will be expanded a second time."""
+        """Record how many payloads the loop read; the rest will be expanded a second time."""
         self._most = min(max(1, 2 * count), _MOST)
 
     def expand(self, packets: PacketBuffer, cut: int | None) -> Expanded:
-        """Expand the payloads from the next packet on; ``cut`` ends them before their checksums.
+        """Expand the payloads from the next packet on.
 
-        Does not verify the checksums.
+        ``cut``: end of a payload before its checksum. Does not verify the checksums.
         """
         data, at = packets.data.data, packets.at
         pieces: list[bytes] = []
@@ -82,7 +85,10 @@ class SmallPayloads:
         return Expanded(np.frombuffer(b"".join(pieces), np.uint8), np.array(rows, np.int64))
 
     def _content(self, body: bytes, others: int) -> bytes | None:
-        """Return a payload's content; None unless it is valid, and small with the ``others``."""
+        """Return a payload's content.
+
+        None unless it is valid, and small together with the ``others``.
+        """
         try:
             head = read_head(body)
             expanded = head.expanded
@@ -105,7 +111,7 @@ _SMALLEST_PACKET = 24
 _SMALLEST_ROWS = 25
 """Bytes of a row event that has only its table."""
 _MOST_RUNS = 1 << 12
-"""The most runs of GTIDs that can end before the loop does."""
+"""Maximum number of runs of GTIDs that can end before the loop ends."""
 
 
 class FastPath:
@@ -124,11 +130,11 @@ class FastPath:
         self._payloads = SmallPayloads()
 
     def follow(self, packets: PacketBuffer) -> bool:
-        """Read events as long as they are ordinary; return whether the segment should end.
+        """Read events while they are ordinary; return whether the segment should end.
 
         If not, the next event needs `SlowPath`, or has not arrived. It may be an event of a payload
         that was added to the state. If the loop can't represent a part of the state
-        (`ReadingState.needs_handlers`), handlers take each event.
+        (`ReadingState.needs_handlers`), handlers read each event.
         """
         if packets.continued or packets.end - packets.at < _SMALLEST_PACKET:
             return False

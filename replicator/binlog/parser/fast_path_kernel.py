@@ -2,8 +2,8 @@
 
 It reads packets (`replicator.binlog.connection.framing`), and the expanded events of compressed
 transactions (`replicator.binlog.events.transaction_payload`). It stops *before* an event that is
-not of the fast path, in the state before that event: `replicator.binlog.parser.slow_path` takes it.
-The slow path does the same for the events of the fast path, and gives the reasons.
+not of the fast path, and leaves this event to `replicator.binlog.parser.slow_path`. The slow path
+does the same for the events of the fast path; the reasons are documented there.
 
 Source of the formats: MySQL internals manual, "TABLE_MAP_EVENT" and "ROWS_EVENT"; and as in
 `replicator.binlog.connection.framing` and `replicator.binlog.events.transaction_payload`.
@@ -60,10 +60,10 @@ def number_at(data: Bytes, at: int, width: int) -> Number:
 def framed(
     data: Bytes, at: int, limit: int, sequence: int, checksum: int, tables: NDArray[np.uint32]
 ) -> Number:
-    """Return where the event of the packet at ``at`` begins.
+    """Return the offset of the event in the packet at ``at``.
 
-    NO_EVENT if the packet is not whole before ``limit`` or needs a handler: a part of an event, no
-    event, another ``sequence`` number, or a wrong checksum (of ``checksum`` bytes).
+    Returns NO_EVENT if the packet is not complete before ``limit`` or needs a handler: a part of an
+    event, no event, another ``sequence`` number, or a wrong checksum (of ``checksum`` bytes).
     """
     room = limit - at
     if room < 5 + _HEADER:
@@ -84,7 +84,7 @@ def framed(
 
 @inlined
 def unframed(data: Bytes, at: int, limit: int) -> Number:
-    """Return ``at`` if an expanded event begins there and is whole; otherwise NO_EVENT."""
+    """Return ``at`` if a complete expanded event begins there; otherwise NO_EVENT."""
     room = limit - at
     if room < _HEADER:
         return np.int64(NO_EVENT)
@@ -96,9 +96,11 @@ def unframed(data: Bytes, at: int, limit: int) -> Number:
 
 @inlined
 def joined_offset(before: int, size: int, end: int) -> Number:
-    """Return where an event ends in its file; ``end``: its own 32 bits of it, or 0.
+    """Return the offset of an event's end in its file.
 
-    NO_EVENT if it does not begin at the end of the previous event.
+    ``end``: the event's own 32 bits of it, or 0.
+
+    Returns NO_EVENT if the event does not begin at the end of the previous event.
     """
     if not end:
         return before + size
@@ -114,13 +116,14 @@ class LoopCursor(Structure):
 
     Attributes:
         checksum: bytes of an event's checksum: 4, or 0 if it has none.
-        newest: place of the newest group's first event in the buffer; -1: not there.
-        newest_size, newest_offset: its size, and its place in the file.
-        inside: the next events are of a payload: without packets and checksums, and with the
-            payload's end position.
-        entered: number of payloads expanded ahead that the loop has entered.
-        inner: place of the next event of the last one in the expanded data.
-        inner_limit: end of the events of the last one.
+        newest: place of the newest group's first event in the buffer; -1 if it is not there.
+        newest_size: size of this event.
+        newest_offset: offset of this event in the file.
+        inside: whether the next events are of a payload: without packets and checksums, and with
+            the payload's end position.
+        entered: number of expanded payloads that the loop has entered.
+        inner: place of the next event of the last of them in the expanded data.
+        inner_limit: end of the events of the last of them.
     """
 
     checksum: int
@@ -133,7 +136,7 @@ class LoopCursor(Structure):
     inner_limit: int
 
     def begin(self, checksum: int, at: int, end: int) -> None:
-        """Begin inside a payload, from ``at`` to ``end``, unless that is empty."""
+        """Begin inside a payload, from ``at`` to ``end``, unless it is empty."""
         self.checksum, self.newest, self.entered = checksum, -1, 0
         self.inside, self.inner, self.inner_limit = at < end, at, end
 
@@ -150,7 +153,7 @@ class _LoopState(NamedTuple):
 
 
 UNUSUAL, DONE, ENDS = 0, 1, 2
-"""Results for an event: it needs a handler; it is done; it is done and the segment ends."""
+"""Results for an event: it needs a handler; it is handled; it is handled and the segment ends."""
 
 
 _ROWS_FLAGS = 6
@@ -159,7 +162,7 @@ _STATEMENT_END = 1
 
 @inlined
 def _find(known: Integers, table_id: int) -> Number:
-    """Return the place of a table id in the hash table, or -1."""
+    """Return the index of a table id in the hash table, or -1."""
     mask = known.shape[0] - 1
     place = table_id & mask
     while known[place, 0] >= 0:
@@ -202,7 +205,7 @@ def take_rows(
     starts: Integers,
     heads: Integers,
 ) -> Number:
-    """Read a row event whose table map came in the same statement."""
+    """Read a row event whose table map is part of the same statement."""
     _, position, group, segment, rows, cursor = state
     if stop - begin < _HEADER + _ROWS_FLAGS + 2 or not group.open or not group.begun:
         return UNUSUAL
@@ -267,7 +270,7 @@ def _classes() -> Bytes:
 
 
 CLASSES = _classes()
-"""The handling of an event, by its type."""
+"""How an event is handled, by its type."""
 
 
 @inlined
@@ -316,7 +319,7 @@ def _end_group(data: Bytes, state: _LoopState, begin: int, size: int, offset: in
 
 @inlined
 def _end_run(state: _LoopState, runs: Integers) -> None:
-    """Note the executed GTIDs, since GTIDs of another run follow."""
+    """Record the executed GTIDs, since GTIDs of another run follow."""
     group = state.group
     if group.executed:
         run = runs[group.ended_runs]
@@ -401,7 +404,7 @@ def _is(data: Bytes, at: int, word: Bytes) -> Number:
 
 @inlined
 def _query(data: Bytes, state: _LoopState, begin: int, stop: int, size: int, offset: int) -> Number:
-    """Handle ``BEGIN`` and ``COMMIT`` only, which need nothing else of their events."""
+    """Handle ``BEGIN`` and ``COMMIT`` only, which need no other parts of their events."""
     group = state.group
     body = begin + _HEADER
     if stop - body < _SQL:
@@ -482,7 +485,7 @@ def walk(
     """Read the events in ``received`` and in payloads; return STOPPED or FULL.
 
     Args:
-        payloads: of those expanded ahead: start of the packet, start and end in ``expanded``.
+        payloads: for each expanded payload: start of the packet, start and end in ``expanded``.
         runs: room for origin, server, first and last executed GTID of the ended runs of GTIDs.
     """
     packets, position, segment = packet_record[0], position_record[0], segment_record[0]

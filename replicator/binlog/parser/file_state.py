@@ -48,10 +48,10 @@ class FileState:
 
     Attributes:
         cut: end of a slice of an event without its checksum: -4, or None without checksums.
-        in_doubt: it is not proven yet whether the file has checksums.
-        by_gtid: the stream begins at a GTID set.
-        described: the format of the file's events is known.
-        nameless: the last transaction before the start may have no GTID.
+        in_doubt: whether it is not proven yet if the file has checksums.
+        by_gtid: whether the stream begins at a GTID set.
+        described: whether the format of the file's events is known.
+        nameless: whether the last transaction before the start may have no GTID.
     """
 
     __slots__ = (
@@ -81,12 +81,12 @@ class FileState:
         described: bool = True,
         nameless: bool = False,
     ) -> None:
-        """Begin at ``start``, None if only the stream shows it.
+        """Begin at ``start``; None if only the stream shows the start.
 
         Args:
             gtids: None if unknown.
             checksums: as the source announced; valid until the first format description.
-            described: False if the stream still has to name each file and its format.
+            described: False if the stream must still name each file and its format.
         """
         self.position = ReadPosition(start.binlog if start else None)
         self.described = described
@@ -94,8 +94,8 @@ class FileState:
         self._tells_formats = not described
         self.cut = -CHECKSUM_SIZE if checksums else None
         self.in_doubt = False
-        # By GTID a source begins with the file that has the first one, and leaves out earlier ones.
-        # MariaDB does so in each domain, up to the requested GTID.
+        # By GTID, a source begins with the file that has the first GTID, and leaves out earlier
+        # ones. MariaDB does so in each domain, up to the requested GTID.
         self.leaves_out = self.by_gtid = start is None
         self._awaited = gtids.domains if isinstance(gtids, MariaDBGtids) else set()
         self._gtids = gtids
@@ -118,11 +118,11 @@ class FileState:
         return self._created
 
     def advance(self, event: bytes) -> None:
-        """Go to the end of a received event; check its bytes and its position.
+        """Advance to the end of a received event; check its bytes and its position.
 
         An event begins at the end of the previous one (MySQL internals manual, "Binlog Event
-        header": end position). Heartbeats and artificial events have no place in the file. Raises
-        ChecksumError and DamagedStreamError.
+        header": end position). Heartbeats and artificial events have no position in the file.
+        Raises ChecksumError and DamagedStreamError.
         """
         kind, size, end = HEAD.unpack_from(event)
         position = self.position
@@ -139,7 +139,7 @@ class FileState:
         if end == position.offset:
             return
         if kind == EventType.MARIADB_START_ENCRYPTION and not end:
-            # It is at the file's beginning, and a stream repeats it at its start.
+            # The event is at the file's beginning, and a stream repeats it at its start.
             position.stay()
             return
         begin = (end - size) % _WRAP
@@ -160,7 +160,7 @@ class FileState:
             return True
         if kind == EventType.FORMAT_DESCRIPTION:
             return begin == FILE_HEADER
-        # Only an adjoining event may cross 4 GiB, so a lower position here means a wrong order.
+        # Only an adjacent event may cross 4 GiB, so a lower position here means a wrong order.
         may_follow = self.leaves_out and kind in _BETWEEN_GROUPS
         return may_follow and begin >= self.position.before % _WRAP
 
@@ -176,18 +176,18 @@ class FileState:
             )
 
     def begins_sending(self, gtid: MariaDBGtid | MySQLGtid | None) -> None:
-        """Note that a group was sent: the source leaves out no more groups of its domain."""
+        """Record that a group was sent: the source leaves out no more groups of its domain."""
         if isinstance(gtid, MariaDBGtid):
             self._awaited.discard(gtid.domain)
         self.leaves_out = self.leaves_out and bool(self._awaited)
 
     def begins_group(self, offset: int, event: bytes) -> None:
-        """Note the first event of a group at this offset as the newest anchor event."""
+        """Record the first event of a group at this offset as the newest anchor event."""
         if offset < MAX_OFFSET:
             self._newest = self.position.file, offset, event
 
     def _settle(self) -> None:
-        """Make the anchor event from the newest event; only done on demand, for speed."""
+        """Make the anchor event from the newest event; only on demand, for speed."""
         if self._newest is not None:
             file, offset, event = self._newest
             self._anchor = AnchorEvent(file, offset, self._created, fingerprint(event, self.cut))
@@ -227,13 +227,13 @@ class FileState:
         file = self.position.file
         if file and (self._anchor is None or self._anchor.file != file):
             self._anchor = anchor_of(file, event)
-        # At the start of a stream it comes from before the requested position.
+        # At the start of a stream, its position is before the requested one.
         self.position.offset = max(self.position.before, HEAD.unpack_from(event)[2])
 
     def on_rotate(self, event: bytes) -> bool:
-        """Continue in another file; return True if a file ended.
+        """Continue in another file; return True if a file has ended.
 
-        Artificial events only name the file of the events that follow.
+        Artificial events only name the file of the following events.
         """
         position = self.position
         file, offset = read_rotate(self.content(event))
@@ -263,10 +263,10 @@ class FileState:
             self.leaves_out = False
             position.pass_boundary()
             return True
-        # A lower position is no file beyond 4 GiB, since only an adjoining event can cross it.
+        # A lower position can't be beyond 4 GiB, since only an adjacent event can cross this limit.
         if not self.by_gtid or end < position.before % _WRAP:
             raise self._stands_elsewhere(end)
-        # MySQL reports this before it continues after the groups that it left out.
+        # MySQL reports this position before it continues after the groups that it left out.
         position.end_event(end)
         return False
 
@@ -305,7 +305,7 @@ class FileState:
             self._refuse_lacking(self._gtids.lacks(listed_gtids(self.content(event))))
 
     def _refuse_lacking(self, gtid: MariaDBGtid | MySQLGtid | None) -> None:
-        """Raise if a file without an end lacks a GTID that the next file lists."""
+        """Raise an error if a file without an end lacks a GTID that the next file lists."""
         self._broken_off = False
         if gtid is not None:
             raise DamagedStreamError(

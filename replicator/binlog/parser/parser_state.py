@@ -36,8 +36,11 @@ _EVERY_ROW = 1 << 62
 
 
 class XaGroup(Enum):
-    """The relation of a group to an XA transaction: none, it prepares one, or it is the outcome of
-    one, with its kept events."""
+    """The relation of a group to an XA transaction.
+
+    The group has none, or it prepares one, or it is the outcome of one, with the transaction's kept
+    events.
+    """
 
     NONE = auto()
     PREPARED = auto()
@@ -45,8 +48,8 @@ class XaGroup(Enum):
 
 
 MARIADB, MYSQL, TAGGED, WIDE = 1, 2, 3, 4
-"""Kinds of GTIDs. Those with a tag, or with a number beyond 63 bits (wide), are kept as objects.
-The compiled loop can end a group with a tagged GTID; handlers take all events of a group with a
+"""Kinds of GTIDs. GTIDs with a tag, or with a number beyond 63 bits (wide), are kept as objects.
+The compiled loop can end a group with a tagged GTID; handlers read all events of a group with a
 wide one."""
 
 _UUID = struct.Struct("<qq")
@@ -57,27 +60,27 @@ class ReadingState(Structure):
     """The files, the open table maps, the segment that is being filled, and the newest group.
 
     Attributes:
-        open: the group's end was not read yet.
-        begun: a commit ends the group, not its statement.
-        without_effect: the group's statement does nothing by itself.
-        located: the position is known.
-        resuming: rows up to a place are dropped.
-        unended: rows of the ``statement`` came, but not the last ones.
+        open: whether the group's end was not read yet.
+        begun: whether a commit ends the group, not its statement.
+        without_effect: whether the group's statement does nothing by itself.
+        located: whether the position is known.
+        resuming: whether rows up to a position are dropped.
+        unended: whether rows of the ``statement`` were read, but not the last ones.
         transaction: key of the group's beginning.
-        ordinal: of the group's newest row event.
-        skip: the ordinal up to which row events were handed on before.
-        routed: number of the group's row events that are handed on.
+        ordinal: ordinal of the group's newest row event.
+        skip: the ordinal up to which row events were returned before.
+        routed: number of the group's row events that are returned.
         statement: the number of the statement.
-        pending: the group has a GTID that is not executed yet.
-        family: kind of this GTID and of the executed ones; 0: there are none.
+        pending: whether the group has a GTID that is not executed yet.
+        family: kind of this GTID and of the executed ones; 0 if there are none.
         origin, server: domain and server, or the halves of the UUID.
         number: sequence or number.
-        executed: the compiled loop found executed GTIDs of this origin: ``executed_first`` and
-            ``executed_last`` are server and sequence of the last one, or a half-open range.
+        executed: whether the compiled loop found executed GTIDs of this origin: ``executed_first``
+            and ``executed_last`` are server and sequence of the last one, or a half-open range.
         ended_runs: number of runs of executed GTIDs of other origins.
-        nameless: MySQL: the last transaction has no GTID, so the set does not identify the
-            boundary.
-        payloads: their events come before the next packet, the last payload's first.
+        nameless: for MySQL, whether the last transaction has no GTID, so the set does not identify
+            the boundary.
+        payloads: payloads whose events precede the next packet, the events of the last one first.
         prepared: the prepared XA transactions at the last boundary.
         xa: the group's relation to one of them.
     """
@@ -152,7 +155,7 @@ class ReadingState(Structure):
             self.number = gtid.number
 
     def record_executed(self, runs: Integers) -> None:
-        """Record the GTIDs that the compiled loop found executed; ended ``runs`` come first."""
+        """Record the GTIDs that the compiled loop found executed; the ended ``runs`` are first."""
         ended = runs[: self.ended_runs].tolist() if self.ended_runs else []
         if self.executed and self.family != TAGGED:
             ended.append([self.origin, self.server, self.executed_first, self.executed_last])
@@ -171,7 +174,7 @@ class ReadingState(Structure):
 
     @property
     def boundary(self) -> SourcePosition:
-        """The last transaction boundary, with everything needed to continue from there."""
+        """The last transaction boundary, with everything that is needed to continue from it."""
         boundary, prepared = self.files.boundary, self.prepared.places
         if self.nameless:
             boundary = replace(boundary, gtid="")
@@ -235,7 +238,7 @@ class ReadingState(Structure):
         self.unended = False
 
     def pass_boundary(self) -> None:
-        """Set the boundary to the end of the newest event: everything before is complete."""
+        """Set the boundary to the end of the newest event: everything before it is complete."""
         self.files.position.pass_boundary()
         self.segment.moved = True
 

@@ -2,7 +2,7 @@
 
 A prepared transaction holds its locks, so nobody changes its rows or its tables before the outcome.
 Its events are therefore read as part of the group of its XA COMMIT, like the events of a compressed
-transaction: its rows have their places there.
+transaction: its rows have their positions in that group.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from replicator.binlog.events.xa_events import UnknownTransactionError, Xid, xa_
 from replicator.binlog.positions.position import BinlogPosition
 
 IN_MEMORY: Final = 4 << 20
-"""Bytes of one transaction's events kept in memory; the rest goes to a temporary file."""
+"""Bytes of one transaction's events kept in memory; the rest is stored in a temporary file."""
 
 _MOST_IN_ONE_PHASE: Final = 1000
 """Number of remembered names of the last transactions that were committed in one phase."""
@@ -98,18 +98,18 @@ class PreparedTransactions:
         self._open.add(event)
 
     def prepare(self, xid: Xid, at: BinlogPosition) -> None:
-        """End the group, which begins at this place: the transaction is prepared.
+        """End the group, which begins at this position: the transaction is prepared.
 
         Raises UnsupportedEventError if no group has begun.
         """
         if self._open is None:
             raise UnsupportedEventError(f"{refusals.XA}.")
-        # A name is unique: the outcome of an earlier transaction of this name was not logged.
+        # A name is unique, so the outcome of an earlier transaction of this name was not logged.
         self._known[xid] = Prepared(at, self._open)
         self.abandon()
 
     def in_one_phase(self, xid: Xid, event: bytes) -> Payload:
-        """Return all events of the group, which this event commits; `settled` must follow."""
+        """Return all events of the group, which this event commits; call `settled` next."""
         assert self._open is not None
         self._in_one_phase.append(xid)
         return self._open.payload(event)
@@ -117,7 +117,7 @@ class PreparedTransactions:
     def commit(self, xid: Xid, at: BinlogPosition, event: bytes) -> Payload | None:
         """Return a transaction's events as the group of its outcome; call `settled` next.
 
-        The group begins ``at`` a place, and ``event`` is its statement. Raises
+        ``at``: the position at which the group begins; ``event``: the group's statement. Raises
         UnknownTransactionError.
         """
         prepared = self._known.get(xid)
@@ -140,7 +140,7 @@ class PreparedTransactions:
             )
 
     def settled(self) -> None:
-        """Forget the transaction of the events given last, whose group has ended."""
+        """Forget the transaction whose events were returned last: its group has ended."""
         if self._settling is not None:
             del self._known[self._settling]
         self._settling = None
@@ -152,11 +152,12 @@ class PreparedTransactions:
 
 
 class PreparedPlaces:
-    """Replaces `PreparedTransactions` if no rows are wanted.
+    """Replaces `PreparedTransactions` if no rows are needed.
 
     Attributes:
         found: starts of the groups of the transactions prepared before position key ``until``.
-        met: a transaction with the ``sought`` name was prepared, if only until its outcome.
+        met: whether a transaction with the ``sought`` name was prepared, even if its outcome
+            followed.
     """
 
     __slots__ = ("_sought", "_until", "found", "met")
@@ -179,7 +180,7 @@ class PreparedPlaces:
         """Ignore a transaction committed in one phase."""
 
     def prepare(self, xid: Xid, at: BinlogPosition) -> None:
-        """Note a transaction prepared by the group that begins at this place."""
+        """Record a transaction prepared by the group that begins at this position."""
         if self._counts(xid, at):
             self.found[xid] = at
 
@@ -188,7 +189,7 @@ class PreparedPlaces:
         self.roll_back(xid, at)
 
     def roll_back(self, xid: Xid, at: BinlogPosition) -> None:
-        """Forget a transaction whose outcome is the group that begins at this place."""
+        """Forget a transaction whose outcome is the group that begins at this position."""
         if self._counts(xid, at):
             self.found.pop(xid, None)
 

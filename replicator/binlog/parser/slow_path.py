@@ -69,7 +69,7 @@ class XaHandlers:
         self._completes = False
 
     def begin_group(self, group: MariaDBGroup, event: bytes) -> None:
-        """Begin a group, which has its relation to an XA transaction."""
+        """Begin a group, which is related to an XA transaction."""
         if group.completes and (group.prepares or not group.standalone):
             raise self._state.damaged(event, "says of an XA transaction what can't be")
         if group.prepares and group.standalone:
@@ -85,7 +85,10 @@ class XaHandlers:
         state.prepared.begin()
 
     def collect(self, event: bytes) -> bool:
-        """Keep an event; return whether that is all. Events of other kinds have handlers."""
+        """Keep an event; return whether nothing else needs to be done with it.
+
+        Events of other kinds have handlers.
+        """
         state, kind = self._state, event[4]
         if kind not in _COLLECTED:
             return False
@@ -180,7 +183,7 @@ _PARTS_OF_GROUPS = (
     EventType.VIEW_CHANGE,
     EventType.MARIADB_ANNOTATE_ROWS,
 )
-"""The later events of their groups have all the facts that these events have."""
+"""These events add no facts to the later events of their groups."""
 _BETWEEN_GROUPS = (
     EventType.STOP,
     EventType.MARIADB_BINLOG_CHECKPOINT,
@@ -191,7 +194,7 @@ _BETWEEN_GROUPS = (
 _DAMAGE = (struct.error, IndexError, KeyError, OverflowError, ValueError)
 """The exceptions raised for damaged bytes."""
 _DEEPEST = 2
-"""How deep payloads may be nested: an XA transaction's events, and a compressed transaction."""
+"""Maximum nesting of payloads: an XA transaction's events, and a compressed transaction."""
 
 
 class SlowPath:
@@ -424,7 +427,7 @@ class SlowPath:
         state = self._state
         if state.open:
             raise state.damaged(event, "stands inside of a group, whose end is missing")
-        # After a start by GTID, groups may be left out before the first one sent: the known
+        # After a start by GTID, groups may be left out before the first one sent. Then the known
         # position is too low.
         if state.located:
             state.pass_boundary()
@@ -453,8 +456,8 @@ class SlowPath:
             state.files.on_heartbeat_inside(event)
             return False
         repeated = state.files.on_heartbeat(event)
-        # A source that leaves out groups at the start reports its progress; if it reports the same
-        # position again, it has arrived.
+        # A source that leaves out groups at the start reports its progress. If it reports the same
+        # position again, it has reached the start.
         state.located = state.located or repeated
         state.segment.caught_up = state.located
         return state.located

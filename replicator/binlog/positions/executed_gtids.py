@@ -1,4 +1,4 @@
-"""Compare the transactions that a server has executed with those read from another server.
+"""Compares the transactions that a server has executed with those read from another server.
 
 Sources: MySQL manual, "Functions Used with Global Transaction Identifiers", "SHOW REPLICA STATUS
 Statement"; MariaDB KB, "Global Transaction ID" (gtid_binlog_state, gtid_slave_pos), "SHOW REPLICA
@@ -50,7 +50,7 @@ class Shortfall:
 async def shortfall(
     connection: Connection, executed: str, later: Iterable[str], *, mariadb: bool
 ) -> Shortfall:
-    """Compare a server with the GTID set ``executed`` at the saved position, and ``later`` ones.
+    """Compare a server with the GTID set ``executed`` at the saved position, and ``later`` GTIDs.
 
     Raises DatabaseUnavailableError or the server's own error.
     """
@@ -104,5 +104,6 @@ async def _replicates(connection: Connection) -> bool:
         rows = await fetch_understood(connection, _REPLICA_STATUS)
     except MySQLError:
         return False
-    # Two adjacent columns: receiving runs, applying runs. SHOW ALL has two more columns before.
+    # Two adjacent columns: receiving runs, applying runs. SHOW ALL has two more columns before
+    # them.
     return any("Yes" in (row[11], row[13]) for row in rows)

@@ -27,7 +27,7 @@ _INTERVAL = Struct("<QQ")
 _LIST_ENTRY = Struct("<IIQ")
 _UUID_SIZE = 16
 _LARGEST_SET = 64 << 20
-"""Bytes: some four million gaps."""
+"""Maximum bytes of a set: about four million gaps."""
 _TAGGED = 1
 """The format of a set with tags; a set without tags has format 0."""
 
@@ -65,7 +65,7 @@ class MariaDBGtid:
 
 @dataclass(frozen=True, slots=True)
 class MySQLGtid:
-    """``uuid:number`` or ``uuid:tag:number``; ``source`` holds the 16 bytes of the UUID."""
+    """``uuid:number`` or ``uuid:tag:number``; ``source``: the 16 bytes of the UUID."""
 
     source: bytes
     number: int
@@ -86,7 +86,7 @@ class MariaDBGtids:
 
     @classmethod
     def from_list_event(cls, body: bytes) -> MariaDBGtids:
-        """Return the state in a GTID_LIST event; the last entry of a domain is the newest."""
+        """Return the state in a GTID_LIST event, whose last entry of a domain is the newest."""
         gtids = cls()
         for gtid in listed_gtids(body):
             gtids.add(gtid)
@@ -95,7 +95,7 @@ class MariaDBGtids:
     def is_within(self, state: str) -> bool:
         """Return whether a server with this ``@@gtid_binlog_state`` has written all these GTIDs.
 
-        The state has the last number of each server in each domain, so this works even if the
+        The state has the last number of each server in each domain, so this is correct even if the
         numbers of several servers are out of order. If only some domains are missing, FLUSH BINARY
         LOGS DELETE_DOMAIN_ID removed them.
         """
@@ -224,7 +224,7 @@ class MySQLGtids:
         for (source, tag), intervals in others._intervals.items():
             own = self._intervals.get((source, tag), [])
             for first, end in intervals:
-                # Adjoining intervals are merged, so one interval must contain the other whole.
+                # Adjacent intervals are merged, so one interval must contain the other completely.
                 held = max((stop for begin, stop in own if begin <= first < stop), default=first)
                 if held < end:
                     return MySQLGtid(source, held, tag)
@@ -267,7 +267,7 @@ class MySQLGtids:
 def has_executed(executed: str, wanted: str) -> bool:
     """Return whether an executed GTID set includes the wanted one.
 
-    MariaDB's numbers of a domain only grow, as for its MASTER_GTID_WAIT: a GTID is included if the
+    As in MASTER_GTID_WAIT, MariaDB's numbers of a domain only increase: a GTID is included if the
     executed GTID of its domain has at least its number. Raises BinlogError if one of the texts is
     not a GTID set.
     """
@@ -285,7 +285,10 @@ def is_mariadb_gtid(text: str) -> bool:
 
 
 def mariadb_gtids(text: str) -> list[MariaDBGtid]:
-    """Return the GTIDs of a list; a domain can have several. Raises BinlogError if one is none."""
+    """Return the GTIDs of a list; a domain can have several.
+
+    Raises BinlogError if an item is not a GTID.
+    """
     found = []
     for item in _items(text):
         parts = item.split("-")

@@ -1,8 +1,8 @@
 """Positions in binlog files.
 
-A *binlog position* is a file and a byte offset. Within one server's binlog files the order of
-positions is the order of (sequence number of the file, offset): the server numbers its files
-upwards (``name.000001``, ``name.000002`` …; MySQL internals manual, "Binary Log Files").
+A *binlog position* is a file and a byte offset. Within one server's binlog files, the order of
+positions is the order of (sequence number of the file, offset), since the server numbers its files
+in ascending order (``name.000001``, ``name.000002`` …; MySQL internals manual, "Binary Log Files").
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from replicator.kernels.shared_numbers import shared
 from replicator.mysql.server.identity import AnchorEvent
 
 OFFSET_BITS = 40
-"""Bits kept for the offset in a position key: files of up to one tebibyte."""
+"""Bits of a position key for the offset: files of up to one tebibyte."""
 _SEQUENCE_BITS = 63 - OFFSET_BITS
 
 
@@ -50,7 +50,7 @@ class BinlogPosition:
         return cls(file, int(offset))
 
     def with_key(self, key: int) -> BinlogPosition:
-        """Return the position with this key in the same binlog, whose files are named alike."""
+        """Return the position with this key in the same binlog, by this file's base name."""
         name, _, number = self.file.rpartition(".")
         sequence, offset = key >> OFFSET_BITS, key & (1 << OFFSET_BITS) - 1
         return BinlogPosition(f"{name}.{sequence:0{len(number)}d}", offset)
@@ -59,8 +59,8 @@ class BinlogPosition:
 def begin_of(event: bytes, transaction: int) -> int:
     """Return the key of an event's beginning; ``transaction`` is its transaction's key.
 
-    ``event`` has no checksum. 0 if the event has no position of its own, as in a compressed
-    transaction: those events come without checksums, as do all of a source that writes none. The
+    ``event`` has no checksum. Returns 0 if the event has no position of its own, as in a compressed
+    transaction: those events have no checksums, like all events of a source that writes none. The
     header has the event's size at byte 9 and the lower 32 bits of its end at byte 13 (MySQL
     internals manual, "Binlog Event Header").
     """
@@ -127,7 +127,7 @@ class ReadPosition(Structure):
         """Set the offset to an event's written end position, unless it is missing (0).
 
         It has 32 bits, so it wraps in files beyond 4 GiB. MariaDB 11.4+ writes 0 inside
-        transactions; there the sum of the sizes is right.
+        transactions; then the sum of the sizes is right.
         """
         if not end:
             return
@@ -158,13 +158,14 @@ class ReadPosition(Structure):
         self.file_key = sequence << OFFSET_BITS
 
     def pass_boundary(self) -> None:
-        """Set the boundary to the end of the current event: everything before is complete."""
+        """Set the boundary to the end of the current event: everything before it is complete."""
         self.boundary_offset = self.offset
 
     def begin_group(self, size: int) -> int:
         """Begin a group with the current event, of ``size`` bytes; return the key of its beginning.
 
-        That is not always the end of the previous event, which the server may have left out.
+        The beginning is not always the end of the previous event, which the server may have left
+        out.
         """
         begin = self.offset - size
         self.boundary_offset = begin
@@ -176,7 +177,7 @@ class ReadPosition(Structure):
 
 @dataclass(frozen=True, slots=True)
 class BinlogFile:
-    """One line of SHOW BINARY LOGS; ``size`` in bytes, for the last file its present size."""
+    """One line of SHOW BINARY LOGS; ``size``: in bytes, for the last file its present size."""
 
     name: str
     size: int

@@ -16,7 +16,7 @@ TAG: Final = re.compile("[a-z_][a-z0-9_]{0,31}")
 """A tag as the server keeps it: folded to lower case."""
 
 _ONES: Final = bytes((~byte & byte + 1).bit_length() - 1 for byte in range(256))
-"""The number of ones at the low end of each byte."""
+"""The number of one bits at the low end of each byte."""
 _VERSION: Final = 1
 _UUID_SIZE: Final = 16
 _FLAGS, _UUID, _NUMBER, _TAG = range(4)
@@ -35,13 +35,16 @@ class PackedReader:
         self.at = at
 
     def number(self) -> int:
-        """Read an unsigned integer. The low ones of its first byte count the further bytes."""
+        """Read an unsigned integer.
+
+        The low one bits of its first byte are the number of further bytes.
+        """
         first = self._byte()
         more = _ONES[first]
         if not more:
             self.at += 1
             return first >> 1
-        # Eight ones fill a byte of their own, before the eight bytes of the number.
+        # Eight one bits fill a byte, before the eight bytes of the number.
         skipped, shift = (1, 0) if more == 8 else (0, more + 1)
         taken = self.take(more + 1)
         return int.from_bytes(taken[skipped:], "little") >> shift

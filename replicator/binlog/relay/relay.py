@@ -18,19 +18,19 @@ from replicator.binlog.relay.relay_writer import RelayWriter
 from replicator.binlog.relay.relayed_connection import RelayedConnection
 
 _LOST_WAIT = (0.5, 15.0)
-"""Seconds before connecting again: the first and the longest pause."""
+"""Seconds before connecting again: the first pause, and the longest one."""
 _FAILED_WAIT = 15.0
 """Seconds before a retry if an operator has to act, as with a full disk."""
 _LONGEST_END = 5.0
-"""Seconds to wait for the thread to end."""
+"""Maximum seconds to wait for the end of the thread."""
 
 
 class Relay(RelayLog):
-    """Copies a source's binlog in a thread of its own, once it is started.
+    """Copies a source's binlog in a separate thread, after it is started.
 
-    Until then each connection reads from the source. It copies from the end of its files on, or
-    from the file of the start position. If the source's binlog does not continue at the end of the
-    files, they are set aside, and new ones begun.
+    Until then, each connection reads from the source. The relay copies from the end of its files
+    on, or from the file of the start position. If the source's binlog does not continue at the end
+    of the files, they are set aside, and new ones are begun.
     """
 
     def __init__(self, settings: RelaySettings, server_id: int) -> None:
@@ -44,14 +44,14 @@ class Relay(RelayLog):
 
     @property
     def wanted(self) -> bool:
-        """Whether to copy from a task's start on: the relay is enabled, or was used before."""
+        """Whether to copy from the start of a task on: the relay is enabled, or was used before."""
         return self.settings.enabled or self.settings.folder.is_dir()
 
     def start(self, source: BinlogSource, position: BinlogPosition) -> None:
         """Begin to copy, unless it has begun; return at once.
 
         Args:
-            source: with the expected server.
+            source: the source, with the expected server.
             position: the oldest position that the task needs.
         """
         if self._thread is None:

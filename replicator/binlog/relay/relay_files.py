@@ -1,6 +1,6 @@
-"""The files of a relay: byte-exact copies of a server's binlog files, with its names and offsets.
+"""The files of a relay: exact copies of a server's binlog files, with their names and offsets.
 
-So a position means the same in both, and the servers' own tools can read the files. Each file
+So a position has the same meaning in both, and the servers' own tools can read the files. Each file
 begins at the beginning of the server's file. Only the last file grows.
 """
 
@@ -28,7 +28,7 @@ _LONGEST_FORMAT = 4096
 
 @dataclass(frozen=True, slots=True)
 class FileEnd:
-    """The end of a file, and the beginning of its last whole event."""
+    """The end of a file, and the beginning of its last complete event."""
 
     file: str
     end: int
@@ -70,7 +70,7 @@ def has_checksums(description: bytes) -> bool:
 def cut_torn_end(folder: Path) -> FileEnd | None:
     """Cut off an incomplete event that a crash has left at the end; None if no file is left.
 
-    A last file without a whole event is removed. Raises OSError.
+    A last file without a complete event is removed. Raises OSError.
     """
     for name in reversed(binlog_files(folder)):
         path = folder / name
@@ -96,7 +96,7 @@ def _whole_end(path: Path) -> FileEnd | None:
 
 
 class FileWriter:
-    """Appends whole events to one file at a time. All methods raise OSError."""
+    """Appends complete events to one file at a time. All methods raise OSError."""
 
     def __init__(self, folder: Path, file: str, offset: int) -> None:
         """``offset``: the end of the file; 0 creates the file."""
@@ -122,7 +122,7 @@ class FileWriter:
         self.offset += written
 
     def sync(self) -> None:
-        """Make the content written so far survive a power failure."""
+        """Save the content written so far, so that it survives a power failure."""
         if self._dirty:
             os.fsync(self._descriptor)
             self._dirty = False
@@ -141,7 +141,10 @@ def _sync_folder(folder: Path) -> None:
 
 
 def former_files(folder: Path) -> list[Path]:
-    """Return the files in the source's other folders: of former servers, and set-aside ones."""
+    """Return the files in the source's other folders.
+
+    Files of former servers, and set-aside files.
+    """
     found = folder.parent.glob("*/*")
     return sorted(path for path in found if path.parent != folder and sequence_of(path.name) >= 0)
 
@@ -159,10 +162,10 @@ def files_to_purge(
     Raises OSError.
 
     Args:
-        former: files that nothing needs.
+        former: files that are not needed.
         files: files of the present binlog, oldest first.
         needed: the oldest position still needed. Its file and all later ones stay.
-        written_before: seconds since the epoch; 0: no file is too old.
+        written_before: seconds since the epoch; 0 if no file is too old.
     """
     found = []
     earlier = [path for path in files[:-1] if sequence_of(path.name) < needed.sequence]

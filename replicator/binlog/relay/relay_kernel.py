@@ -31,7 +31,7 @@ from replicator.kernels.crc32 import Checksums, crc32
 from replicator.kernels.shared_numbers import shared
 
 MORE = 0
-"""The rest of the input is not a whole event."""
+"""The rest of the input is not a complete event."""
 ODD = 1
 """The next event is left to Python."""
 NO_ROOM = 2
@@ -52,7 +52,7 @@ class RelayCursor(Structure):
         at: start of the next packet or event in the input, which ends at ``end``.
         sequence: the number of the next packet.
         offset: start of the next event in the binlog file.
-        last: start of the last whole event in the binlog file.
+        last: start of the last complete event in the binlog file.
         checks: 1 if the events end with a checksum.
         filled: bytes of the output.
     """
@@ -73,8 +73,10 @@ def _u32(data: Bytes, at: int) -> Number:
 
 @inlined
 def _follows(data: Bytes, at: int, size: int, offset: int, checks: int, crcs: Checksums) -> bool:
-    """Return whether a whole event is the next one of its file, and undamaged. MariaDB writes no
-    end position inside transactions (0)."""
+    """Return whether a complete, undamaged event is the next one of its file.
+
+    MariaDB writes no end position inside transactions (0).
+    """
     end = _u32(data, at + 13)
     if end != 0 and end != (offset + size) & 0xFFFFFFFF:
         return False
@@ -83,7 +85,7 @@ def _follows(data: Bytes, at: int, size: int, offset: int, checks: int, crcs: Ch
 
 @compiled(INTEGER, INPUT, OUTPUT, record(RelayCursor), CHECKSUMS)
 def unpack(data: Bytes, out: Bytes, cursor: Number, crcs: Checksums) -> int:
-    """Copy the events of packets in sequence, as they are in the binlog file."""
+    """Copy the events of packets in the order and form in which they are in the binlog file."""
     c = cursor[0]
     while c.end - c.at >= PACKET_HEADER:
         length = data[c.at] | data[c.at + 1] << 8 | data[c.at + 2] << 16
@@ -140,7 +142,7 @@ def pack(data: Bytes, out: Bytes, cursor: Number) -> int:
 
 @compiled(INTEGER, INPUT, record(RelayCursor), CHECKSUMS)
 def pass_whole(data: Bytes, cursor: Number, crcs: Checksums) -> int:
-    """Go to the end of the last whole and undamaged event of a file."""
+    """Advance to the end of the last complete and undamaged event of a file."""
     c = cursor[0]
     while c.end - c.at >= HEADER_SIZE:
         size = _u32(data, c.at + 9)

@@ -1,8 +1,9 @@
 """The relay log of a source: the state that its writer and its readers share.
 
-The writer copies the source's binlog into files, in a thread and on a connection of its own. A
-reader gets the same packets from these files as from the source, after the writer has proven that
-they belong to the source's present binlog. It requests all others from the source.
+The writer copies the source's binlog into files, in a separate thread and over a separate
+connection. After the writer has proven that the files belong to the source's present binlog, a
+reader gets from them the same packets as from the source. It requests all other packets from the
+source.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ class RelaySettings:
     Attributes:
         source: the name of the source, for the log.
         folder: the parent of the servers' folders.
-        enabled: whether the relay is written from the start on; else once it is needed.
+        enabled: whether the relay is written from the start on, or otherwise only when it is
+            needed.
         purge_interval: seconds between two purges.
-        purge_expires: hours after which a file that is not needed is deleted; 0: never.
+        purge_expires: hours after which a file that is not needed is deleted; 0 for never.
         purge_remain_space: GiB; if less is free, files that are not needed are deleted.
     """
 
@@ -54,9 +56,9 @@ class RelaySettings:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The end of a relay. ``beat`` is the last heartbeat there, the ``beats``-th of all.
+    """The end of a relay, with the last heartbeat at this end.
 
-    ``interruptions``: how often writing was interrupted.
+    ``beats``: the number of all heartbeats. ``interruptions``: how often writing was interrupted.
     """
 
     at: BinlogPosition
@@ -72,7 +74,7 @@ class RelayLog:
         error: why nothing is written now.
         writing: whether there is a writer.
         proven: whether the files are known to belong to the source's present binlog.
-        unusable: why readers use the source: it has ended, or a file can't be read.
+        unusable: why readers use the source: the relay has ended, or a file can't be read.
         tail: the present end.
     """
 
@@ -108,13 +110,13 @@ class RelayLog:
         self.wake()
 
     def unlock(self) -> None:
-        """Let another process use the folder."""
+        """Release the lock on the folder, so that another process can use it."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def set_aside(self, reason: str) -> None:
-        """Begin with an empty folder; the former one is renamed. Raises OSError."""
+        """Begin with an empty folder; the former folder is renamed. Raises OSError."""
         assert self.folder is not None
         aside = self.folder.with_name(f"{self.folder.name}.former-{time.time_ns()}")
         self.folder.rename(aside)
@@ -122,7 +124,7 @@ class RelayLog:
         self._log.warning("relay.set-aside", folder=str(aside), error=reason)
 
     def advance(self, file: str, offset: int) -> None:
-        """Note that the file is the source's, and has whole events up to this offset."""
+        """Record that the file is the source's, and has complete events up to this offset."""
         assert self.folder is not None
         with self._changed:
             if not self.proven:
@@ -133,15 +135,16 @@ class RelayLog:
             self._move(replace(self.tail, at=BinlogPosition(file, offset), beat=b""))
 
     def heartbeat(self, event: bytes) -> None:
-        """Note that the source has reported that it has no more events."""
+        """Record that the source has reported that it has no more events."""
         with self._changed:
             self._move(replace(self.tail, beat=event, beats=self.tail.beats + 1))
 
     def interrupt(self, reason: str, *, failed: bool) -> None:
-        """Note that writing is interrupted: readers at the end have to connect again.
+        """Record that writing is interrupted: readers at the end must connect again.
 
         Args:
-            failed: reconnecting does not help; meanwhile they read from the source.
+            failed: whether reconnecting does not help, so that readers use the source in the
+                meantime.
         """
         with self._changed:
             self._interruption = reason
@@ -171,7 +174,7 @@ class RelayLog:
                 raise StreamLostError(f"The relay was interrupted. {self._interruption}".rstrip())
 
     def has(self, position: BinlogPosition) -> bool:
-        """Return whether readers get the events from a position on here.
+        """Return whether readers get the events after a position from the relay.
 
         If writing has failed, only events of earlier files.
         """
@@ -185,7 +188,10 @@ class RelayLog:
             return not (self.error or (self.tail.beat and position.key > self.tail.at.key))
 
     def reached(self, position: BinlogPosition) -> bool:
-        """Return whether the files have reached a position. StreamLostError if they never will."""
+        """Return whether the files have reached a position.
+
+        Raises StreamLostError if they never will.
+        """
         with self._changed:
             if position.file in self._files and position.key <= self.tail.at.key:
                 return True
@@ -195,7 +201,7 @@ class RelayLog:
 
     @property
     def undecided(self) -> bool:
-        """Whether it was started, but it is not known yet whether its files are the source's."""
+        """Whether writing has begun, but it is not known yet whether the files are the source's."""
         return self.writing and not (self.proven or self.error or self.unusable)
 
     def decided(self, timeout: float) -> bool:
@@ -221,10 +227,10 @@ class RelayLog:
     def purge(self, needed: BinlogPosition, *, every: bool = False) -> list[str]:
         """Delete files before ``needed``, or of former servers and binlogs, as configured.
 
-        Return their names. Does nothing if no purge is due. Raises OSError.
+        Returns their names. Does nothing if no purge is due. Raises OSError.
 
         Args:
-            every: delete all of these files now, regardless of the settings.
+            every: whether to delete all of these files now, regardless of the settings.
         """
         settings, now = self.settings, time.time()
         due = every or self.error or now >= self._purged_at + settings.purge_interval

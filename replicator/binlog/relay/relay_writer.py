@@ -1,4 +1,4 @@
-"""The writer of a relay: puts the events of a connection into files."""
+"""The writer of a relay: writes the events of a connection into files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ROOM = 4 << 20
 class RelayWriter:
     """Writes the events of one connection into files.
 
-    It begins with the last event of the files: the source must have the same.
+    It begins with the last event of the files: the source must have the same event.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class RelayWriter:
             body = event[HEADER_SIZE : -CHECKSUM_SIZE if self._checks else None]
             self._rotate(*read_rotate(body))
         elif artificial or (kind == EventType.FORMAT_DESCRIPTION and self._offset != FILE_HEADER):
-            # No file has it, or it was at the beginning of the file.
+            # The event is in no file, or it was at the beginning of the file.
             return
         elif self._end is not None:
             self._compare(self._end, event)
@@ -162,7 +162,7 @@ class RelayWriter:
         self._file, self._offset = file, FILE_HEADER
 
     def _compare(self, end: FileEnd, event: bytes) -> None:
-        """Compare the first event with the last one of the files."""
+        """Compare the first event with the last event of the files."""
         if self._offset < end.last:
             # A file beyond 4 GiB is sent from its beginning.
             self._offset += len(event)
@@ -180,8 +180,11 @@ class RelayWriter:
 
 
 def _are_equal(event: bytes, other: bytes) -> bool:
-    """Return whether two events are equal, except for flags and checksum of a format description,
-    which a server changes when it closes the file."""
+    """Return whether two events are equal.
+
+    Flags and the checksum of a format description do not count, since a server changes them when it
+    closes the file.
+    """
     if event[4] != EventType.FORMAT_DESCRIPTION:
         return event == other
     return event[:17] == other[:17] and event[19:-CHECKSUM_SIZE] == other[19:-CHECKSUM_SIZE]

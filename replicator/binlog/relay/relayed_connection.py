@@ -1,4 +1,4 @@
-"""A connection that gets the binlog from a relay's files if possible, else from the source."""
+"""A connection that reads the binlog from a relay's files if possible, or else from the source."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RelayedConnection(BinlogConnection):
         return self._files is not None
 
     def close(self) -> None:
-        """Do the same as `BinlogConnection.close`, also for a waiting reader."""
+        """Close the connection as `BinlogConnection.close` does, also for a waiting reader."""
         super().close()
         self._relay.wake()
 
@@ -97,7 +97,7 @@ class RelayedConnection(BinlogConnection):
         self._connection = None
 
     def receive(self, room: memoryview, *, wait: bool) -> int:
-        """Do the same as `BinlogConnection.receive`."""
+        """Receive bytes as `BinlogConnection.receive` does."""
         if self._files is None:
             return super().receive(room, wait=wait)
         with self._using():
@@ -128,7 +128,7 @@ class RelayPackets:
     """The packets of a relay's files from a position on."""
 
     def __init__(self, relay: RelayLog, start: BinlogPosition, *, checks: bool) -> None:
-        """``checks``: the first event, before the format description, has a checksum."""
+        """``checks``: whether the first event, before the format description, has a checksum."""
         self._relay = relay
         self._file = start.file
         self._offset = start.offset
@@ -158,7 +158,7 @@ class RelayPackets:
         """Prepare bytes for `give`; return False if there are none yet. Raises StreamLostError."""
         while not self._pending:
             self.seen = tail = self._relay.tail
-            # Changes after this point are seen the next time.
+            # Changes after this point are detected at the next call.
             grows = tail.at.file == self._file
             if self._descriptor < 0:
                 if not self._open():

@@ -1,8 +1,8 @@
 """Row events as columns: their bytes in one buffer, with arrays of their bounds and properties.
 
-There is no Python object for each event. This one table goes from the reader of a binlog to the
-task that decodes its rows. Choosing some events copies none of their bytes; only `joined` copies,
-to send several tables as one.
+There is no Python object for each event. The reader of a binlog passes this table to the task that
+decodes its rows. Choosing some events copies none of their bytes; only `joined` copies, to send
+several tables as one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RowKind(NamedTuple):
         member: the member whose rows the events change.
         table_map: the table map of the events.
         parent: `OWN_ROWS`, or the member to which the events belong, if they may change rows of
-            `member` by foreign keys.
+            ``member`` by foreign keys.
     """
 
     member: int
@@ -41,13 +41,13 @@ class RowKind(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowEvents:
-    """Row events, the events of one source in binlog order.
+    """Row events of one source in binlog order.
 
-    Event i is ``data[begin[i]:end[i]]``: a whole event as the server sent it, from the 19-byte
-    header on, without its checksum; a compressed event is left compressed. There may be other bytes
-    between events. ``kind`` is an index into ``kinds``, which may include kinds without events; in
-    a batch, which has no ``kinds``, it is the number of the event's plan. ``transaction`` and
-    ``ordinal`` are as in `replicator.watermark.Watermark`.
+    Event i is ``data[begin[i]:end[i]]``: a complete event as the server sent it, including its
+    19-byte header, without its checksum; a compressed event is left compressed. There may be other
+    bytes between events. ``kind`` is an index into ``kinds``, which may include kinds without
+    events. In a batch, which has no ``kinds``, it is the number of the event's plan.
+    ``transaction`` and ``ordinal`` are as in `replicator.watermark.Watermark`.
     """
 
     data: Bytes
@@ -135,7 +135,7 @@ class RowEvents:
         )
 
     def of_plans(self, plans: Integers) -> RowEvents:
-        """Return the events in a batch's form; ``plans`` has the plan's number of each kind."""
+        """Return the events in the form for a batch; ``plans``: by kind, the number of the plan."""
         return self.of_kinds(plans[self.kind], ())
 
     def of_kinds(self, kind: Integers, kinds: tuple[RowKind, ...]) -> RowEvents:
@@ -159,8 +159,10 @@ class RowEvents:
 
 
 def merged(tables: Sequence[RowEvents]) -> RowEvents:
-    """Return the events of several tables in sequence; no structure changes between the tables, so
-    events of equal kinds are read alike."""
+    """Return the events of several tables in sequence, with common kinds.
+
+    No structure changes between the tables, so events of equal kinds are read alike.
+    """
     kinds: dict[RowKind, int] = {}
     numbered = []
     for table in tables:
@@ -170,8 +172,10 @@ def merged(tables: Sequence[RowEvents]) -> RowEvents:
 
 
 def chained(tables: Sequence[RowEvents]) -> RowEvents:
-    """Return the events of several tables in sequence. The kinds of the tables stay separate, since
-    the structure of a member may change between two tables."""
+    """Return the events of several tables in sequence, with separate kinds.
+
+    The structure of a member may change between two tables.
+    """
     if len(tables) == 1:
         return tables[0]
     kinds: list[RowKind] = []

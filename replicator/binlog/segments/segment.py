@@ -13,7 +13,7 @@ from replicator.mysql.session_context.statement_context import NO_CONTEXT, State
 class RouteSlot:
     """The destination of a table's row events: the target's number and the member's number.
 
-    ``left_out`` are the types of row events that are not handed on.
+    ``left_out``: the types of row events that are left out.
     """
 
     target: int
@@ -31,8 +31,8 @@ class Statement:
         timestamp: seconds, by the source's clock.
         context: session settings of its execution.
         file, offset: the beginning of the event itself.
-        error: code of the error that it ended with, 0 for none: some are logged with an error.
-        gtid: of its event group, if it has one.
+        error: code of the error with which it ended, 0 for none: some are logged with an error.
+        gtid: GTID of its event group, if it has one.
     """
 
     schema: str
@@ -57,11 +57,12 @@ class Segment:
 
     Attributes:
         rows: row events by the number of their target (`RouteSlot.target`).
-        end: the last transaction boundary reached: the end of the segment if ``complete``, else
-            the beginning of the transaction in which the segment was cut.
-        statement: ends its segment: it comes after all the rows, and ``end`` is after it.
-        timestamp: of the newest event, in seconds by the source's clock (0: none).
-        caught_up: the source has reported, by a heartbeat, that it has no more events.
+        end: the last transaction boundary reached: the end of the segment if ``complete``,
+            otherwise the beginning of the transaction in which the segment was cut.
+        statement: the statement that ends the segment: it follows all the rows, and ``end`` is
+            after it.
+        timestamp: time of the newest event, in seconds by the source's clock; 0 for none.
+        caught_up: whether the source has reported, by a heartbeat, that it has no more events.
     """
 
     rows: dict[int, RowEvents]

@@ -23,9 +23,9 @@ _FIRST_BYTES = 1 << 16
 _FIRST_EVENTS = 1 << 9
 _MOST_BYTES = 1 << 24
 _MOST_EVENTS = 1 << 17
-"""Room beyond these is freed when its content was taken."""
+"""Buffers larger than these limits are freed after their content was taken."""
 _RECEIVED_BYTES = 1 << 20
-"""Room for the data received at once, added to the bytes of a segment."""
+"""Room for the data received at once, in addition to the bytes of a segment."""
 
 TABLE, TRANSACTION, ORDINAL = range(3)
 """The rows of `RowColumns.heads`. A table is an index into the tables passed to `take`."""
@@ -90,14 +90,17 @@ class RowColumns(Structure):
         return dropped
 
     def take(self, tables: Sequence[RoutedTable]) -> dict[int, RowEvents]:
-        """Take out all events, by the number of their target; all targets share the bytes."""
+        """Return all events by the number of their target, and remove them.
+
+        All targets share the bytes.
+        """
         count = self.count
         if not count:
             return {}
         numbers, kind = _numbered(self.heads[TABLE, :count])
         used = [tables[number] for number in numbers.tolist()]
         targets = np.array([table.slot.target for table in used], np.int64)
-        # The bytes of a segment are many, so they are not copied; the rest is small.
+        # A segment has many bytes, so they are not copied; the rest is small.
         start = self.start[: count + 1].copy()
         events = RowEvents(
             self._taken_bytes(),
@@ -116,7 +119,7 @@ class RowColumns(Structure):
         return _dealt(events, targets)
 
     def _taken_bytes(self) -> Bytes:
-        """Return the bytes of the events: the buffer itself if they fill most of it."""
+        """Return the bytes of the events: the buffer itself, if they fill most of it."""
         data, room = self.data[: self.size], len(self.data)
         filled = 2 * self.size >= room
         if room > _MOST_BYTES:
@@ -164,10 +167,10 @@ def _kind(table: RoutedTable) -> RowKind:
 
 @dataclass(frozen=True, slots=True)
 class SegmentLimits:
-    """The limits of a segment, in bytes of all binlog events, and in row events handed on.
+    """The limits of a segment, in bytes of all binlog events, and in returned row events.
 
     A segment ends at the first boundary after a ``target_`` limit; inside a transaction only after
-    a ``max_`` limit. ``widest``: the largest factor for a segment whose rows go to many targets.
+    a ``max_`` limit. ``widest``: the largest factor for a segment with rows of many targets.
     """
 
     target_bytes: int = 4 << 20
@@ -195,8 +198,8 @@ class SegmentLimits:
 class SegmentBuilder(Structure):
     """Collects the content of a `Segment`. The caller counts ``bytes``.
 
-    ``moved``: there is something to hand on: rows, a statement, or a boundary. The limits follow
-    the number of targets of the last segment's rows (`SegmentLimits`).
+    ``moved``: whether there is something to return: rows, a statement, or a boundary. The limits
+    depend on the number of targets of the last segment's rows (`SegmentLimits`).
     """
 
     bytes: int
@@ -235,7 +238,7 @@ class SegmentBuilder(Structure):
         return self.bytes >= self.max_bytes or self.rows.count >= self.max_events
 
     def is_full(self) -> bool:
-        """Return whether the segment should end at the boundary just reached."""
+        """Return whether the segment should end at the boundary that was reached last."""
         return self.bytes >= self.target_bytes or self.rows.count >= self.target_events
 
     def discard(self, transaction: int) -> int:

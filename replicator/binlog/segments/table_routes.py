@@ -23,13 +23,13 @@ _EMPTY = -1
 
 
 class KnownTables:
-    """The number of the table and the body of its table map, by table id.
+    """By table id, the number of the table and the body of its table map.
 
-    ``ids`` is a hash table whose size is a power of two: a row (id, number, start of the body in
-    ``bodies``, its length, last statement that has mapped the id) is at the first free place from
-    the id's last bits on. -1 means: no id; no number; no body, so that the next table map is read;
-    no statement. ``left_out`` has 256 booleans for each number: the types of row events that are
-    not handed on.
+    ``ids`` is a hash table whose size is a power of two. A row has the id, the number, the start of
+    the body in ``bodies``, its length, and the last statement that has mapped the id. The row is at
+    the first free place from the id's last bits on. -1 means: no id; no number; no body, so that
+    the next table map is read; no statement. ``left_out`` has 256 booleans for each number: the
+    types of row events that are left out.
     """
 
     __slots__ = ("_count", "_used", "bodies", "ids", "left_out")
@@ -45,7 +45,7 @@ class KnownTables:
         self._count = 0
 
     def open(self, table_id: bytes, number: int, body: bytes, statement: int) -> None:
-        """Note the table map of an id in a statement."""
+        """Record the table map of an id in a statement."""
         place = self._place(int.from_bytes(table_id, "little"), number)
         self.ids[place, 4] = statement
         self._make_room(len(body))
@@ -81,11 +81,11 @@ class KnownTables:
             self.ids[self._place(key, number), 4] = statements.get(key, _EMPTY)
 
     def statement_of(self, table_id: bytes) -> int:
-        """Return the last statement that has mapped an id; -1 if none has."""
+        """Return the last statement that has mapped an id; -1 if there is none."""
         return int(self.ids[self._free(int.from_bytes(table_id, "little")), 4])
 
     def set_left_out(self, number: int, kinds: Iterable[int]) -> None:
-        """Note the types of row events that are not handed on, for the table with this number."""
+        """Record the types of row events to leave out for the table with this number."""
         begin, end = number << 8, number + 1 << 8
         if end > len(self.left_out):
             grown = np.zeros(2 * end, np.uint8)
@@ -96,7 +96,7 @@ class KnownTables:
             self.left_out[begin | kind] = 1
 
     def _place(self, table_id: int, number: int) -> int:
-        """Note the number of an id; return its place."""
+        """Record the number of an id; return its place."""
         if 2 * self._count >= len(self.ids):
             former = self.ids[self.ids[:, 0] != _EMPTY]
             self._clear(2 * len(self.ids))
@@ -122,13 +122,14 @@ NO_TABLE = b"\xff\xff\xff\x00\x00\x00"
 
 _BODY = 19
 _NAMES = 27
-"""After the table id 6 and flags 2: the names, each a length byte, text, a zero byte."""
+"""Offset of the names, after the table id (6 bytes) and flags (2): each a length byte, text, a zero
+byte."""
 _MOST_IDS = 10_000
 _MOST_TABLES = 20_000
 
 Route = Callable[[str, str, bytes], RouteSlot | None]
-"""The route of a table by its schema, its name and the type codes of its columns in the table map;
-None if it is not replicated."""
+"""Returns the route of a table; None if it is not replicated. Its arguments are the schema, the
+name, and the type codes of the columns in the table map."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +141,16 @@ class RoutedTable:
 
 
 NOT_REPLICATED = -1
-"""Instead of the number of a table."""
+"""Used in place of the number of a table."""
 
 
 class TableRoutes:
-    """The open table maps. ``by_id`` has the numbers of their tables, which are indexes into
-    ``tables``, or NOT_REPLICATED; ``known`` has the same for the compiled loop. A table map is
-    valid for the rows of its statement, which has a number."""
+    """The open table maps.
+
+    ``by_id`` has the numbers of their tables, which are indexes into ``tables``, or NOT_REPLICATED;
+    ``known`` has the same for the compiled loop. A table map is valid for the rows of its
+    statement, which has a number.
+    """
 
     def __init__(self, route: Route) -> None:
         self.by_id: dict[bytes, int] = {NO_TABLE: NOT_REPLICATED}
@@ -158,7 +162,7 @@ class TableRoutes:
         self.known.set_ids(self.by_id)
 
     def open(self, event: bytes, cut: int | None, statement: int) -> None:
-        """Add a table map event of a statement; ``cut`` ends it before its checksum.
+        """Add a table map event of a statement; ``cut``: its end before its checksum.
 
         Calls the route once per distinct table map. Raises BinlogError if the map of a replicated
         table can't be read.
@@ -175,11 +179,11 @@ class TableRoutes:
         return table_id == NO_TABLE or self.known.statement_of(table_id) == statement
 
     def takes(self, number: int, kind: int) -> bool:
-        """Return whether row events of this type are handed on for the table with this number."""
+        """Return whether row events of this type are returned for the table with this number."""
         return number != NOT_REPLICATED and kind not in self.tables[number].slot.left_out
 
     def forget(self) -> None:
-        """Forget all routes: after a statement they may differ."""
+        """Forget all routes, since they may differ after a statement."""
         self._by_body.clear()
         self.known.forget_bodies()
 
@@ -191,7 +195,10 @@ class TableRoutes:
             self.known.set_ids(self.by_id)
 
     def number_anew(self) -> None:
-        """Drop tables with neither an id nor a table map, if there are many. Numbers change."""
+        """Drop tables with neither an id nor a table map, if there are many.
+
+        The numbers of tables change.
+        """
         if len(self.tables) < self._most_tables:
             return
         tables = self.tables

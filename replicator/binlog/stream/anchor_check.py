@@ -1,4 +1,4 @@
-"""Check on a separate connection that an anchor event is still in its place."""
+"""Checks over a separate connection that an anchor event is still at its position."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from replicator.mysql.server.identity import AnchorEvent
 
 
 class AnchorCheck:
-    """Reads the event at an anchor's position. ``connection`` starts there and is used up.
+    """Reads the event at an anchor's position over ``connection``, which starts there.
 
-    It ends before the stream itself begins: the server accepts one stream for each server id.
+    It ends before the stream itself begins, since the server accepts one stream for each server id.
     """
 
     def __init__(self, connection: BinlogConnection, anchor: AnchorEvent) -> None:
@@ -29,10 +29,10 @@ class AnchorCheck:
         self._anchor = anchor
 
     def run(self) -> bool:
-        """Return whether a transaction is still in its place.
+        """Return whether a transaction is still at its position.
 
-        False if only its file is known, or if the file was purged, so that there is no proof.
-        Raises AnchorGoneError if there is another event or none; also the errors of
+        Returns False if only its file is known, or if the file was purged, so that there is no
+        proof. Raises AnchorGoneError if there is another event or none; also the errors of
         `BinlogConnection.open` and `BinlogConnection.receive`.
         """
         try:
@@ -76,7 +76,7 @@ class AnchorCheck:
 
 
 def first_anchor(connection: BinlogConnection, file: str) -> AnchorEvent:
-    """Return the beginning of a file as an anchor event; ``connection`` starts there.
+    """Return the beginning of a file as an anchor event; ``connection`` starts at this beginning.
 
     It identifies the binlog before anything was read. Raises the connection's errors.
     """
@@ -84,7 +84,7 @@ def first_anchor(connection: BinlogConnection, file: str) -> AnchorEvent:
         events = _events(connection)
         return next(mark for event in events if (mark := first_anchor_of(file, event)))
     except DamagedStreamError as error:
-        # A second reading succeeds unless the file itself is damaged, which the reader reports.
+        # Another read succeeds unless the file itself is damaged, which the reader reports.
         raise StreamLostError(str(error)) from error
     finally:
         connection.close()

@@ -1,4 +1,4 @@
-"""One source's binlog as a sequence of segments. Blocking: it needs a thread of its own.
+"""One source's binlog as a sequence of segments. Blocking: it needs a separate thread.
 
 Before it starts, it reads the XA transactions that were prepared before the start position.
 """
@@ -50,10 +50,10 @@ class _Connect(Protocol):
 
 
 class PreparedReading:
-    """Reads the groups that begin at some places, each on a connection of its own.
+    """Reads the groups that begin at some positions, each over a separate connection.
 
-    It ends before the stream itself begins: the server accepts one stream for each server id.
-    ``purged`` are the places whose files the server no longer has. Their transactions stay unknown:
+    It ends before the stream itself begins, since the server accepts one stream for each server id.
+    ``purged``: the positions whose files the server no longer has. Their transactions stay unknown:
     if one is committed, the stream fails at its outcome.
     """
 
@@ -117,9 +117,9 @@ class BinlogStream:
     """Reads from ``start`` on, over one connection; always `close` it.
 
     After StreamLostError, make a new one that starts at the ``end`` of the last segment. If that
-    segment was not complete, pass the last row event that was handed on (of any target) as
-    ``resume_after``, so that no row event comes twice. A statement in an unfinished transaction may
-    come again: its `Statement.transaction` shows it.
+    segment was not complete, pass the last row event that was returned (of any target) as
+    ``resume_after``, so that no row event is returned twice. A statement in an unfinished
+    transaction may be returned again, with the same `Statement.transaction`.
     """
 
     def __init__(
@@ -136,8 +136,8 @@ class BinlogStream:
 
         Args:
             route: called in the reading thread, once per distinct table map between two statements;
-                None means that the table is not replicated.
-            places: only notes the places of XA transactions; no rows are read.
+                it returns None if the table is not replicated.
+            places: whether to read no rows, but only the positions of XA transactions.
         """
         self._start = start
         self._route = route
@@ -180,8 +180,8 @@ class BinlogStream:
     def read_segment(self) -> Segment:
         """Return the next segment; wait until there is one.
 
-        A segment ends at a statement, at its limits, or as soon as the source has no more data at
-        a boundary. An idle source gives an empty segment per heartbeat.
+        A segment ends at a statement, at its limits, or as soon as the source has no more data at a
+        boundary. For an idle source, there is an empty segment per heartbeat.
 
         Raises StreamLostError if the connection was lost or silent for the read timeout, or `close`
         was called; BinlogError (PurgedError, ChecksumError, UnsupportedEventError) if the binlog
@@ -203,7 +203,7 @@ class BinlogStream:
             whole = assembler.rescue()
             if whole is None:
                 raise
-            # The events before the failure are handed on first; the next call raises it.
+            # The events before the failure are returned first; the next call raises it.
             self._failure = error
             return whole
 
@@ -228,12 +228,12 @@ class BinlogStream:
         return self._prepared.purged
 
     def binlogs(self) -> list[tuple[str, int]]:
-        """As `BinlogConnection.binlogs`."""
+        """Return the result of `BinlogConnection.binlogs`."""
         return self._connection.binlogs()
 
     @property
     def prepared(self) -> dict[BinlogPosition, Xid]:
-        """The XA transactions that are prepared at the end of the last segment, by place."""
+        """The XA transactions that are prepared at the end of the last segment, by position."""
         return {} if self._assembler is None else self._assembler.prepared
 
     def prepared_at_source(self) -> PreparedAtSource | None:
@@ -241,7 +241,7 @@ class BinlogStream:
         try:
             return self._connection.prepared()
         except (pymysql.MySQLError, OSError):
-            # The caller asks again, and the next read raises an error if the source is gone.
+            # The caller tries again, and the next read raises an error if the source is gone.
             return None
 
     def _anchor_check(self, mark: AnchorEvent | None) -> AnchorCheck | None:
@@ -251,7 +251,10 @@ class BinlogStream:
         return AnchorCheck(self._connect(at, bare=True), mark)
 
     def _prove(self, assembler: SegmentAssembler) -> None:
-        """Check the anchor: a binlog reset under a running stream shows as an unreadable file."""
+        """Check the anchor.
+
+        After a reset of the binlog, a running stream finds an unreadable file.
+        """
         self._look_back = self._anchor_check(assembler.anchor)
         if self._look_back is not None:
             self._look_back.run()

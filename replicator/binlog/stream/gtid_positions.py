@@ -1,6 +1,6 @@
-"""Find positions of transactions in a binlog that was not followed before, by their heads only.
+"""Finds positions of transactions in a binlog that was not followed before, by headers only.
 
-The binlogs of a primary and its replicas hold the same transactions at different positions. Reading
+The binlogs of a primary and its replicas have the same transactions at different positions. Reading
 continues in another server's binlog at the position before which it has exactly the same
 transactions. Events that begin a transaction: `replicator.binlog.parser.parser_state`.
 """
@@ -34,24 +34,27 @@ from replicator.mysql.server.identity import AnchorEvent
 
 
 class TransactionHeads:
-    """Follows the events of a stream, and has the newest transaction's head.
+    """Follows the events of a stream, and has the newest transaction's header.
 
     Attributes:
-        key: of the transaction's beginning.
+        key: key of the transaction's beginning.
         gtid: None if the transaction has none.
-        before: MariaDB: the last GTID of its domain before it, if any.
-        written: MariaDB: the last numbers before it by domain and server.
+        before: for MariaDB, the last GTID of its domain before it, if any.
+        written: for MariaDB, the last numbers before it by domain and server.
         timestamp: when it was written, in seconds by the source's clock.
-        waiting: the source has reported that it has no more events.
-        headless: some statements belong to no transaction with a head, as MySQL 5.6 writes them
-            without GTIDs.
+        waiting: whether the source has reported that it has no more events.
+        headless: whether some statements belong to no transaction with a header, as MySQL 5.6
+            writes them without GTIDs.
     """
 
     def __init__(
         self, start: BinlogPosition | None, *, checksums: bool, unlogged: str = ""
     ) -> None:
-        """Begin at ``start``, the beginning of a file, which has the GTIDs before it; None if only
-        the stream shows its start. ``unlogged``: MySQL: GTIDs executed that are in no file."""
+        """Begin at ``start``, the beginning of a file, which has the GTIDs before it.
+
+        ``start``: None if only the stream shows its start. ``unlogged``: for MySQL, executed GTIDs
+        that are in no file.
+        """
         self.key = 0
         self.gtid: MariaDBGtid | MySQLGtid | None = None
         self.before: MariaDBGtid | None = None
@@ -67,8 +70,10 @@ class TransactionHeads:
 
     @property
     def boundary(self) -> SourcePosition:
-        """The boundary before the newest transaction, with the GTIDs executed before it; the end
-        of the binlog if the source waits."""
+        """The boundary before the newest transaction, with the GTIDs executed before it.
+
+        If the source waits, the end of the binlog.
+        """
         return self._files.boundary
 
     def is_event(self, anchor: AnchorEvent) -> bool:
@@ -159,9 +164,9 @@ class GtidSearch:
         executed: the GTID set at the saved position.
         boundaries: GTID sets of later boundaries.
         transactions: GTIDs of later transactions.
-        left: MariaDB: for each earlier failover, the GTIDs that the new server then had.
-        unlogged: MySQL: GTIDs that this server has executed but not logged, as after it was made
-            from a backup; its files need not list them.
+        left: for MariaDB, the GTIDs that the new server had at each earlier failover.
+        unlogged: for MySQL, GTIDs that this server has executed but not logged, for example after
+            it was made from a backup; its files need not list them.
     """
 
     executed: str
@@ -173,7 +178,7 @@ class GtidSearch:
 
 @dataclass(frozen=True, slots=True)
 class GtidPlaces:
-    """The same places in this binlog: the saved position, and the keys of the others."""
+    """The same positions in this binlog: the saved position, and the keys of the others."""
 
     position: SourcePosition
     boundaries: Mapping[str, int]
@@ -245,10 +250,10 @@ def find_places(connect: Connect, end: BinlogPosition, sought: GtidSearch) -> Gt
 
 
 def _refuse_back_step(heads: TransactionHeads) -> None:
-    """Raise OtherOrderError if a number of a MariaDB domain is repeated or lower than the last,
-    and its server has written before: another server has written in between.
+    """Raise OtherOrderError if a number of a MariaDB domain is not higher than the last one.
 
-    This excludes transactions that a replica wrote itself before it became one.
+    Only if its server has written before: then another server has written in between. This excludes
+    transactions that a replica wrote itself before it became one.
     """
     gtid, before = heads.gtid, heads.before
     if not isinstance(gtid, MariaDBGtid) or (gtid.domain, gtid.server) not in heads.written:
@@ -262,8 +267,11 @@ def _refuse_back_step(heads: TransactionHeads) -> None:
 
 
 def _refuse_unread(sought: GtidSearch, heads: TransactionHeads) -> None:
-    """Raise OtherOrderError if a MariaDB has earlier transactions that a server wrote after the
-    failover away from it. With MySQL, the GTID sets show this."""
+    """Raise OtherOrderError if a MariaDB has transactions of a server from after its failover.
+
+    These are earlier transactions that a server wrote after the failover to another server. For
+    MySQL, the GTID sets show this.
+    """
     known: dict[tuple[int, int], int] = {}
     for text in (*sought.left, sought.executed) if heads.written else ():
         for gtid in mariadb_gtids(text):
@@ -279,8 +287,11 @@ def _refuse_unread(sought: GtidSearch, heads: TransactionHeads) -> None:
 
 
 class _Sequence:
-    """Checks that MariaDB's numbers grow by one: only then does the last GTID of a domain identify
-    the transactions before it. With MySQL, the GTID sets do."""
+    """Checks that MariaDB's numbers increase by one.
+
+    Only then does the last GTID of a domain identify the transactions before it. For MySQL, the
+    GTID sets do.
+    """
 
     def __init__(self, executed: str) -> None:
         self._executed = executed
@@ -312,7 +323,7 @@ def _misplaced(executed: str, heads: TransactionHeads) -> OtherOrderError:
 
 
 def first_new(connect: Connect, end: BinlogPosition, executed: str) -> BinlogPosition:
-    """Return where the first transaction begins that a GTID set lacks; ``end`` if there is none.
+    """Return the position of the first transaction that a GTID set lacks; ``end`` if there is none.
 
     Blocks, and raises the errors of a connection.
     """
@@ -346,11 +357,12 @@ def gtids_at(connect: Connect, end: BinlogPosition, position: BinlogPosition) ->
 def first_since(
     connect: Connect, end: BinlogPosition, file: str, moment: int
 ) -> BinlogPosition | None:
-    """Return where the first transaction begins that was written at ``moment`` or later, from a
-    file on; ``end`` if there is none, None if that can't be known (`headless`).
+    """Return the position of the first transaction that was written at ``moment`` or later.
 
-    ``moment``: seconds since the epoch, by the source's clock. Blocks, and raises the errors of a
-    connection.
+    Searches from ``file`` on. Returns ``end`` if there is none, None if it can't be known
+    (`headless`). Blocks, and raises the errors of a connection.
+
+    ``moment``: seconds since the epoch, by the source's clock.
     """
     start = BinlogPosition(file, FIRST_EVENT)
     for heads in walk_heads(connect(SourcePosition(start)), start):
@@ -367,7 +379,7 @@ def first_since(
 def walk_heads(
     connection: BinlogConnection, start: BinlogPosition | None, unlogged: str = ""
 ) -> Iterator[TransactionHeads]:
-    """Yield the state at each transaction's head, and whenever the source waits for more."""
+    """Yield the state at each transaction's header, and whenever the source waits for more."""
     try:
         info, _ = connection.open()
         heads = TransactionHeads(start, checksums=info.checksum == "CRC32", unlogged=unlogged)

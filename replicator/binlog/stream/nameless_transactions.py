@@ -1,4 +1,4 @@
-"""Transactions without a GTID in a MySQL binlog, right before a position found by GTIDs.
+"""Transactions without a GTID in a MySQL binlog, immediately before a position found by GTIDs.
 
 A GTID set does not show whether these transactions were read. So a position found by a GTID set is
 certain only if the transaction before it has a GTID.
@@ -31,7 +31,7 @@ def refuse_nameless(connect: Connect, end: BinlogPosition, *, at: BinlogPosition
 def nameless_before(
     connect: Connect, files: Sequence[str], at: BinlogPosition
 ) -> BinlogPosition | None:
-    """Return where the last transaction before ``at`` begins if it has no GTID."""
+    """Return the position of the last transaction before ``at`` if it has no GTID."""
     for file in reversed([name for name in files if BinlogPosition(name, 0).key <= at.key]):
         last = _last_of(connect, file, at)
         if last is not None:
@@ -41,8 +41,10 @@ def nameless_before(
 
 
 def _last_of(connect: Connect, file: str, at: BinlogPosition) -> tuple[BinlogPosition, bool] | None:
-    """Return where the last transaction of a file before ``at`` begins, and whether it has a GTID;
-    None if there is no transaction."""
+    """Return the position of a file's last transaction before ``at``, and whether it has a GTID.
+
+    Returns None if there is no transaction.
+    """
     start = BinlogPosition(file, FIRST_EVENT)
     last: tuple[BinlogPosition, bool] | None = None
     try:

@@ -1,8 +1,8 @@
-"""Detect that a server with the expected identity is another node of the same cluster.
+"""Detects that a server with the expected identity is another node of the same cluster.
 
 The nodes of a Galera cluster can have the same `server_id`, and MariaDB has no `server_uuid`. Each
 node has its own binlog with the same transactions. After a reset, a binlog can have the same GTIDs
-again, but not at the same time: so the last transaction that was read identifies the cluster.
+again, but not at the same time. So the last transaction that was read identifies the cluster.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from replicator.mysql.server.identity import AnchorEvent
 def is_other_node(
     connect: Connect, end: BinlogPosition, *, anchor: AnchorEvent, executed: str
 ) -> bool:
-    """Return whether the anchor event is not in its place, and its transaction is elsewhere.
+    """Return whether the anchor event is not at its position, but its transaction is elsewhere.
 
     Args:
         executed: the GTID set at the saved position.

@@ -58,10 +58,10 @@ class DefinedColumn:
     """A column as an ALTER TABLE defines it.
 
     Attributes:
-        existing: its name before; empty for a new column.
+        existing: the column's name before the statement; empty for a new column.
         type_word: first word of the type, in lower case.
         digits: number after that word, which is the number of fractional digits of a time type.
-        given: number of fractional digits in its default.
+        given: number of fractional digits in the column's default.
     """
 
     existing: str
@@ -99,7 +99,7 @@ def defined_times(statement: ParsedStatement) -> tuple[DefinedColumn, ...]:
 def truncated_times(statement: ParsedStatement) -> list[tuple[Span, str]]:
     """Return the time defaults of an ALTER TABLE that have more digits than their columns.
 
-    Each default comes with the value that a truncating server stores.
+    Each default is returned with the value that a truncating server stores.
     """
     found = []
     for _, _, definition in defined_columns(statement):
@@ -141,7 +141,7 @@ _TIMES = frozenset(found.name for found in SQL_TYPES.values() if found.literal i
 
 
 def converts_times(sql: str) -> bool:
-    """Whether a statement may convert times in rows, which depends on the session's time zone.
+    """Return whether a statement may convert times of rows depending on the session's time zone.
 
     A TIMESTAMP is stored in UTC, so a conversion to or from this type changes the value.
     """
@@ -152,9 +152,9 @@ def converts_times(sql: str) -> bool:
 def shard_only_columns(statement: ParsedStatement, *, explicit: bool | None) -> tuple[str, ...]:
     """Return the columns in which existing rows get values that only the shard knows.
 
-    These are an added column whose default depends on the time or the session, or differs at each
-    execution, and a TIMESTAMP that becomes NOT NULL, since servers may store the current time for
-    NULL.
+    These are of two kinds: an added column whose default depends on the time or the session, or
+    differs at each execution; and a TIMESTAMP that becomes NOT NULL, since servers may store the
+    current time for NULL.
 
     Args:
         explicit: the shard's explicit_defaults_for_timestamp; None if unknown.
@@ -199,7 +199,10 @@ def _differs(default: Sequence[Token]) -> bool:
 
 
 def _defaults(definition: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """Yield the words after each DEFAULT: one word, or all in the parentheses that follow."""
+    """Yield the words after each DEFAULT.
+
+    A single word, or the content of the parentheses after it.
+    """
     for first in (n + 1 for n, token in enumerate(definition) if token.keyword == "DEFAULT"):
         depth = 0
         for last in range(first, len(definition)):

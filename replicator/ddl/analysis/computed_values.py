@@ -1,4 +1,4 @@
-"""Columns that get their values from the server: generated columns, and AUTO_INCREMENT.
+"""Columns whose values the server computes: generated columns, and AUTO_INCREMENT.
 
 A server gives the next numbers to rows without a value, in an undefined order, and does not log
 these changes. Sources: "CREATE TABLE and Generated Columns", "Data Type Default Values", "Using
@@ -29,10 +29,12 @@ def computed_columns(statement: ParsedStatement) -> tuple[str, ...]:
 
 
 def formulas(statement: ParsedStatement) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield the columns that get an expression: the name, the kind (AS, DEFAULT), the names in it.
+    """Yield the columns that get an expression.
 
-    DEFAULT: an ALTER TABLE adds the column with an expression as its default. AS: it makes the
-    column generated.
+    The name, the kind, and the names in the expression.
+
+    The kind is DEFAULT if an ALTER TABLE adds the column with an expression as its default, and AS
+    if it makes the column generated.
     """
     for action in typed_actions(statement):
         if not isinstance(action, AddColumn | Redefine):
@@ -51,8 +53,8 @@ class Numbered:
     """A column that a statement makes AUTO_INCREMENT.
 
     Attributes:
-        existing: its name before the statement; empty if it is new.
-        name: its name after the statement; empty if the statement does not show it.
+        existing: the column's name before the statement; empty if it is new.
+        name: the column's name after the statement; empty if the statement does not show it.
     """
 
     existing: str

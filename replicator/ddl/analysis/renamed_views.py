@@ -1,7 +1,7 @@
-"""Whether a renamed object was a view or a table, by later statements. Pure.
+"""Finds out whether a renamed object was a view or a table, by later statements. Pure.
 
 A RENAME does not show the object's kind. The next statement that succeeds only for tables, or only
-for views, shows it; otherwise the object still exists at the end of the binlog.
+for views, shows it. Without one, the object still exists at the end of the binlog.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ class LaterKind:
     """The kind of an object, as later statements show it.
 
     Attributes:
-        name: its name at the end of the binlog.
+        name: the object's name at the end of the binlog.
         is_view: whether it is a view; None if the statements do not show it.
-        gone: a statement may have dropped it, so an object of that name may be another one.
+        gone: whether a statement may have dropped it, so that an object of this name may be another
+            one.
     """
 
     name: TableName
@@ -36,7 +37,7 @@ class LaterKind:
 
 
 def later_kind(name: TableName, statements: Iterable[ParsedStatement]) -> LaterKind:
-    """Follow an object through these statements, up to the first that shows its kind."""
+    """Follow an object through these statements, up to the first one that shows its kind."""
     dropped_views = dropped_tables = False
     for statement in statements:
         if statement.temporary:

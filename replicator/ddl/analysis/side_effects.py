@@ -1,4 +1,4 @@
-"""Further effects of a statement that changes data: by functions, triggers, views, keys. Pure.
+"""Side effects of a statement that changes data: functions, triggers, views, foreign keys. Pure.
 
 A server that logs a statement instead of rows does not log what its triggers and stored functions
 write (MySQL's manual, "Stored Program Binary Logging"; MariaDB's page "Binary Log Formats"). Only
@@ -73,9 +73,9 @@ def mentioned(statement: ParsedStatement, names: Set[str]) -> tuple[str, ...]:
 
 
 def may_change_side_effects(statement: ParsedStatement, schema: str, table: str) -> bool:
-    """Whether a statement may change the triggers of a table, or whether the table is a view.
+    """Return whether a statement may change a table's triggers, or whether the table is a view.
 
-    Also True for a change of any view. A plain CREATE TABLE does neither: only a temporary table
+    Also True for a change of any view. A plain CREATE TABLE changes neither: only a temporary table
     can have had the name before, and temporary tables have no triggers.
     """
     if statement.temporary:
@@ -115,7 +115,7 @@ _HARMLESS = frozenset(
 def changed_tables(statement: ParsedStatement) -> Iterator[TableName]:
     """Yield the tables whose structure or name a statement may change.
 
-    An empty table name means all tables of the schema; an empty schema as well means all tables of
+    An empty table name means all tables of the schema; if the schema is empty, too, all tables of
     the source.
     """
     if statement.kind in _HARMLESS or statement.temporary or only_counts(statement):
@@ -138,11 +138,12 @@ def concerns(changed: TableName, table: TableName) -> bool:
 
 
 def acts_on_rows(tokens: Sequence[Token]) -> bool:
-    """Whether a statement or a key's definition has ON DELETE or ON UPDATE with an action.
+    """Return whether a statement or a key's definition has ON DELETE or ON UPDATE with an action.
 
-    RESTRICT and NO ACTION change nothing. InnoDB makes the changes below the log: MariaDB (10.11,
-    11.8) and MySQL up to 9.5 only log the rows of the parent. Since 9.6 MySQL makes them above the
-    log and logs them, unless innodb_native_foreign_keys is on (release notes; seen on 5.6 and 9.7).
+    RESTRICT and NO ACTION change nothing. InnoDB makes the changes below the level of the log:
+    MariaDB (10.11, 11.8) and MySQL up to 9.5 only log the rows of the parent. Since 9.6, MySQL
+    makes and logs them above this level, unless innodb_native_foreign_keys is on (release notes;
+    seen on 5.6 and 9.7).
     """
     words = [token.keyword for token in tokens]
     return any(

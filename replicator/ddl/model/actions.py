@@ -105,7 +105,7 @@ class RenameKey:
 
 @dataclass(frozen=True, slots=True)
 class HideKey:
-    """Whether the optimizer ignores a key from now on (``hidden``) or uses it."""
+    """A switch that makes the optimizer ignore a key (``hidden``), or use it again."""
 
     text: str
     name: str
@@ -133,7 +133,7 @@ class DropConstraint:
 
 @dataclass(frozen=True, slots=True)
 class EnforceCheck:
-    """Whether a CHECK is enforced from now on."""
+    """A switch that makes the server enforce a CHECK, or stop enforcing it."""
 
     text: str
     name: str
@@ -180,7 +180,7 @@ class Repartition:
 
 @dataclass(frozen=True, slots=True)
 class Versioning:
-    """Whether the table has SYSTEM VERSIONING from now on."""
+    """A switch that adds SYSTEM VERSIONING to the table, or removes it."""
 
     text: str
     kept: bool

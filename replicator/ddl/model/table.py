@@ -64,13 +64,13 @@ class ColumnDefinition:
     """A column.
 
     Attributes:
-        type: complete: ``int(10) unsigned``, ``enum('a','b')``.
+        type: the complete type: ``int(10) unsigned``, ``enum('a','b')``.
         charset: empty if not written; a server omits the charset of the table.
         nullable: False only after NOT NULL.
         default: None without a DEFAULT clause.
         on_update: the text after ON UPDATE, or empty.
         comment: the literal, with its quotes, or empty.
-        check: the CHECK within the definition, as MariaDB keeps it.
+        check: the CHECK in the definition, as MariaDB stores it.
         attributes: other known clauses, each as text: ``COMPRESSED``, ``SRID 0``.
         unknown: text that the parser does not know; usually empty.
         text: the definition as written, including comments that only some servers execute.
@@ -155,12 +155,12 @@ class ForeignKeyDefinition:
     """A foreign key as written.
 
     Attributes:
-        name: of the constraint; empty if not written.
+        name: name of the constraint; empty if not written.
         index: the name after FOREIGN KEY, which servers use for the index or the constraint.
-        parent_schema: empty for the schema of the table.
+        parent_schema: schema of the parent; empty for the schema of the table.
         match: FULL, PARTIAL or SIMPLE; empty if not written.
-        on_delete, on_update: CASCADE, SET NULL, SET DEFAULT, NO ACTION or RESTRICT; empty if not
-            written.
+        on_delete: CASCADE, SET NULL, SET DEFAULT, NO ACTION or RESTRICT; empty if not written.
+        on_update: as ``on_delete``.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 Both tools create a ghost table, ALTER it while it is empty, fill it, and exchange it with the real
 table by RENAME (manuals of gh-ost and Percona Toolkit). For the real table, all changes of the
-ghost take effect at the RENAME. So the changes are recorded, and replayed at that point.
+ghost take effect at the RENAME. So the changes are recorded, and replayed at the RENAME.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ class GhostAct(StrEnum):
     OVERTAKEN = "overtaken"
     """The real table was changed, so the ghost's changes are not the only difference."""
     AWAITED = "awaited"
-    """The real table was dropped to make room: next, the ghost takes its name."""
+    """The real table was dropped to free its name, which the ghost takes next."""
     SAME = "same"
-    """The ghost existed before the task, with the structure of its table. ``sql`` rebuilds that; if
-    no change follows, this is the ghost's only effect."""
+    """The ghost existed before the task, with the structure of its table. ``sql`` rebuilds the
+    table; if no change follows, this is the ghost's only effect."""
     UNCLEAR = "unclear"
     """The ghost existed before the task, and its changes are unknown; ``sql`` is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class GhostEntry:
-    """One event of a table.
+    """One event of a ghost table.
 
     Attributes:
         at: position of the event group.
         sql: the statement as written.
         schema: the schema in effect for the statement.
         timestamp: time of the statement, in seconds.
-        context: context that the statement ran in.
+        context: context in which the statement ran.
     """
 
     table: TableName
@@ -71,14 +71,14 @@ class GhostEntry:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A table that a tool made for the table ``real``: a ghost or (``trash``) a trash table."""
+    """A table that a tool made for the table ``real``: a ghost, or a trash table if ``trash``."""
 
     real: TableName
     trash: bool
 
 
 Online = Callable[[TableName], Beside | None]
-"""Return a table's role in an online schema change; None for an ordinary table, and for a tool's
+"""Returns a table's role in an online schema change; None for an ordinary table, and for a tool's
 table whose real table is not replicated."""
 
 
@@ -88,10 +88,10 @@ class OnlineStep:
 
     Attributes:
         entries: events to record.
-        replayed: None if the statement is processed like any other. Otherwise it exchanges a ghost,
-            and these changes of the ghost are processed instead.
-        made: the ghost's CREATE TABLE, if it has a definition of its own; it shows what the first
-            replayed change has changed.
+        replayed: None if the statement is processed like any other. Otherwise the statement
+            exchanges a ghost with its table, and these changes of the ghost are processed instead.
+        made: the ghost's CREATE TABLE, if the ghost has a definition of its own; it shows the
+            effect of the first replayed change.
     """
 
     entries: tuple[GhostEntry, ...] = ()
@@ -115,7 +115,7 @@ class GhostHistory:
         return new
 
     def last(self, table: TableName, before: int, *acts: GhostAct) -> GhostEntry | None:
-        """Return the last entry of a table before a position that is one of these acts."""
+        """Return the last entry of a table before a position whose act is one of these."""
         return max(
             (e for e in self._of(table, before) if e.act in acts), key=lambda e: e.at, default=None
         )
@@ -132,7 +132,7 @@ class GhostHistory:
         return (begun, *sorted(found, key=lambda entry: entry.at))
 
     def is_awaited(self, ghost: TableName, at: int) -> bool:
-        """Whether the statement at exactly this position made room for a ghost."""
+        """Whether the statement at exactly this position freed the name that its ghost takes."""
         entry = self._entries.get((ghost, at))
         return entry is not None and entry.act is GhostAct.AWAITED
 
@@ -146,7 +146,7 @@ class GhostHistory:
         return tuple(found)
 
     def outdated(self, position: int) -> tuple[GhostEntry, ...]:
-        """Return the entries that are not needed for reading the binlog from this position."""
+        """Return the entries that are not needed to read the binlog from this position on."""
         found = []
         for entry in self._entries.values():
             acts = {GhostAct.BEGUN, GhostAct.MADE, GhostAct.ENDED}
@@ -261,7 +261,7 @@ def gaps_of(
 
 
 def is_filled(gap: Gap, later: Iterable[ParsedStatement]) -> bool | None:
-    """Whether the ghost takes the name next; None if the later statements do not show it."""
+    """Whether the ghost takes the name next; None if the later statements do not show this."""
     for statement in later:
         if any(concerns(name, own) for name in changed_tables(statement) for own in _both(gap)):
             pairs = [(_name(old), _name(new)) for old, new in statement.renames]
@@ -276,7 +276,10 @@ def _both(gap: Gap) -> tuple[TableName, TableName]:
 def _make_room(
     statement: ParsedStatement, gaps: tuple[Gap, ...], at: int, history: GhostHistory
 ) -> OnlineStep:
-    """Skip a DROP TABLE if a ghost takes the table's name next. Raises if that is unknown."""
+    """Skip a DROP TABLE if a ghost takes the table's name next.
+
+    Raise an error if this is unknown.
+    """
     only = len(statement.named(TableRole.SUBJECT)) == 1 == len(gaps)
     if only and history.is_awaited(gaps[0].ghost, at):
         return OnlineStep(replayed=())
@@ -326,7 +329,7 @@ def _renames(
 
 
 def _refuse_return(old: TableName, new: TableName, trash: Beside) -> None:
-    """Raise if a trash table becomes the real one again.
+    """Raise an error if a trash table becomes the real one again.
 
     Row events of trash tables are not read, so it is unknown whether the table still has its rows.
     """
@@ -386,8 +389,8 @@ def exchanged_ghost(
 ) -> TableName | None:
     """Return the ghost that took the name ``real`` when the real table became ``trash``.
 
-    So ``trash`` is what the real table was before ``statements``, and ``real`` what the ghost was.
-    Returns None if the statements may have changed one of the three tables otherwise.
+    So ``trash`` is now the former real table, and ``real`` the former ghost. Returns None if the
+    statements may have changed one of the three tables in another way.
     """
     ghost: TableName | None = None
     before: list[TableName] = []

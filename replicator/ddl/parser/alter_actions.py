@@ -11,8 +11,8 @@ from replicator.ddl.parser.tokens import Token
 def alter_actions(statement: ParsedStatement) -> tuple[tuple[Token, ...], ...]:
     """Return the text after the table's name, split at the commas outside of brackets.
 
-    Table options without commas between them are one action, and so are an action and PARTITION BY
-    … after it. No action is empty.
+    Table options without commas between them are one action. An action and a PARTITION BY … after
+    it are also one action. No action is empty.
     """
     (subject, *_) = statement.named(TableRole.SUBJECT)
     return split_at_commas([t for t in statement.tokens if t.start >= subject.span.end])

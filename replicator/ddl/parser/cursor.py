@@ -17,7 +17,7 @@ class Cursor:
     """A position among the tokens of one statement.
 
     Attributes:
-        index: of the next token.
+        index: index of the next token.
         default_schema: schema of a table that is written without one.
     """
 
@@ -93,7 +93,7 @@ class Cursor:
         """Read ``table`` or ``schema.table``. Raises `NotUnderstoodError` if no name comes next.
 
         Args:
-            schema: of a table written without one; None for the default schema.
+            schema: schema of a table that is written without one; None for the default schema.
         """
         implied = self.default_schema if schema is None else schema
         start = self.tokens[self.index].start if not self.at_end else 0

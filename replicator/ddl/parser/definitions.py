@@ -75,7 +75,7 @@ class DefinitionReader:
         self._unknown: list[str] = []
 
     def text(self, start: int, end: int | None = None) -> str:
-        """Return the text from the token at ``start`` up to but not including that at ``end``."""
+        """Return the text from the token at ``start`` to the one before ``end``."""
         return text_of(self._sql, self.cursor.tokens[start:end])
 
     def words(self, tokens: Tokens) -> str:

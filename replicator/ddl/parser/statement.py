@@ -60,7 +60,7 @@ class TableRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of the text: the characters from ``start`` up to but not including ``end``."""
+    """A part of the text: the characters from ``start`` up to but not including ``end``."""
 
     start: int
     end: int
@@ -87,7 +87,8 @@ class SchemaReference:
     """The schema of a database statement.
 
     Attributes:
-        span: empty if ALTER DATABASE does not write the name; it is then where the name belongs.
+        span: place of the name; if ALTER DATABASE does not write the name, the empty span where the
+            name belongs.
     """
 
     name: str
@@ -114,22 +115,25 @@ class ParsedStatement:
     """A statement, its kind, and the tables that it names. All offsets count characters of ``sql``.
 
     Attributes:
-        tokens: without MariaDB's ``SET STATEMENT … FOR`` and the final semicolon.
-        tables: in the order of the text.
+        tokens: tokens without MariaDB's ``SET STATEMENT … FOR`` and the final semicolon.
+        tables: the tables, in the order of the text.
         guard: None if IF [NOT] EXISTS is already written or does not apply.
         omitted: parts that only concern the execution on the source; a re-targeted statement does
             not have them.
-        temporary: the table is a temporary one, which does not exist on the target.
-        as_select: CREATE TABLE … SELECT, whose rows may be part of the statement.
-        discards_rows: removes rows without row events (DROP PARTITION, TRUNCATE PARTITION, DISCARD
-            TABLESPACE, EXCHANGE or CONVERT PARTITION, ENGINE = BLACKHOLE, CREATE OR REPLACE).
-        imports_rows: adds rows without row events (IMPORT TABLESPACE).
-        only_if_there: ALTER TABLE or RENAME TABLE with IF EXISTS, which MariaDB logs even for
-            tables that do not exist; also a statement about views with IF EXISTS or IF NOT EXISTS.
-        unbounded: the kind is UNKNOWN and the text does not show which tables it may affect.
+        temporary: whether the table is a temporary one, which does not exist on the target.
+        as_select: whether it is a CREATE TABLE … SELECT, whose rows may be part of the statement.
+        discards_rows: whether it removes rows without row events (DROP PARTITION, TRUNCATE
+            PARTITION, DISCARD TABLESPACE, EXCHANGE or CONVERT PARTITION, ENGINE = BLACKHOLE, CREATE
+            OR REPLACE).
+        imports_rows: whether it adds rows without row events (IMPORT TABLESPACE).
+        only_if_there: whether it is an ALTER TABLE or RENAME TABLE with IF EXISTS, which MariaDB
+            logs even for tables that do not exist, or a statement about views with IF EXISTS or IF
+            NOT EXISTS.
+        unbounded: whether the kind is UNKNOWN and the text does not show which tables it may
+            affect.
         mentioned: all names in an UNKNOWN statement that is not `unbounded`; subjects have a schema
             in the text.
-        error: code of the error that the statement ended with at the source; 0 for none.
+        error: code of the error with which the statement ended at the source; 0 for none.
     """
 
     kind: StatementKind
@@ -160,7 +164,7 @@ class ParsedStatement:
 
     @property
     def renames(self) -> tuple[tuple[TableReference, TableReference], ...]:
-        """The pairs (old, new) of RENAME TABLE, or of a RENAME among the actions of ALTER TABLE."""
+        """The pairs (old, new) of a RENAME TABLE, or of a RENAME in an ALTER TABLE."""
         news = self.named(TableRole.NEW_NAME)
         return tuple(zip(self.named(TableRole.SUBJECT), news, strict=True)) if news else ()
 

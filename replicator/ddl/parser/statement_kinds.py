@@ -62,8 +62,8 @@ _MAINTENANCE = ("ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM")
 
 
 _LONGEST_KEPT = 5_000
-"""In characters. Shorter statements are cached: each is classified several times, and again
-whenever its source is read again."""
+"""Length in characters of the longest cached statement. A statement is classified several times,
+and again whenever its source is read again."""
 
 
 def classify(
@@ -81,9 +81,10 @@ def classify(
 
     Args:
         default_schema: schema of the session that ran the statement, from the binlog event.
-        ansi_quotes, no_backslash_escapes: the flags of the session's ``sql_mode``.
-        folds_names: the server ignores case in names of tables and databases
-            (`replicator.mysql.server.identity`); the result has these names in lower case.
+        ansi_quotes: the flag of the session's ``sql_mode``.
+        no_backslash_escapes: the flag of the session's ``sql_mode``.
+        folds_names: whether the server ignores case in names of tables and databases
+            (`replicator.mysql.server.identity`); if so, the result has these names in lower case.
     """
     known = _recognised if len(sql) <= _LONGEST_KEPT else _recognised.__wrapped__
     return known(sql, default_schema, ansi_quotes, no_backslash_escapes, folds_names)
@@ -221,7 +222,7 @@ def _database(
 
 
 def _other_object(cursor: Cursor, base: ParsedStatement, verb: str) -> ParsedStatement:
-    """Find the object's kind after clauses such as ``DEFINER = …``.
+    """Find the object's kind, which follows clauses such as ``DEFINER = …``.
 
     New kinds of views have more words before VIEW (JSON RELATIONAL DUALITY, MATERIALIZED).
     """
@@ -275,7 +276,7 @@ def _dml(cursor: Cursor, base: ParsedStatement) -> ParsedStatement:
     """Find the table of a plain INSERT, REPLACE, UPDATE, DELETE or LOAD DATA.
 
     Tools such as pt-table-checksum write to their own tables in statement format. By the table's
-    name the caller can distinguish such statements from statements that would be lost. Other forms
+    name, the caller can distinguish such statements from statements that would be lost. Other forms
     return no table.
     """
     verb = cursor.take().keyword

@@ -1,4 +1,4 @@
-"""Parsing statements about tables, indexes and databases: their names, and the names' places.
+"""Parsing statements about tables, indexes and databases: their names, with the names' positions.
 
 Sources: the statement grammars in the MySQL 8.0 and MariaDB 10.11 manuals. Only the parts with
 names are read; column definitions and options are skipped. Each function takes a cursor after the
@@ -6,8 +6,8 @@ words that decide the statement's kind.
 
 Execution clauses do not change the effect of a statement, so they are omitted: ``ALGORITHM`` and
 ``LOCK`` (MySQL's manual, "ALTER TABLE Statement"), ``WAIT n`` and ``NOWAIT`` (MariaDB's, "WAIT and
-NOWAIT"). They suit the source's server at that moment. Another server may not support them (MariaDB
-copies a table without a lock only since 11.2), or may need more time.
+NOWAIT"). They were chosen for the source's server at that time. Another server may not support them
+(MariaDB copies a table without a lock only since 11.2), or may need more time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def of_alter(tokens: Sequence[Token]) -> tuple[Span, ...]:
     """Return the spans of execution clauses after the table's name in an ALTER TABLE.
 
     An action that consists only of such a clause is removed with a comma. If all actions do, they
-    stay: a statement without any action may be invalid.
+    are kept: a statement without any action may be invalid.
     """
     waits = _waits(tokens[:2])
     tokens = [token for token in tokens if not waits or token.start >= waits[0].end]
@@ -291,7 +291,7 @@ def _schema(cursor: Cursor) -> SchemaReference:
 
 
 def _guard(cursor: Cursor, clause: tuple[str, ...], or_replace: Span | None = None) -> Guard | None:
-    """Skip IF [NOT] EXISTS; return where it belongs if it is missing."""
+    """Skip IF [NOT] EXISTS; if it is missing, return where it belongs."""
     if cursor.accept(*clause):
         return None
     return Guard(" ".join(clause), cursor.tokens[cursor.index - 1].end, or_replace)
@@ -351,7 +351,10 @@ def _of_partitions(cursor: Cursor, *verbs: str) -> bool:
 
 
 def _qualifiers(cursor: Cursor, tables: list[TableReference]) -> tuple[Span, ...]:
-    """Find the table, or schema and table, before column names: the target has other names."""
+    """Find the table, or schema and table, before column names.
+
+    These have other names on the target.
+    """
     subject = next(table for table in tables if table.role is TableRole.SUBJECT)
     tokens = [
         token

@@ -3,13 +3,12 @@
 Sources: the lexical rules in the MySQL manual ("Language Structure": string, number, hex and bit
 literals, schema object names, user variables, comments) and MariaDB's page on comments. The
 tokeniser finds where names, strings and comments start and end; it ignores grammar. The SQL modes
-ANSI_QUOTES and NO_BACKSLASH_ESCAPES change these boundaries, and so does MariaDB's MSSQL, whose
-names in square brackets are not supported. IGNORE_SPACE only makes names of functions reserved
-words.
+ANSI_QUOTES and NO_BACKSLASH_ESCAPES change these boundaries. So does MariaDB's MSSQL, whose names
+in square brackets are not supported. IGNORE_SPACE only makes names of functions reserved words.
 
 Comments and white space are not tokens. The content of an *executable* comment (``/*! … */``,
-``/*!50100 … */``, ``/*M! … */``) is tokens: a server writes a comment that it did not execute to
-its binlog as an ordinary one, so every comment that is still executable there took effect.
+``/*!50100 … */``, ``/*M! … */``) is tokens: in the binlog, a server writes a comment that it did
+not execute as an ordinary one, so every comment that is still executable took effect.
 """
 
 from __future__ import annotations
@@ -109,8 +108,9 @@ def tokenise(
     end of the text.
 
     Args:
-        ansi_quotes, no_backslash_escapes: the flags of ``sql_mode`` that change where a token ends.
-        tidb_comments: treat ``/*T![…] … */`` as an executable comment, as TiDB writes it in SHOW
+        ansi_quotes: the flag of ``sql_mode``, which changes where a token ends.
+        no_backslash_escapes: the flag of ``sql_mode``, which changes where a token ends.
+        tidb_comments: whether ``/*T![…] … */`` is an executable comment, as TiDB writes it in SHOW
             CREATE TABLE.
     """
     gap = _TIDB_GAP if tidb_comments else _GAP

@@ -1,7 +1,7 @@
 """The tables that a statement may affect although the parser does not understand it.
 
 A statement affects a table only if its text has the name of the table or of its schema. A CREATE
-makes a new object; no table changes unless the object is a table or an index of a table.
+makes a new object; it changes no table unless the object is a table or an index of a table.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def not_understood(
 def mentioned_tables(statement: ParsedStatement) -> Iterator[TableName]:
     """Yield the tables that an UNKNOWN statement may affect.
 
-    An empty table name means all tables of the schema; an empty schema as well means all tables of
+    An empty table name means all tables of the schema; if the schema is empty, too, all tables of
     the source.
     """
     if statement.unbounded:

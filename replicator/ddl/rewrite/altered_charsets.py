@@ -10,7 +10,7 @@ from replicator.ddl.model.table import ColumnDefinition
 from replicator.ddl.rewrite.table_change import TEXT_TYPES
 
 CHARSET_OPTIONS = ("CHARSET", "COLLATE")
-"""The table options that decide the charset of columns without an own one."""
+"""The table options that decide the charset of columns without a charset of their own."""
 
 _LARGER = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}
 _TEXTS = (*_LARGER, "longtext")
@@ -34,7 +34,10 @@ def with_defaults(options: Mapping[str, str], changed: Mapping[str, str]) -> dic
 
 
 def pinned(column: ColumnDefinition, options: Mapping[str, str]) -> ColumnDefinition:
-    """Return a column that keeps its charset when its table, with these options, gets another."""
+    """Return a column with its present charset written out, since its table gets another charset.
+
+    ``options``: the present options of the table.
+    """
     if not _is_text(column) or column.charset or column.collation:
         return column
     charset, collation = (options.get(name, "") for name in CHARSET_OPTIONS)
@@ -52,7 +55,7 @@ def converted(
     TABLE Statement").
 
     Args:
-        options: the options of the table before.
+        options: the options of the table before the statement.
         defined: whether the same statement adds or redefines the column.
     """
     if not _is_text(column):

@@ -89,8 +89,8 @@ class _Column:
     """A column during the statement.
 
     Attributes:
-        former: its name before; None for a new column.
-        defined: whether the statement defines it.
+        former: the column's name before the statement; None for a new column.
+        defined: whether the statement defines the column.
     """
 
     former: str | None
@@ -218,7 +218,7 @@ class _Altering:
             del self._keys[found[0]]
 
     def _change_charsets(self, columns: Sequence[_Column]) -> None:
-        """Convert all columns, or let them keep the former default of the table."""
+        """Convert all columns, or let them keep the table's former default charset."""
         conversion, before = self._conversion, dict(self._options)
         try:
             if conversion is None and self._defaults:

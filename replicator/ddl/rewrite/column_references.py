@@ -24,11 +24,11 @@ _PLACES = frozenset({"AFTER", "FIRST"})
 def references_apart(statement: ParsedStatement, *, heeded: bool | None) -> str:
     """Return a statement whose foreign keys are all written as FOREIGN KEY … REFERENCES.
 
-    A key that does not name the columns of its parent stays as it is.
+    A key that does not name the columns of its parent is not changed.
 
     Args:
         heeded: whether the server creates keys for clauses in columns; if not, the clauses are
-            removed. None if unknown: all clauses stay as they are.
+            removed. None if unknown: the clauses are not changed.
     """
     edits: list[tuple[Span, str]] = []
     if heeded is not None and statement.named(TableRole.REFERENCED):

@@ -47,7 +47,7 @@ def foreign_key_names(statement: ParsedStatement) -> list[tuple[Span, str]]:
 def without_names(
     statement: ParsedStatement, keys: Collection[str], checks: Collection[str]
 ) -> str:
-    """Return a statement without these names of constraints: the server will generate new ones.
+    """Return a statement without these names of constraints; the server will generate new names.
 
     Args:
         keys: folded names of foreign keys.
@@ -74,7 +74,7 @@ def renamed_checks(statement: ParsedStatement, names: Mapping[str, str]) -> str:
     """Return a statement that drops CHECK constraints by other names.
 
     Args:
-        names: the other names, by the folded names in the statement.
+        names: by folded name in the statement, the other name.
     """
     if statement.kind is not StatementKind.ALTER_TABLE:
         return statement.sql
@@ -92,8 +92,8 @@ def renamed_checks(statement: ParsedStatement, names: Mapping[str, str]) -> str:
 def without_check_names(statement: ParsedStatement) -> str | None:
     """Return a CREATE TABLE without the names that servers generated for its CHECK constraints.
 
-    Returns None if a user chose one of the names: in MySQL a name is unique in its schema, and the
-    statement may be about a second table with it.
+    Returns None if a user chose one of the names: in MySQL, such a name is unique in its schema,
+    and another target may already have it.
     """
     tokens = statement.tokens
     edits = []
@@ -137,7 +137,7 @@ def _given_names(statement: ParsedStatement, target: TableName) -> list[tuple[Sp
 def present_keys(statement: ParsedStatement, own: Keys, there: Keys) -> str:
     """Return a statement that drops foreign keys by their names on the target.
 
-    A key that the target never had is not dropped. Empty if no action is left.
+    A key that the target never had is not dropped. Returns an empty text if no action is left.
 
     Args:
         own: the foreign keys of the shard before the statement.
@@ -182,7 +182,7 @@ def _dropped(action: Sequence[Token], drops: Iterable[Sequence[str]]) -> Token |
 
 
 def _key_of(keys: Keys, name: str) -> ForeignKeyDefinition | None:
-    """Return the key of this name, or else the one whose generated name has the same ending."""
+    """Return the key of this name, or the key whose generated name has the same ending."""
     exact = next((key for key in keys if folded(key.name) == folded(name)), None)
     end = _GIVEN.fullmatch(folded(name))
     if exact is not None or end is None:

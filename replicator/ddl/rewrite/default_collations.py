@@ -1,11 +1,11 @@
-"""Statements with the collations that they take from their session, database or server.
+"""Statements in which the default collations of their session, database or server are written out.
 
 CREATE DATABASE uses its session's collation_server, and CREATE TABLE its database's default
 (MySQL's manual, "Database Character Set and Collation" and "Table Character Set and Collation"). A
 charset without a collation, also in a column, gets the server's default for the charset. The
 target's defaults may differ, and then it would store texts, and compare unique keys, differently.
-An event does not have the default of the database; the source has it, and it changes with the
-statements after that.
+An event does not include the default of the database. It is read from the source, and changes with
+the statements after that.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from replicator.ddl.parser.tokens import Token, tokenise
 from replicator.ddl.rewrite.retarget import splice
 
 Piece = tuple[Span, str]
-"""A piece of a statement and its new text."""
+"""A part of a statement and its new text."""
 
 
 _SPACES_COUNT = ("_0900_", "_nopad_")
-"""Parts of a collation's name, if spaces at the end of a text are significant.
+"""Parts of the names of collations in which spaces at the end of a text are significant.
 
 These names are used by MySQL, MariaDB and TiDB (their manuals, "Character Sets and Collations").
 The name of a collation begins with the name of its charset.
@@ -45,13 +45,13 @@ def charset_of(collation: str) -> str:
 
 
 def renamed(collation: str) -> str:
-    """Return the collation's other name if its charset was renamed, or else the same name."""
+    """Return the collation's other name if its charset was renamed, or otherwise the same name."""
     charset, sign, rest = collation.partition("_")
     return f"{_RENAMED.get(charset, charset)}{sign}{rest}"
 
 
 def ignores_spaces(collation: str) -> bool:
-    """Whether texts are equal that differ only in the spaces at their end."""
+    """Return whether texts that differ only in the spaces at their end are equal."""
     return not any(mark in collation for mark in _SPACES_COUNT) and collation != "binary"
 
 
@@ -59,8 +59,8 @@ def nearest_collation(wanted: str, available: Set[str]) -> str | None:
     """Return the collation itself or the nearest binary one, or None if neither is available.
 
     In a binary collation, texts that differ for the shards are not equal, so no rows become
-    duplicates. The exception is a binary collation that `ignores_spaces` in place of one that does
-    not. Names are in lower case.
+    duplicates. There is one exception: a binary collation that `ignores_spaces`, in place of one
+    that does not. Names are in lower case.
     """
     return next((name for name in _candidates(wanted) if name in available), None)
 
@@ -76,7 +76,7 @@ def _candidates(wanted: str) -> Iterator[str]:
 
 
 def with_available(sql: str, available: Set[str]) -> str:
-    """Return a statement with the nearest collations in place of collations that a server lacks.
+    """Return a statement in which the nearest collations replace the ones that a server lacks.
 
     A collation is not replaced if texts that differ in the spaces at their end would become equal;
     the server then refuses the statement.
@@ -100,8 +100,8 @@ class DefaultCollations:
     """The default collations of one source's databases, updated with each of its statements.
 
     Args:
-        available: the target's collations; the nearest of them replaces a missing one. None means
-            all.
+        available: the target's collations; the nearest of them replaces a missing one. None if all
+            collations are available.
     """
 
     def __init__(self, available: Set[str] | None = None) -> None:
@@ -120,7 +120,7 @@ class DefaultCollations:
         """Return a statement with the collations that it omits; None if there is nothing to add.
 
         Args:
-            server: the collation_server of its session; empty if unknown.
+            server: the collation_server of the statement's session; empty if unknown.
             session: collations that are the defaults of their charsets only in this session.
         """
         charsets = {**self._charsets, **{charset_of(name): name for name in session}}

@@ -1,6 +1,6 @@
 """Foreign keys that a shard's storage engine ignores. Pure.
 
-For the text of a foreign key, MyISAM, Aria, MEMORY and similar engines only create an index
+If a statement has a foreign key, MyISAM, Aria, MEMORY and similar engines only create an index
 (MySQL's manual, "FOREIGN KEY Constraints"; MariaDB's page "Foreign Keys"). The engine of the target
 would enforce the key: it would refuse and delete rows that the shard keeps.
 """
@@ -123,5 +123,5 @@ def _column_keys(items: Iterable[Sequence[Token]]) -> Iterator[Columns]:
 
 
 def _trees(keys: Iterable[KeyDefinition]) -> list[Columns]:
-    """Return the columns of the keys that can find rows by their first columns."""
+    """Return the columns of the keys by whose first columns rows can be found."""
     return [tuple(folded(part.column) for part in k.parts) for k in keys if k.kind in _TREES]

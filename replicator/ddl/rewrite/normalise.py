@@ -10,7 +10,7 @@ from replicator.ddl.parser.tokens import Token, TokenKind
 from replicator.mysql.names import TableName, folded, quote
 
 _PLAIN_NAME = re.compile(r"(?!\d+\Z)[0-9a-z_$\x80-\U0010ffff]+")
-# Words that are values in places where a column is possible, too: `true` (a column) is not TRUE.
+# The words are values even in places where a column is possible: `true` (a column) is not TRUE.
 _VALUES = frozenset(
     {"true", "false", "null", "default", "maxvalue", "current_date", "current_time"}
     | {"current_timestamp", "current_user", "localtime", "localtimestamp"}
@@ -20,7 +20,7 @@ _MARKERS = {TableRole.SUBJECT: "<table>", TableRole.NEW_NAME: "<new name>"}
 
 
 def normalise(parsed: ParsedStatement) -> str:
-    """Return a text to compare: it is equal for two statements that do the same to their tables.
+    """Return a text that is equal for two statements that do the same to their tables.
 
     The text has no comments (except the content of executable ones), white space, case of keywords
     and column names, quotes of names, or IF [NOT] EXISTS, and nothing that `retarget` removes.

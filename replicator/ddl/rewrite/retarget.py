@@ -11,7 +11,7 @@ from replicator.mysql.names import TableName, quote
 _FOR_TIDB = re.compile(r"/\*T!")
 
 TableMapping = Callable[[str, str], tuple[str, str]]
-"""From (schema, table) as the statement names it to the new (schema, table)."""
+"""Returns the new (schema, table) for the (schema, table) that a statement names."""
 
 
 def retarget(
@@ -29,8 +29,9 @@ def retarget(
     `ParsedStatement.as_select`. Raises `ValueError` if the mapping returns an invalid name.
 
     Args:
-        more: further pieces to replace, each with its new text.
-        guarded: add IF NOT EXISTS to CREATE (instead of OR REPLACE) and IF EXISTS to DROP.
+        more: further parts to replace, each with its new text.
+        guarded: whether to add IF NOT EXISTS to CREATE (instead of OR REPLACE) and IF EXISTS to
+            DROP.
     """
     edits = [
         (table.span, TableName(*mapping(table.schema, table.table)).quoted)
@@ -84,7 +85,7 @@ def foreign_comments(statement: ParsedStatement) -> list[tuple[Span, str]]:
     """Return edits that turn comments which only TiDB executes into ordinary comments.
 
     These are ``/*T! … */`` and ``/*T![feature] … */``. The source ignored their content as
-    comments, so it did not take effect there (TiDB's manual, "Comment Syntax").
+    comments, so the content had no effect there (TiDB's manual, "Comment Syntax").
     """
     ends = [0, *(token.end for token in statement.tokens)]
     starts = [*(token.start for token in statement.tokens), len(statement.sql)]
@@ -96,7 +97,7 @@ def foreign_comments(statement: ParsedStatement) -> list[tuple[Span, str]]:
 
 
 def splice(sql: str, pieces: Iterable[tuple[Span, str]]) -> str:
-    """Return the text with some pieces, which must not overlap, replaced by other text."""
+    """Return the text with some parts, which must not overlap, replaced by other text."""
     result = []
     position = 0
     for span, text in sorted(pieces, key=lambda piece: piece[0].start):

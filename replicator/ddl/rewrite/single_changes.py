@@ -32,8 +32,8 @@ _NOISE = frozenset({"COLUMN", "IF", "NOT", "EXISTS", "TO"})
 def single_changes(statement: ParsedStatement) -> tuple[str, ...]:
     """Return statements with one action each that together have the effect of this one.
 
-    As in a single statement, keys are dropped first and added after all columns. Empty if there is
-    only one action, or if it is uncertain that the effect is the same.
+    As in a single statement, keys are dropped first and added after all columns. Returns nothing if
+    there is only one action, or if it is uncertain that the effect is the same.
     """
     if statement.kind is not StatementKind.ALTER_TABLE or statement.renames:
         return ()
@@ -60,7 +60,7 @@ def single_changes(statement: ParsedStatement) -> tuple[str, ...]:
 def change_and_rename(statement: ParsedStatement) -> tuple[str, ...]:
     """Split an ALTER TABLE that also renames its table into two: the change, and the rename.
 
-    Empty for other statements.
+    Returns nothing for other statements.
     """
     if statement.kind is not StatementKind.ALTER_TABLE or not statement.renames:
         return ()
@@ -179,7 +179,7 @@ def _independent(actions: Sequence[Action]) -> bool:
 
 
 def _taken(action: Action) -> set[str]:
-    """Return the column whose name is free after an action."""
+    """Return the column name that is free after an action."""
     names = [token for token in action[1:] if token.is_name and token.keyword not in _NOISE]
     match action[0].keyword:
         case "DROP" if names:

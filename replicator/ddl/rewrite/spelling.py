@@ -21,7 +21,7 @@ _COLUMNS = ("ADD", "DROP", "MODIFY", "CHANGE", "ALTER")
 
 
 def plain_spelling(statement: ParsedStatement) -> str:
-    """Return a statement in its plain spelling, or unchanged if it has no other."""
+    """Return a statement in its plain spelling, or unchanged if it has no other spelling."""
     match statement.kind:
         case StatementKind.ALTER_TABLE:
             edits = [edit for action in alter_actions(statement) for edit in _edits(action)]
@@ -32,7 +32,7 @@ def plain_spelling(statement: ParsedStatement) -> str:
 
 
 def _as_alter(statement: ParsedStatement) -> str:
-    """Return the ALTER TABLE of a CREATE or DROP INDEX without further clauses; else ""."""
+    """Return the ALTER TABLE of a CREATE or DROP INDEX without further clauses, or ""."""
     (table, *_) = statement.named(TableRole.SUBJECT)
     outside = [s for s in statement.tokens if not _within(s, statement.omitted)]
     head = _without_guard([token for token in outside if token.end <= table.span.start])

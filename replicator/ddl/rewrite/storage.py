@@ -1,7 +1,7 @@
 """Storage in a CREATE or ALTER TABLE: engines, and places outside of the target's table.
 
 A statement of a binlog must not make the target's server open a file of the source's choice, or
-connect to another server. Rows and their record are written in one transaction. So a table of the
+connect to another server. Rows and their record are written in one transaction, so a table of the
 target gets an engine that can roll back, whatever the engine of its shards is.
 
 Sources: the grammars of table options and partition definitions in MySQL's manual ("CREATE TABLE
@@ -22,7 +22,7 @@ from replicator.ddl.parser.tokens import Token, TokenKind
 from replicator.mysql.names import TableName
 
 Edit = tuple[Span, str]
-"""A piece of a statement and its new text."""
+"""A part of a statement and its new text."""
 
 TRANSACTIONAL = frozenset({"INNODB", "INNOBASE", "NDB", "NDBCLUSTER", "ROCKSDB", "TOKUDB"})
 """Storage engines, in capitals, that can roll back."""
@@ -31,10 +31,10 @@ REPLACED = frozenset({"ARCHIVE", "ARIA", "CSV", "HEAP", "MARIA", "MEMORY", "MYIS
 """Storage engines, in capitals, that keep their own rows on the server and cannot roll back."""
 
 MERGING = frozenset({"MERGE", "MRG_MYISAM"})
-"""Storage engines, in capitals, whose rows are the rows of other tables of the server."""
+"""Storage engines, in capitals, that show the rows of other tables of the server."""
 
 REPLACEMENT = "InnoDB"
-"""The engine that replaces those in `REPLACED`."""
+"""The engine that replaces the engines in `REPLACED`."""
 
 PHYSICAL = frozenset(
     {
@@ -103,9 +103,9 @@ def place_edits(statement: ParsedStatement, also: Set[str] = frozenset()) -> lis
     """Return edits after which a statement names no place outside of its table.
 
     They remove DATA DIRECTORY, INDEX DIRECTORY, TABLESPACE, CONNECTION, UNION and INSERT_METHOD, of
-    the table and of its partitions. For an engine that keeps its own rows these are only places,
-    and change neither structure nor rows. An ALTER TABLE action that consists only of such options
-    is removed with its comma.
+    the table and of its partitions. For an engine that keeps its own rows, these options are only
+    places, and change neither structure nor rows. An ALTER TABLE action that consists only of such
+    options is removed with its comma.
 
     Args:
         also: further options to remove, each a word with one value.
@@ -120,10 +120,11 @@ def place_edits(statement: ParsedStatement, also: Set[str] = frozenset()) -> lis
 
 
 def physical_edits(statement: ParsedStatement) -> list[Edit]:
-    """Return edits after which a CREATE or ALTER TABLE leaves the storage to the server.
+    """Return edits after which the server decides how to store the statement's table.
 
-    They remove the `PHYSICAL` and `STATISTICS` options; from ALTER TABLE also the engine, rebuilds,
-    the counter and switches of keys. An engine that keeps its rows elsewhere stays.
+    They remove the `PHYSICAL` and `STATISTICS` options; from an ALTER TABLE also the engine,
+    rebuilds, the counter and switches of keys. An engine that keeps its rows elsewhere is not
+    removed.
     """
     altering = statement.kind is StatementKind.ALTER_TABLE
     numbers = any(
@@ -153,9 +154,9 @@ def physical_edits(statement: ParsedStatement) -> list[Edit]:
 def physical_options(statement: ParsedStatement) -> tuple[TableOption, ...]:
     """Return the options by which a CREATE or ALTER TABLE decides how its table is stored, as SQL.
 
-    These are the `PHYSICAL` options, those in `STATISTICS` if the statement is a CREATE, and an
-    engine other than InnoDB that can roll back. Empty if the statement names an engine in
-    `REPLACED`: the options mean something else to another engine.
+    These are the `PHYSICAL` options, the `STATISTICS` options if the statement is a CREATE, and an
+    engine other than InnoDB that can roll back. Returns nothing if the statement names an engine in
+    `REPLACED`, since the options have another meaning for another engine.
     """
     if any(engine_name(token) in REPLACED for token in engines(statement)):
         return ()
@@ -191,7 +192,10 @@ def _depth(tokens: Sequence[Token], place: int) -> int:
 
 
 def _cuts(statement: ParsedStatement, length: Callable[[Sequence[Token], int], int]) -> list[Edit]:
-    """Remove the options that have a ``length`` in tokens, with their commas."""
+    """Return edits that remove options and their commas.
+
+    ``length``: returns the length in tokens of an option to remove, or 0.
+    """
     removed: set[int] = set()
     for tokens, place in _options(statement):
         found = length(tokens, place)
@@ -224,7 +228,10 @@ def _apart(sql: str, end: int) -> str:
 
 
 def _options(statement: ParsedStatement) -> Iterator[tuple[Sequence[Token], int]]:
-    """Yield each place where an option of the table or of a partition may begin: tokens, index."""
+    """Yield each place, as tokens and index, where an option of the table may begin.
+
+    Includes the options of partitions.
+    """
     for piece in _pieces(statement):
         proper = [token for token in piece if not _is_omitted(statement, token)]
         altering = statement.kind is StatementKind.ALTER_TABLE
@@ -285,7 +292,7 @@ def _queries(token: Token) -> bool:
 
 
 def _commas(statement: ParsedStatement, gone: set[int]) -> Iterator[Edit]:
-    """Yield edits that remove one comma for each piece without remaining tokens."""
+    """Yield edits that remove one comma for each part without remaining tokens."""
     depth = 0
     commas = []
     for token in table_options(statement):
@@ -372,7 +379,7 @@ def merges_tables(statement: ParsedStatement) -> bool:
 def merged_tables(statement: ParsedStatement) -> tuple[TableName, ...]:
     """Return the tables in the UNION of a MERGE table, as far as the statement names them.
 
-    The names are as written; a table without a schema is in that of the MERGE table.
+    The names are as written; a table without a schema is in the schema of the MERGE table.
     """
     if statement.kind not in (StatementKind.CREATE_TABLE, StatementKind.ALTER_TABLE):
         return ()

@@ -85,7 +85,7 @@ def _columns(old: Sequence[ColumnDefinition], new: Sequence[ColumnDefinition]) -
 
 
 def _in_full(column: ColumnDefinition, table: TableDefinition) -> ColumnDefinition:
-    """Return a column with its charset and collation, also if its table has the same ones."""
+    """Return a column with its charset and collation, even if its table has the same ones."""
     word = column.type.lower().replace("(", " ").split()[0]
     if word not in TEXT_TYPES:
         return column
@@ -109,7 +109,7 @@ def _other_keys(one: TableDefinition, other: TableDefinition) -> list[ForeignKey
 
 
 def _plain(key: ForeignKeyDefinition) -> ForeignKeyDefinition:
-    """Return a foreign key in which clauses of the same meaning are written in one way."""
+    """Return a foreign key in which equivalent clauses are written in the same way."""
     acts = ("" if act in _DOES_NOTHING else act for act in (key.on_delete, key.on_update))
     on_delete, on_update = acts
     return replace(key, match="", on_delete=on_delete, on_update=on_update, index="")

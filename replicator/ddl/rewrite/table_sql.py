@@ -1,4 +1,4 @@
-"""A typed table definition as SQL, for a server of the kind that it came from. Pure."""
+"""A typed table definition as SQL, for a server of the kind from which it was read. Pure."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _clauses(column: ColumnDefinition) -> Iterator[str]:
     if not column.nullable:
         yield "NOT NULL"
     elif column.type.lower().startswith("timestamp") and column.generated is None:
-        # Without the word the column would be NOT NULL on older servers.
+        # Without the word NULL, the column would be NOT NULL on older servers.
         yield "NULL"
     if column.default:
         yield f"DEFAULT {column.default.text}"

@@ -34,7 +34,8 @@ from replicator.ddl.rewrite.table_sql import foreign_key_sql
 from replicator.mysql.names import TableName
 
 Parents = Callable[[str, str], TableName | None]
-"""From the schema (empty if not written) and the name of a parent to its target, if any."""
+"""Returns the target of a parent, if any; its arguments are the schema (empty if not written) and
+the name."""
 
 _GIVEN_NAME = re.compile(r"_ibfk_\d+$")
 """The end of a name that InnoDB generates for a foreign key from the table's name."""
@@ -49,9 +50,9 @@ class CreateTarget:
     Attributes:
         foreign_keys: the removed foreign keys, as written.
         kept_keys: the kept foreign keys, with the names of the targets.
-        auto_increment: the column that counts up, empty if there is none. It keeps the attribute,
+        auto_increment: the AUTO_INCREMENT column; empty if there is none. It keeps the attribute,
             but not the counter.
-        engine: the shard's storage engine if it was replaced, else empty.
+        engine: the shard's storage engine if it was replaced; otherwise empty.
         collations: pairs of the shard's collation and its replacement.
         options: how the shard's server stores the table. The target gets the options that it
             accepts, after its creation.
@@ -73,7 +74,7 @@ class Collations:
     Attributes:
         defaults: the shard server's default collation of each charset. If a statement only names a
             charset, the server chooses the collation, and the choice differs between servers.
-        available: all collations of the target's server; None accepts any collation.
+        available: all collations of the target's server; None if any collation is accepted.
     """
 
     defaults: Mapping[str, str] = field(default_factory=dict)
@@ -103,9 +104,11 @@ def target_table(
     Each charset gets an explicit collation. A collation that the target's server lacks is replaced
     by a binary one, in which texts that differ for the shards are never equal. A storage engine
     that cannot roll back is replaced, also in partitions: otherwise rows and their record could not
-    be written in one transaction. The result has neither foreign keys without an action nor foreign
-    keys whose ``parents`` have no target, no AUTO_INCREMENT counter, no tablespaces, file paths or
-    other servers, and no `physical_options`. Everything else stays as written.
+    be written in one transaction.
+
+    The result has no foreign keys without an action, no foreign keys whose ``parents`` have no
+    target, no AUTO_INCREMENT counter, no tablespaces, file paths or other servers, and no
+    `physical_options`. Everything else is kept as written.
 
     Raises `ValueError` for a text that is not a CREATE TABLE with a list of columns, for a
     `foreign_engine`, and for an invalid name.
@@ -189,7 +192,7 @@ def _is_foreign_key(item: list[Token]) -> bool:
 
 
 def _kept_key(sql: str, item: list[Token], parents: Parents) -> str:
-    """Return a foreign key with an action as the target gets it; "" if it is removed."""
+    """Return a foreign key with an action in the form for the target; "" if it is removed."""
     key = foreign_key_of(sql, item)
     if isinstance(key, str) or not key.acts or key.unknown:
         return ""

@@ -1,1 +1,1 @@
-"""Row events to lines: the compiled decoder, and the reference decoder, value by value."""
+"""Converts row events to lines: a compiled decoder, and a reference decoder value by value."""

@@ -1,12 +1,11 @@
-"""Row events to lines, keys and hashes in arrays: no Python object per row or value.
+"""Converts row events to lines, keys and hashes in arrays, without Python objects for values.
 
-Each step handles all rows of the events: find the values (`replicator.rows.decoder.image_walk`),
+Each step processes all rows of the events: find the values (`replicator.rows.decoder.image_walk`),
 write the values that the compiled loop does not know (`replicator.rows.values.value_readers`), then
-write lines and keys (`replicator.rows.decoder.field_text`). If a step can't handle the events, they
-are left to `replicator.rows.decoder.reference_decoder`, which reads value by value and reports
-errors.
+write lines and keys (`replicator.rows.decoder.field_text`). If a step can't process the events,
+`replicator.rows.decoder.reference_decoder` reads them value by value and reports errors.
 
-Source of the format of the heads of row events: MySQL internals manual, "ROWS_EVENT"; MariaDB KB,
+Source of the format of the headers of row events: MySQL internals manual, "ROWS_EVENT"; MariaDB KB,
 "Rows Event V1" and "Compressing Events to Reduce Size of the Binary Log".
 """
 
@@ -53,8 +52,8 @@ from replicator.rows.values.float_text import float_text
 from replicator.rows.values.value_readers import MappedValueError, column_reader
 
 EXTRA, COMPRESSED = 4, 8
-"""Flags of a kind of row event, besides the change (1 to 3): extra data in its head, and compressed
-rows."""
+"""Flags of a kind of row event, besides the change (1 to 3): extra data in its header, and
+compressed rows."""
 
 _TABLE_AND_FLAGS = 8
 _TWO_BYTES = 252
@@ -66,7 +65,7 @@ _UPDATE = 2
 def _read(
     data: Bytes, begins: Integers, ends: Integers, kinds: Integers, columns: int, heads: Integers
 ) -> int:
-    """Return the index of the first event whose head does not have ``columns`` columns, or -1."""
+    """Return the index of the first event without ``columns`` columns in its header, or -1."""
     width = (columns + 7) // 8
     for event in range(begins.shape[0]):
         at, end = begins[event], ends[event]
@@ -119,8 +118,11 @@ def _alike(data: Bytes, places: Integers, width: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RowEventHeaders:
-    """For each event: its change, whether its rows are compressed, the places of the bitmaps of the
-    columns in its (former and latter) images, and the beginning of its rows."""
+    """For each event.
+
+    Its change, whether its rows are compressed, the places of the bitmaps of the columns in its
+    images (former and latter), and the beginning of its rows.
+    """
 
     change: Integers
     compressed: Integers
@@ -132,10 +134,10 @@ class RowEventHeaders:
 def read_heads(
     data: Bytes, begins: Integers, ends: Integers, kinds: Integers, columns: int
 ) -> RowEventHeaders | None:
-    """Read the heads of the events ``data[begins[i]:ends[i]]``, from their 19-byte headers on.
+    """Read the headers of the events ``data[begins[i]:ends[i]]``, which begin with 19 bytes.
 
     ``kinds`` has the change of each event type, with `EXTRA` and `COMPRESSED`, and 0 for other
-    types. None if there is another event, or an event with another number of columns.
+    types. Returns None if there is another event, or an event with another number of columns.
     """
     heads = np.empty((len(begins), 5), np.int64)
     if _read(data, begins, ends, kinds, columns, heads) >= 0:
@@ -186,7 +188,7 @@ class BlockDecoder:
     """Decodes the row events of one table structure."""
 
     def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> None:
-        """Compile the format; arguments as in `ReferenceDecoder`."""
+        """Compile the format; the arguments are as in `ReferenceDecoder`."""
         columns, used = rows.columns, {*rows.written, *rows.key, *rows.hashed}
         self._columns = columns
         self._readers: list[Read] = [column_reader(column) for column in columns]
@@ -216,7 +218,7 @@ class BlockDecoder:
         """
         heads = self._heads(events) if len(events) else None
         if heads is not None and (self._in_python or heads.compressed.any()):
-            # Python code reads the whole buffer, so it must hold nothing but these events.
+            # Python code reads the whole buffer, so it must contain only these events.
             events = events.gathered()
             heads = self._heads(events)
         if heads is None:
@@ -259,7 +261,8 @@ class BlockDecoder:
 
     def _block(self, data: Bytes, walk: Walk, own: OwnBuckets | None) -> RowBlock | None:
         raw = data.tobytes() if self._in_python else b""
-        # Noted first: later, the places of some values are replaced by the places of their text.
+        # Record the raw values first: later, the places of some values are replaced by the places
+        # of their text.
         raw_columns = tuple(self._note(raw, walk, column) for column in self._raw_columns)
         every = np.ones(len(walk.sizes), np.bool_)
         given = self._write_given(raw, data, walk, self._first, every, np.empty(0, np.uint8))
@@ -326,7 +329,7 @@ class BlockDecoder:
         wanted: Truths,
         given: Bytes,
     ) -> Bytes:
-        """Append values unknown to the compiled loop to ``given``, and note their places."""
+        """Append values unknown to the compiled loop to ``given``, and record their places."""
         parts, at = [given], len(given)
         for n in columns:
             images = np.flatnonzero((walk.sizes[:, n] != NULL) & wanted)
@@ -377,7 +380,7 @@ class CompiledDecoder:
     """Decodes the row events of one table structure."""
 
     def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> None:
-        """Compile the format; arguments as in `ReferenceDecoder`."""
+        """Compile the format; the arguments are as in `ReferenceDecoder`."""
         self._reference = ReferenceDecoder(rows, raw_columns)
         self._blocks = BlockDecoder(rows, raw_columns) if rows.until is None else None
 

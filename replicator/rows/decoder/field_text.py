@@ -1,9 +1,9 @@
-"""Write values in row images as fields of row lines, compiled.
+"""Writes values in row images as fields of row lines, compiled.
 
-A field's *format* is a number for the way of writing, and up to four numbers of its own. Source of
-the values' formats: MySQL internals manual, "Binary Protocol Value" and "Date and Time Data Type
+The *format* of a field is a number for the way of writing, and up to four further numbers. Source
+of the values' formats: MySQL internals manual, "Binary Protocol Value" and "Date and Time Data Type
 Representation", and for DECIMAL MySQL's decimal.c. Other values are written by
-`replicator.rows.values.value_readers`, and passed through (`GIVEN`).
+`replicator.rows.values.value_readers`, and copied here (`GIVEN`).
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ from replicator.rows.values.temporal_text import put_date, put_datetime, put_tim
 
 GIVEN, CONSTANT, INTEGER, TEXT, PADDED, DECIMAL, LABEL = 0, 1, 2, 3, 4, 5, 6
 DATE, YEAR, TIMESTAMP, DATETIME, TIME = 7, 8, 9, 10, 11
-"""Ways of writing a field, with their own numbers:
+"""Ways of writing a field, with their further numbers:
 
-``GIVEN``: copied from the bytes given. ``CONSTANT``: the piece's number. ``INTEGER``: 1 for
-unsigned; the bits to add, and the limit that all values must be below (0: none). ``TEXT``: none.
-``PADDED``: the length. ``DECIMAL``: digits before and after the point. ``LABEL``: the number of
-the first piece, and their count. ``TIMESTAMP``, ``DATETIME``, ``TIME``: digits of fraction."""
+``GIVEN``: copied from the given bytes. ``CONSTANT``: the number of the piece. ``INTEGER``: 1 for
+unsigned; the bits to add; the limit of all values (0 for none). ``TEXT``: none. ``PADDED``: the
+length. ``DECIMAL``: the digits before and after the point. ``LABEL``: the number of the first
+piece, and the number of pieces. ``TIMESTAMP``, ``DATETIME``, ``TIME``: the digits of the fraction.
+"""
 
 WIDTH = 7
-"""Count of a format's numbers: the way, the column's index, three of its own, and the pieces before
-and after the field (-1: none)."""
+"""Number of a format's numbers: the way, the column's index, three further ones, and the pieces
+before and after the field (-1 for none)."""
 
 LONGEST = 80
-"""The most bytes of a field that is not text: DECIMAL's 65 digits, point and sign."""
+"""Maximum bytes of a field that is not text: DECIMAL's 65 digits, point and sign."""
 
 _BACKSLASH, _TAB, _NEWLINE, _N, _T, _NULL_MARK = 92, 9, 10, 110, 116, 78
 _GROUP = 9
@@ -139,7 +140,7 @@ def _copy(out: Bytes, at: Number, data: Bytes, start: Number, end: Number) -> Nu
 def _put_integer(
     out: Bytes, at: Number, data: Bytes, start: Number, size: Number, form: Integers
 ) -> Number:
-    """Return the end of the integer; -1 if it is not below the limit."""
+    """Return the end of the integer, or -1 if it is not less than the limit."""
     value = np.uint64(0)
     for index in range(size):
         value |= np.uint64(data[start + index]) << np.uint64(8 * index)
@@ -246,10 +247,15 @@ def write_lines(
     """Write a line of the fields of ``formats`` for each image; return False for an invalid value.
 
     Images that are not ``wanted`` get no line, not even a newline; their values are checked.
-    ``starts`` and ``sizes`` are as in `replicator.rows.decoder.image_walk.Walk`, except for columns
-    with the format `GIVEN`, whose fields are in ``given``. ``pieces`` are bytes that fields are
-    made of, the n-th from ``piece_ends[n]`` to ``piece_ends[n + 1]``. ``out`` must have room for
-    each field's bytes: `LONGEST`, twice a text's, a piece's; ``line_starts`` also for an end.
+
+    Args:
+        starts: as in `replicator.rows.decoder.image_walk.Walk`; like ``sizes``, for columns with
+            the format `GIVEN` it refers to fields in ``given``.
+        sizes: as in `replicator.rows.decoder.image_walk.Walk`.
+        pieces: bytes of which fields consist, the n-th from ``piece_ends[n]`` to ``piece_ends[n +
+            1]``.
+        out: must have room for each field's bytes: `LONGEST`, twice a text's, a piece's.
+        line_starts: must also have room for the end of the last line.
     """
     at = 0
     for image in range(starts.shape[0]):
@@ -273,7 +279,7 @@ def write_lines(
                 continue
             if form[5] >= 0:
                 at = _copy(out, at, pieces, piece_ends[form[5]], piece_ends[form[5] + 1])
-            # The most frequent ways are called here: a further call costs as much as a field.
+            # The most frequent ways are handled here: a further call costs as much as a field.
             if how == INTEGER:
                 at = _put_integer(out, at, data, start, size, form)
             elif how == TEXT:

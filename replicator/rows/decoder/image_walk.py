@@ -1,8 +1,8 @@
-"""Find the place of each value in row events, compiled.
+"""Finds the place of each value in row events, compiled.
 
 Source of the format: MySQL internals manual, "ROWS_EVENT"; MariaDB KB, "Rows Event V1". After its
-head an event holds row images: a bitmap of NULLs, then the values that are not NULL, each with
-a fixed size or after its length. This is enough to find the values; they are only interpreted if
+header, an event has row images: a bitmap of NULLs, then the values that are not NULL, each with a
+fixed size or after its length. This is enough to find the values; they are only interpreted if
 needed (`replicator.rows.decoder.field_text`).
 """
 
@@ -27,7 +27,7 @@ from replicator.kernels.compiled import (
 )
 
 NULL = -1
-"""The length of a NULL, or of a value that the image omits."""
+"""The size of a NULL, or of a value that the image omits."""
 
 _INSERT, _UPDATE, _DELETE = 1, 2, 3
 
@@ -62,7 +62,7 @@ def _row_end(data: Bytes, at: Number, end: Number, layout: Integers) -> Number:
 def _locate(
     data: Bytes, at: Number, layout: Integers, image: Number, starts: Integers, sizes: Integers
 ) -> Number:
-    """Note the values of the image at ``at``, which fits; return its end."""
+    """Record the places of the values of the image at ``at``, which fits; return its end."""
     columns = layout.shape[0]
     nulls = at
     at += (columns + 7) // 8
@@ -145,9 +145,12 @@ def _walk(
 class Walk:
     """The rows of some events, and the places of their values.
 
-    ``starts`` and ``sizes`` (in bytes) have a line for each image and an entry for each column;
-    the size is `NULL` if there is no value. ``event``, ``before`` and ``after`` have an entry
-    for each row, in binlog order: the index of its event, and its images (-1: none).
+    Attributes:
+        starts: has a line for each image and an entry for each column: the offset of the value.
+        sizes: has the same form, with the sizes in bytes; `NULL` if there is no value.
+        event: for each row, in binlog order, the index of its event.
+        before: for each row, its former image; -1 for none.
+        after: for each row, its latter image; -1 for none.
     """
 
     starts: Integers
@@ -167,9 +170,12 @@ def walk_rows(
 ) -> Walk | None:
     """Find the values of the rows in ``data[begins[i]:ends[i]]``.
 
-    ``changes`` are values of `replicator.rows.decoder.row_block.RowChange`; ``layouts`` has the
-    layouts before and after an update, and the first is used for all other images; ``columns``
-    counts the columns of the table. None if an event does not end with a row.
+    Returns None if an event does not end with a row.
+
+    Args:
+        changes: values of `replicator.rows.decoder.row_block.RowChange`.
+        layouts: the layouts before and after an update; the first is used for all other images.
+        columns: the number of columns of the table.
     """
     counts = np.zeros(len(begins), np.int64)
     if _count(data, begins, ends, changes, *layouts, counts) >= 0:
@@ -186,7 +192,7 @@ def walk_rows(
 def layout_of(entries: list[tuple[int, int, int]]) -> NDArray[np.int64]:
     """Return the layout of an image from the entries of its columns, in their order.
 
-    An entry has the bytes of length before a value and 0, or 0 and the values' size; then the
-    column's index.
+    An entry has three numbers: the bytes of the length before a value, or 0; the size of the values
+    if it is fixed, or 0; and the column's index.
     """
     return np.array(entries, np.int64).reshape(len(entries), 3)

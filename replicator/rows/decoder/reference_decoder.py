@@ -1,9 +1,9 @@
-"""Row events to LOAD DATA lines.
+"""Converts row events to LOAD DATA lines, value by value.
 
-Source of the format: MySQL internals manual, "ROWS_EVENT"; MariaDB KB, "Rows Event V1". A line
-holds the fields of a row for ``LOAD DATA … CHARACTER SET binary FIELDS TERMINATED BY '\\t'
-ESCAPED BY '\\\\' LINES TERMINATED BY '\\n'``, read with ``sql_mode=''`` and
-``time_zone='+00:00'``; NULL is ``\\N``.
+Source of the format: MySQL internals manual, "ROWS_EVENT"; MariaDB KB, "Rows Event V1". A line has
+the fields of a row for ``LOAD DATA … CHARACTER SET binary FIELDS TERMINATED BY '\\t' ESCAPED BY
+'\\\\' LINES TERMINATED BY '\\n'``, loaded with ``sql_mode=''`` and ``time_zone='+00:00'``; NULL is
+``\\N``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ from replicator.rows.values.value_readers import column_reader
 
 @dataclass(frozen=True, slots=True)
 class RowsKind:
-    """A row event type: its change, whether extra data follows the flags, and is compressed."""
+    """A row event type.
+
+    Its change, whether extra data follows the flags, and whether it is compressed.
+    """
 
     change: RowChange
     extra: bool = False
@@ -68,7 +71,7 @@ _Row = tuple[bytes | None, bytes | None, int, int]
 _ReadRow = Callable[[bytes, int], _Row]
 _Pick = Callable[[list[bytes]], bytes]
 FOREVER = (b"2038-01-19 03:14:07.999999", b"2106-02-07 06:28:15.999999")
-"""The end of a present row's time: the greatest TIMESTAMP, which is later since MariaDB 11.5 (its
+"""The end of a present row's period: the largest TIMESTAMP, which is larger since MariaDB 11.5 (its
 page "TIMESTAMP")."""
 
 _DAMAGE = (BinlogError, ValueError, IndexError, struct.error)
@@ -82,11 +85,13 @@ _HINT = (
 class _Images:
     """The rows while they are read: lists with one entry for each, in binlog order.
 
-    ``event`` is the index into the events given; ``change`` a value of `RowChange`. ``before`` and
-    ``after`` are the row as a line without its newline (None: there was, there is no row);
-    ``…_key`` the key columns as such a line, or the whole line if there is no key; ``…_hash`` the
-    CRC32 of the hashed columns' fields joined by tabs, except for the bytes that are cut off (0
-    without hashed columns or row).
+    Attributes:
+        event: the index of the event among the given ones.
+        change: a value of `RowChange`.
+        before, after: the row as a line without its newline; None if there was or is no row.
+        before_key, after_key: the key columns as such a line, or the whole line if there is no key.
+        before_hash, after_hash: the CRC32 of the hashed columns' fields joined by tabs, except for
+            the bytes that are cut off; 0 without hashed columns or row.
     """
 
     event: list[int] = field(default_factory=list)
@@ -103,8 +108,11 @@ class ReferenceDecoder:
     """Decodes the row events of one table structure, value by value."""
 
     def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> None:
-        """``raw_columns`` are the indexes of columns whose bytes are also returned. Raises
-        BinlogError for a column that cannot be read."""
+        """Compile the format.
+
+        ``raw_columns``: indexes of columns whose bytes are also returned. Raises BinlogError for a
+        column that cannot be read.
+        """
         self._rows = rows
         self._counting = slice(-rows.hash_cut if rows.hash_cut else None)
         used = {*rows.written, *rows.key, *rows.hashed, *raw_columns, rows.until}
@@ -265,7 +273,7 @@ class ReferenceDecoder:
 
 
 def _keeping_raw(read: Read, values: list[bytes | None]) -> Read:
-    """Return a reader that also keeps the bytes that it has read."""
+    """Return a reader that also stores the bytes that it has read."""
     note = values.append
 
     def read_and_note(data: bytes, at: int) -> tuple[bytes, int]:
@@ -305,9 +313,9 @@ def _picker(indexes: tuple[int, ...], count: int) -> _Pick:
 def _present_rows(images: _Images) -> _Images:
     """Return the effects of the changes on the present rows.
 
-    A server with system versioning deletes a row by giving it an end. It logs an update as the new
-    row in place of the old one, and an insert of the old row with its end (MariaDB's page
-    "System-Versioned Tables").
+    A server with system versioning deletes a row by setting the end of its period. It logs an
+    update as the new row in place of the old one, and an insert of the old row with its end
+    (MariaDB's page "System-Versioned Tables").
     """
     found = _Images()
     for index, (before, after) in enumerate(zip(images.before, images.after, strict=True)):

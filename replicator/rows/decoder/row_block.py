@@ -16,7 +16,7 @@ from replicator.kernels.crc32 import Checksums
 from replicator.rows.decoder.lines import Lines, joined
 
 _BUCKET_BITS = 16
-"""More than enough: a target has far fewer buckets."""
+"""More than enough bits: a target has far fewer buckets."""
 
 UNKNOWN_LINE = b"\\?"
 """The line of a row if only its key is known; no row has this line."""
@@ -34,8 +34,8 @@ class RowChange(IntEnum):
 class RawColumn:
     """The values of a column as stored in events, one for each row image.
 
-    The image before an update comes first. The values are the ``sizes[i]`` bytes of ``data`` from
-    ``starts[i]`` on, including a length if the type has one; the size of NULL is below 0.
+    The image before an update is first. A value is the ``sizes[i]`` bytes of ``data`` from
+    ``starts[i]`` on, including a length if the type has one; the size of NULL is negative.
     """
 
     data: bytes
@@ -65,10 +65,10 @@ class RowBlock:
 
     Attributes:
         event: for each row, the index of its event.
-        before, after: for each row, its images; -1: none. A row that is new, or new in these
+        before, after: for each row, its images; -1 for none. A row that is new, or new in these
             buckets, has none before; a row that is gone has none after.
         lines, keys: for each image, the row and its key columns (the row if there is no key).
-        hashes: for each image, the hash that determines its bucket (0 without any).
+        hashes: for each image, the hash that determines its bucket; 0 without hashed columns.
         raw_columns: the values of some columns as stored in the events, in the order of the rows.
     """
 
@@ -108,7 +108,7 @@ class RowBlock:
         times[changed] = 2
         row = np.repeat(np.arange(len(before)), times)
         before, after = before[row], after[row]
-        # The index of the second of two touches: the old row goes first, then the new one comes.
+        # The index of the second of two touches: the old row is first, the new one is second.
         comes = np.cumsum(times)[changed] - 1
         after[comes - 1] = -1
         before[comes] = -1
@@ -136,7 +136,10 @@ class RowBlock:
         return [(pair >> _BUCKET_BITS, pair & (1 << _BUCKET_BITS) - 1) for pair in found]
 
     def of_buckets(self, events: Mapping[int, Truths], buckets: int) -> RowBlock:
-        """Return the rows of some of the ``buckets``, for each bucket only of its chosen events."""
+        """Return the rows of some of the ``buckets``.
+
+        For each bucket, only of its chosen events.
+        """
         of = _buckets(self.hashes, buckets)
         before, after = np.full_like(self.before, -1), np.full_like(self.after, -1)
         for bucket, chosen in events.items():
@@ -152,7 +155,7 @@ def _buckets(hashes: Checksums, buckets: int) -> Integers:
 
 
 def merged(blocks: Sequence[RowBlock], buckets: int, own: frozenset[int]) -> RowBlock:
-    """Return the rows in a target's ``own`` buckets, of ``buckets`` in all, in one block.
+    """Return the rows in a target's ``own`` buckets, out of ``buckets`` buckets, in one block.
 
     The ``event`` of a block's rows is the index of the event among all of the batch.
     """

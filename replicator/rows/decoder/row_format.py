@@ -25,7 +25,7 @@ _TEMPORAL = {
 
 
 class Extent(NamedTuple):
-    """The size of a value in an image: after a length of some bytes, or fixed."""
+    """The size of a value in an image: variable after a length of some bytes, or fixed."""
 
     length_bytes: int
     size: int
@@ -50,7 +50,7 @@ def extent(column: ColumnFormat) -> Extent:
 
 @dataclass(slots=True)
 class Pieces:
-    """Bytes that fields are made of; equal pieces are kept once."""
+    """Bytes of which fields consist; equal pieces are stored once."""
 
     _numbers: dict[bytes, int] = field(default_factory=dict)
     _all: list[bytes] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Pieces:
 
     @property
     def longest(self) -> int:
-        """Bytes of the longest piece."""
+        """Number of bytes of the longest piece."""
         return max(map(len, self._all), default=0)
 
 

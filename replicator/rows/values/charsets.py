@@ -1,12 +1,12 @@
-"""The servers' character sets: Python codecs, and the sets of collations by number.
+"""The servers' character sets: Python codecs, and the character sets of collation numbers.
 
 If a server's table differs from Python's codec of the same name, or Python has no codec that maps
-every byte as the server does, a codec ``mysql_…`` is registered when this module is imported.
-Compared with a real server, byte by byte.
+every byte as the server does, a codec ``mysql_…`` is registered when this module is imported. The
+codecs were compared with a real server, byte by byte.
 
 Source of the collations: ID and CHARACTER_SET_NAME in information_schema.COLLATIONS of MySQL 9.7,
-and COLLATION_CHARACTER_SET_APPLICABILITY of MariaDB 10.11, which agree if both have a number. Sets
-that no table of our time has are left out.
+and COLLATION_CHARACTER_SET_APPLICABILITY of MariaDB 10.11, which agree if both have a number.
+Character sets that are no longer used are left out.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _CODECS = {
     "utf8mb4": "utf_8",
 }
 
-# Base codec, and the bytes that only the servers map, or map differently.
+# The base codec, and the bytes that only the servers map, or map differently.
 _PATCHES = {
     "mysql_latin1": ("cp1252", {b: chr(b) for b in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}),
     "mysql_cp866": ("cp866", {0xFC: "\u207f", 0xFD: "\xb2"}),
@@ -68,8 +68,8 @@ _UNDEFINED = "\ufffe"  # marks a byte without a character in Python's character 
 def codec(charset: str) -> str:
     """Return the name of the Python codec for a server's character set.
 
-    Raises BinlogError if there is none: columns with this set can be passed on unchanged, but not
-    converted.
+    Raises BinlogError if there is none: columns with this character set can be copied unchanged,
+    but not converted.
     """
     try:
         return _CODECS[charset.lower()]

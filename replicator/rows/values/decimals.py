@@ -1,8 +1,8 @@
 """DECIMAL as the servers store it: nine digits in four bytes (MySQL's decimal.c, decimal2bin).
 
-The integer part is filled up from its low end and the fraction from its high end; a group of
-fewer than nine digits takes as many bytes as it needs. The sign is the inverted highest bit, and
-all bytes of a negative number are inverted, so that the bytes sort as the numbers do.
+The integer part is filled from its low end and the fraction from its high end; a group of fewer
+than nine digits has as many bytes as it needs. The sign is the inverted highest bit, and all bytes
+of a negative number are inverted, so that the bytes sort as the numbers do.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def decimal_reader(precision: int, scale: int) -> Callable[[bytes, int], tuple[b
 
     Raises BinlogError for a precision and scale that no server allows.
     """
-    # From the low end on, with the number of bits of each group.
+    # From the low end, with the number of bits of each group.
     groups = [(n, 8 * size) for n, size in reversed(stored_groups(precision, scale))]
     bits = sum(width for _, width in groups)
     size = bits // 8

@@ -1,4 +1,4 @@
-"""Write digits of numbers, for all fields that are not text, compiled."""
+"""Writes digits of numbers, for all fields that are not text, compiled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _MOST_DIGITS = 20
 def put_digits(out: Bytes, at: Number, value: Number, digits: Number) -> Number:
     """Write ``value`` with leading zeros; return the end, or -1 if it has more digits."""
     left = np.uint64(value)
-    # Unsigned places: the compiled code checks a signed index for being negative, as Python does.
+    # The index is unsigned: the compiled code checks a signed index for being negative, as Python
+    # does.
     first = np.uint64(at)
     place = first + np.uint64(digits)
     while place > first:

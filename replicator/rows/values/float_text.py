@@ -1,8 +1,8 @@
-"""Write floating-point numbers in the fewest digits that identify them, compiled.
+"""Writes floating-point numbers with the fewest digits that identify them, compiled.
 
-Source of the algorithm: R. Giulietti, "The Schubfach way to render doubles" (2020). The text is
-that of Python's ``repr``: the fewest digits, of these the nearest, with an exponent from 1e16 on
-and below 1e-4.
+Source of the algorithm: R. Giulietti, "The Schubfach way to render doubles" (2020). The text is the
+same as Python's ``repr``: the fewest digits, among these the nearest number, with an exponent from
+1e16 on and below 1e-4.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Doubles = NDArray[np.float64]
 Bits = NDArray[np.uint64]
 
 LONGEST = 24
-"""The most bytes of a number: sign, 17 digits, point and exponent."""
+"""Maximum bytes of a number: sign, 17 digits, point and exponent."""
 
 _LEAST_POWER, _MOST_POWER = -292, 324
 _EXPONENT, _PLUS = 101, 43

@@ -1,10 +1,10 @@
-"""MySQL's binary JSON to the text that MySQL prints for it.
+"""Converts MySQL's binary JSON to the text that MySQL prints for it.
 
-Source of the format: the comment at the head of MySQL's ``json_binary.h``. A document is one type
-byte and a value. Objects and arrays begin with their number of elements and their size, then
-the key entries (offset and length), then the value entries (type, and offset or small value);
-all offsets count from the beginning of the object or array. The *large* kinds have offsets of
-four bytes instead of two.
+Source of the format: the comment at the beginning of MySQL's ``json_binary.h``. A document is one
+type byte and a value. Objects and arrays begin with their number of elements and their size, then
+the key entries (offset and length), then the value entries (type, and offset or small value); all
+offsets count from the beginning of the object or array. The *large* kinds have offsets of four
+bytes instead of two.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ def _unknown(what: str, code: int) -> bytes:
 class _Document:
     """A document that is being read.
 
-    Its values do not overlap, so all bytes read add up to its own length. If more are read, offsets
-    lead to the same bytes again: a few of them could make any length of text.
+    Its values do not overlap, so the number of bytes read is at most its length. If more bytes are
+    read, offsets refer to the same bytes repeatedly: a few of these could produce a text of any
+    length.
     """
 
     def __init__(self, data: bytes) -> None:

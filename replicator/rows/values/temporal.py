@@ -1,8 +1,8 @@
-"""Temporal types to text, without any time zone: a TIMESTAMP is rendered in UTC.
+"""Converts temporal types to text, without any time zone: a TIMESTAMP is rendered in UTC.
 
 Source of the formats: MySQL internals manual, "Date and Time Data Type Representation"; for
-fractional seconds of tables made with MariaDB's ``mysql56_temporal_format=OFF``: what a real
-server writes. Zero and partial dates are rendered as they are.
+fractional seconds of tables made with MariaDB's ``mysql56_temporal_format=OFF``, the output of a
+real server. Zero and partial dates are rendered as they are.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def _clock(seconds: int) -> bytes:
 def timestamp_text(seconds: int, fraction: int = 0) -> bytes:
     """Format seconds since 1970 in UTC, without the fraction.
 
-    0 without a fraction is the zero timestamp. With a fraction, it is a moment within the first
-    second of 1970, which MariaDB stores.
+    0 without a fraction is the zero timestamp. With a fraction, it is a moment in the first second
+    of 1970, which MariaDB stores.
     """
     if not seconds and not fraction:
         return _ZERO
@@ -215,4 +215,5 @@ TEMPORAL_READERS: dict[Decoder, tuple[Read, Callable[[int], Read]]] = {
     Decoder.OLD_DATETIME: (_datetime_old, _datetime_hires),
     Decoder.OLD_TIME: (_time_old, _time_hires),
 }
-"""For each temporal type, the reader without a fraction, and a maker of readers with one."""
+"""For each temporal type, the reader without a fraction, and a function that makes readers with
+one."""

@@ -1,8 +1,8 @@
-"""Write dates and times in row images as text, compiled.
+"""Writes dates and times in row images as text, compiled.
 
 Source of the formats: MySQL internals manual, "Date and Time Data Type Representation". A TIMESTAMP
 is written in UTC. Zero and partial dates are written as they are. Each function returns the end of
-the text, or -1 for bytes that are no date or time.
+the text, or -1 for bytes that are not a date or time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from replicator.kernels.compiled import Bytes, Number, inlined
 from replicator.rows.values.digits_text import MINUS, POINT, big_endian, put_digits
 
 LONGEST = 30
-"""The most bytes of a text."""
+"""Maximum bytes of a text."""
 
 _COLON, _SPACE = 58, 32
 _DAYS_TO_1970 = 719_468
@@ -70,7 +70,7 @@ def put_timestamp(out: Bytes, at: Number, data: Bytes, start: Number, digits: Nu
     if seconds == 0 and shown == 0:
         at = _put_day(out, at, 0, 0, 0)
     else:
-        # Days to a date by eras of 400 years that begin in March.
+        # Convert days to a date by eras of 400 years that begin in March.
         days = seconds // 86_400 + _DAYS_TO_1970
         era = days // 146_097
         of_era = days - era * 146_097

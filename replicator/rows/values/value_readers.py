@@ -1,8 +1,8 @@
-"""Compile a column's format to the reader of its values in a row image.
+"""Compiles a column's format to the reader of its values in a row image.
 
 Source of the formats: MySQL internals manual, "ROWS_EVENT" and "Binary Protocol Value"; for
-MariaDB's own types: what a real server writes. Every reader returns the field of a LOAD DATA line,
-escaped if it can hold other bytes than plain ASCII text.
+MariaDB's own types, the output of a real server. Every reader returns the field of a LOAD DATA
+line, escaped if it can have other bytes than plain ASCII text.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class MappedValueError(Exception):
 def column_reader(column: ColumnFormat) -> Read:
     """Return the reader of the column's values.
 
-    Raises BinlogError for a type that cannot be read; the reader raises BinlogError, ValueError,
-    IndexError or struct.error for bytes that are no value of the type, and MappedValueError.
+    Raises BinlogError for a type that cannot be read. The reader raises BinlogError, ValueError,
+    IndexError or struct.error for bytes that are not a value of the type, and MappedValueError.
     """
     read = _reader(column)
     if column.limit:
@@ -219,7 +219,7 @@ def inet6_text(value: bytes) -> bytes:
     """Format an IPv6 address, whose trailing zero bytes may be missing.
 
     The first of the longest runs of zero words is left out, even a run of one word, which RFC 5952
-    and the C library write: compared with MariaDB 10.11 and 11.8.
+    and the C library write (compared with MariaDB 10.11 and 11.8).
     """
     value = value.ljust(16, b"\0")
     words = _WORDS.unpack(value)

@@ -1,4 +1,4 @@
-"""Whether a target already has the result of a member's statement, according to structures. Pure.
+"""Checks whether a target already has the result of a member's statement, by structures. Pure.
 
 If several members make the same change, the first of them changes the target. The server's error
 alone ("the column exists") is not enough to skip the others: another part of the statement may
@@ -28,12 +28,12 @@ class MemberChange:
 
 
 def lacking(change: MemberChange, present: Table | None) -> tuple[str, ...]:
-    """Return in words which parts of a member's change the target `present` lacks.
+    """Return in words which parts of a member's change the target ``present`` lacks.
 
     Added columns must exist and changed columns must have the new type; whether their types accept
-    the values is checked with the rows. Dropped columns and keys must not exist, added unique keys
-    must exist. For a created member only the table must exist. Other indexes, defaults and comments
-    do not affect rows.
+    the values is checked with the rows. Dropped columns and keys must not exist, and added unique
+    keys must exist. If the statement creates the member, only the table must exist. Other indexes,
+    defaults and comments do not affect rows.
     """
     if present is None:
         return ("the table does not exist",)

@@ -1,9 +1,9 @@
 """Enforced CHECK constraints of tables, compared by their expressions. Pure.
 
-A CHECK refuses rows, as a unique key does, so the target has one only while the rows of all shards
-satisfy it. Servers write one expression in several ways: with more parentheses, texts with their
-charset, ``!=`` for ``<>``. MariaDB keeps a CHECK in the definition of its column, MySQL and TiDB
-turn it into a CHECK of the table.
+A CHECK refuses rows, as a unique key does. So the target has one only while the rows of all shards
+satisfy it. Servers write the same expression in several ways: with more parentheses, texts with
+their charset, ``!=`` for ``<>``. MariaDB stores a CHECK in the definition of its column; MySQL and
+TiDB turn it into a CHECK of the table.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CheckConstraint:
 
     Attributes:
         name: empty for a CHECK in the definition of a column.
-        column: that column's folded name, else empty.
+        column: folded name of the column with the CHECK in its definition; otherwise empty.
         expression: its text, with parentheses; compared by `form`.
     """
 

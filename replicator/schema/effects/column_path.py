@@ -1,8 +1,8 @@
-"""The target's columns that a shard's columns have become by schema changes of other shards. Pure.
+"""The path from a shard's columns to the target's after schema changes of other shards. Pure.
 
 A shard that was created with an older structure than its target makes the target's schema changes
-later. Until then its rows are written by the path of its columns, not by name, because a name may
-already belong to another column.
+later. Until then, its rows are written by the path of its columns, not by name, because another
+column may have a column's name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def column_path(columns: Iterable[str], statements: Iterable[ParsedStatement]) -
 def dropped_by(columns: Iterable[str], statements: Iterable[ParsedStatement]) -> Mapping[str, int]:
     """Return which of the statements drops each of these columns, by the columns' folded names.
 
-    Statements are counted from 0. Columns that no statement drops are omitted.
+    Statements are counted from 0. Columns that no statement drops are left out.
     """
     names = {folded(column): folded(column) for column in columns}
     found: dict[str, int] = {}

@@ -1,6 +1,7 @@
 """The value that an added column gets in existing rows: its default or its formula. Pure.
 
-It is taken from the text of SHOW CREATE TABLE. Two texts are comparable if one server wrote both.
+The values are read from the text of SHOW CREATE TABLE. Two texts are comparable if the same server
+wrote both.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from replicator.schema.structure.structure import Column, Table
 def other_values(shard: Table, target: Table, columns: Iterable[str]) -> tuple[str, ...]:
     """Return the columns whose values in older rows differ between a shard and its target.
 
-    Compares the given columns that both tables have. `shard` must be as the target's server writes
-    it.
+    Compares the given columns that both tables have. ``shard`` must be in the form in which the
+    target's server shows it.
     """
     found = []
     for name in columns:
@@ -77,14 +78,14 @@ def in_unique_keys(columns: Iterable[str], table: Table | None) -> set[str]:
 
 
 def queued_values(columns: Iterable[str], after: Table | None, target: Table) -> tuple[str, ...]:
-    """Return new columns of the row key in which the target's rows may differ from their shards'.
+    """Return columns of the new row key in which the target's rows may differ from their shards'.
 
     These are columns that identify rows after a statement but not before it.
 
     Args:
         columns: columns that must still be reconciled; some may have been renamed.
         after: the shard's structure after the statement, if known.
-        target: the target's structure before it.
+        target: the target's structure before the statement.
     """
     queued = set(map(folded, columns))
     if not queued or after is None:
@@ -130,7 +131,7 @@ def _stores_same(own: Column, there: Column, clauses: tuple[str, str]) -> bool:
 
 
 def _rounds_otherwise(own: Column, there: Column, clause: str) -> bool:
-    """Return whether a FLOAT, converted to DOUBLE later, gets another number from the same text."""
+    """Return whether a FLOAT gets another number from a text than a DOUBLE that becomes a FLOAT."""
     if {own.base_type, there.base_type} != {"float", "double"} or clause in ("", "DEFAULT NULL"):
         return False
     try:
@@ -165,7 +166,7 @@ def _defines(item: Sequence[Token], column: str) -> bool:
 def value_columns(table: Table, column: str, *, unmasked: int | None = None) -> tuple[str, ...]:
     """Return the columns used in the default or the formula of a column, by the table's names.
 
-    `unmasked`: leave out a column if only these bits of it are used (`` `a` & 255``).
+    ``unmasked``: leave out a column if only these bits of it are used (`` `a` & 255``).
     """
     clause = tokenise(value_clause(table, column))
     mask = ["&", str(unmasked)]
@@ -187,15 +188,15 @@ def value_text(table: Table, column: str) -> str:
 
 
 def definition_of(create_sql: str, column: str) -> Sequence[Token]:
-    """Return the tokens that follow a column's name in the text of SHOW CREATE TABLE."""
+    """Return the tokens after a column's name in the text of SHOW CREATE TABLE."""
     return _definitions(create_sql).get(folded(column), ())
 
 
 @lru_cache(maxsize=16)
 def _definitions(create_sql: str) -> Mapping[str, Sequence[Token]]:
-    """Return the tokens that follow each column's name, by the folded name.
+    """Return the tokens after each column's name, by the folded name.
 
-    Cached because callers ask for one column at a time, and there may be thousands.
+    Cached because callers need one column at a time, and there may be thousands.
     """
     return {
         folded(item[0].name): item[1:]
@@ -239,7 +240,7 @@ def with_items(create_sql: str, texts: Iterable[str]) -> str:
 
 def _text(token: Token) -> str:
     if token.kind is TokenKind.STRING:
-        # Servers quote a number or not depending on the column's type.
+        # Whether a server quotes a number depends on the column's type.
         return token.text[1:-1]
     return token.keyword or token.text
 

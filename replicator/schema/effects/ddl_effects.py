@@ -1,7 +1,7 @@
 """The effects of a source's DDL statement on the members and targets of a task. Pure.
 
 Computes the effects, in order, from the parsed statement, the routes and the members. A sharding
-group decides what to do about an effect.
+group decides whether and when an effect is executed.
 """
 
 from __future__ import annotations
@@ -70,28 +70,29 @@ _REMOVING = {EffectKind.DROP, EffectKind.TRUNCATE, EffectKind.DROP_SCHEMA}
 class Effect:
     """One effect on one target.
 
-    For effects on databases, `table` and `target` have empty table names.
+    For effects on databases, ``table`` and ``target`` have empty table names.
 
     Attributes:
         table: the member's name at the source.
         sql: the statement for the target; empty if there is nothing to execute.
         renamed_to: the new name for RENAME and MOVE_OUT (None if it is not replicated); the old
             name for MOVE_IN. Names that the statement uses in between do not count.
-        other: the target that a table moves out to (None if it is no longer replicated) or comes
-            from.
-        instead: the operator's statements, executed on the target in place of `sql`; none if empty.
-        clears: a statement to execute before `sql`, unless it would remove rows of other members.
+        other: the target to which a table moves (None if it is no longer replicated), or from which
+            it comes.
+        instead: the operator's statements, executed on the target in place of ``sql``; none if
+            empty.
+        clears: a statement to execute before ``sql``, unless it would remove rows of other members.
             It drops the table that OR REPLACE replaces or that a RENAME overwrites.
         filtered: whether a rule of the task file excludes the statement, so that the target does
             not change.
         undecided: whether such a rule depends on the structures of the table.
         answered: whether the operator has confirmed that the statement may be excluded.
-        exchanged: whether an online DDL tool has replaced `table` by a ghost table with this
+        exchanged: whether an online DDL tool has replaced ``table`` by a ghost table with this
             change.
         made: the ghost table's CREATE TABLE, if it differs from the table's own.
         created: the shard's own CREATE TABLE, if this effect comes from the operator's replacement.
-        own: the targets in the database that `sql` or `clears` drops; the task has no other tables
-            there.
+        own: the targets in the database that ``sql`` or ``clears`` drops; the task has no other
+            tables there.
     """
 
     kind: EffectKind
@@ -114,7 +115,7 @@ class Effect:
 
     @property
     def discards_rows(self) -> bool:
-        """Whether executing it removes rows of all the target's members, by `sql` or `clears`."""
+        """Whether ``sql`` or ``clears`` removes the rows of all of the target's members."""
         if not self.sql or (self.instead is not None and self.sql not in self.instead):
             return False
         if self.kind is EffectKind.ALTER:
@@ -123,12 +124,12 @@ class Effect:
 
     @property
     def skipped(self) -> bool:
-        """Whether the operator wants nothing executed."""
+        """Whether the operator has decided that nothing is executed."""
         return self.instead == ()
 
     @property
     def origins(self) -> tuple[TableName, ...]:
-        """The table that its table takes its structure from, or the parents of a created table."""
+        """The tables whose structure the table copies, or the parents of a created table."""
         if self.kind is EffectKind.MOVE_IN:
             assert self.renamed_to is not None
             return (self.renamed_to,)
@@ -187,7 +188,7 @@ def one_by_one(effects: tuple[Effect, ...]) -> Iterator[tuple[Effect, ...]]:
 
     The tables of one statement may be shards of one target. Whether the target is dropped with its
     last shard is decided table by table, as if each table had its own statement. Tables that get
-    other targets, with the operator answering for their rows, also leave and join one by one.
+    other targets, with rows about which the operator decides, also leave and join one by one.
     Tables that exchange names do so in one step.
     """
     rounds: list[list[Effect]] = []
@@ -205,13 +206,13 @@ def one_by_one(effects: tuple[Effect, ...]) -> Iterator[tuple[Effect, ...]]:
 
 
 def _moves_apart(effects: tuple[Effect, ...]) -> Iterator[tuple[Effect, ...]]:
-    """Yield the effects of a RENAME for each part of it whose tables share names."""
+    """Yield the effects of a RENAME for each group of its tables that share names."""
     names: dict[TableName, set[TableName]] = {}
     statement = effects[0].statement
     for pair in renamed_tables(statement):
         joined = set[TableName]().union(*(names.get(name, {name}) for name in pair))
         names |= dict.fromkeys(joined, joined)
-    # Several tables may have the same name in between.
+    # Several tables may temporarily have the same name.
     origins: dict[TableName, TableName] = {}
     steps = []
     for old, new in statement.renames:
@@ -260,7 +261,7 @@ def _effects_of(
 def _of_those_there(
     statement: ParsedStatement, route: Route, there: set[TableName]
 ) -> ParsedStatement:
-    """Return an ALTER or RENAME with IF EXISTS without replicated names that do not exist.
+    """Return an ALTER or RENAME with IF EXISTS without replicated tables that do not exist.
 
     On the target, such a name would be another shard's table.
     """
@@ -354,8 +355,8 @@ def _routed(route: Route, schema: str, table: str) -> tuple[str, str]:
 def _renames(statement: ParsedStatement, route: Route) -> Iterator[Effect]:
     """Yield the effects on tables that are renamed, all at the same moment.
 
-    A table is identified by its name before the statement, whatever names are used in between.
-    Tables that leave a target come first, tables that join one come last.
+    A table is identified by its name before the statement, whatever temporary names are used.
+    Tables that leave a target are first, tables that join one are last.
     """
     alter = statement.kind is StatementKind.ALTER_TABLE
     if alter and not _ONLY_RENAMES.fullmatch(normalise(statement)):
@@ -428,8 +429,8 @@ def _gained(move: _RenamedShard) -> TableName | None:
 def target_renames(came: Iterable[tuple[TableName, TableName]]) -> Iterator[str]:
     """Yield the parts of RENAME TABLE that rename targets; each uses only a name that is free.
 
-    Targets that exchange names in a cycle use a temporary name. Groups refuse cases in which a
-    target would get two names or two targets one.
+    Targets that exchange names in a cycle use a temporary name. Groups refuse statements in which a
+    target would get two names, or two targets one name.
     """
     left = dict(came)
     while left:
@@ -503,12 +504,12 @@ def _name(reference: TableReference) -> TableName:
 
 
 def dropping_split_off(statement: ParsedStatement) -> ParsedStatement:
-    """Return a statement that drops the partition which this one converts to a table.
+    """Return a statement that drops the partition which this statement converts to a table.
 
     ``ALTER TABLE t CONVERT PARTITION p TO TABLE u`` becomes ``ALTER TABLE t DROP PARTITION p``,
     which removes the same rows from ``t`` (MariaDB's manual, "ALTER TABLE", "Partitions"). The rest
-    of the text keeps its positions. A statement without exactly this form and one new table is
-    returned unchanged.
+    of the text keeps its positions. A statement is returned unchanged unless it has exactly this
+    form and one new table.
     """
     made = statement.split_off
     if len(made) != 1:

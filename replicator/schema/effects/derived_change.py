@@ -1,9 +1,9 @@
 """The ALTER TABLE that turns one structure into another, derived from both structures. Pure.
 
 Used for a change whose own text was not seen: an online schema change that began before the task.
-Both structures are texts of SHOW CREATE TABLE of one server, which writes equal things equally. A
-change that they do not determine is an error. The main case is a renamed column, which can't be
-distinguished from a dropped and an added one.
+Both structures are texts of SHOW CREATE TABLE of one server, which writes equal things equally. It
+is an error if the structures do not determine the change. The main case is a renamed column, which
+can't be distinguished from a dropped and an added one.
 """
 
 from __future__ import annotations

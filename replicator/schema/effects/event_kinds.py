@@ -1,4 +1,4 @@
-"""The kinds of event that a statement has for event filters, by name. Pure.
+"""The names of the kinds of events that event filters use for a statement. Pure.
 
 Source of the names: the TiDB Data Migration page "Binlog Event Filter".
 """

@@ -1,8 +1,8 @@
-"""Expressions of CHECKs and generated columns in one form, however servers write them. Pure.
+"""Expressions of CHECKs and generated columns in a form that does not depend on the server. Pure.
 
-Servers write one expression in several ways: with more parentheses, texts with their charset, other
-names of functions (``ucase`` for UPPER in MariaDB, ``upper`` in MySQL, the written name in TiDB),
-``0 = a`` for NOT a. Equal forms have the same meaning.
+Servers write the same expression in several ways: with more parentheses, texts with their charset,
+other names of functions (``ucase`` for UPPER in MariaDB, ``upper`` in MySQL, the written name in
+TiDB), ``0 = a`` for NOT a. Equal forms have the same meaning.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NAMED_CHARSET = re.compile(r"(?<=[rR)]) charset utf8(?:mb[34])?(?=\))", re.IGNO
 _OPPOSITE = {"eq": "neq", "lt": "gte", "gt": "lte", "and": "or"}
 _OPPOSITE |= {other: one for one, other in _OPPOSITE.items()}
 _TRUTH = {"eq": False, "neq": True}
-"""Whether a comparison of a value with 0 is the value itself; if not, it is its negation."""
+"""Whether a comparison of a value with 0 returns the value itself (True) or its negation."""
 _SAME = {"day": "dayofmonth"}
 _CASTS = {"tsordstodate": "date", "time": "time"}
 _ADDING = {"dateadd": "add", "datesub": "sub", "timestampadd": "add"}
@@ -159,7 +159,7 @@ def _days(value: Any) -> Form:
 
 
 def _type(datatype: Any) -> str:
-    """Return the type of a CAST; every text except bytes is in the session's charset."""
+    """Return the type of a CAST; all texts except bytes are in the session's charset."""
     name = str(datatype.sql("mysql")).lower()
     if str(datatype.this).endswith("CHARACTER_SET"):
         charset = name.split()[-1]

@@ -1,4 +1,4 @@
-"""Influences on a formula's result other than the values of its columns. Pure.
+"""What influences a formula's result besides the values of its columns. Pure.
 
 A stored column keeps the result from the session that wrote the row: a TIMESTAMP as a text, or its
 hour, depends on the session's time zone. Columns with equal values may also give different results:
@@ -85,7 +85,7 @@ def _shows_names(words: Sequence[Token]) -> bool:
 def tells_apart(table: Table, column: str, own: Column, its: Column) -> bool:
     """Return whether a formula may give different results for equal values of two inputs.
 
-    The inputs are of one family of types: `own` of a shard, `its` of the target.
+    Both inputs are of the same family of types. ``own``: the shard's column; ``its``: the target's.
     """
     words = tokenise(formula(table, column))
     names = {word.keyword or word.text for word in words}
@@ -120,6 +120,6 @@ def _same_bytes(one: str, other: str) -> bool:
 
 
 def _order(collation: str) -> str:
-    """Return a collation without UTF-8 charsets, because these share their orders."""
+    """Return a collation without its UTF-8 charset, because UTF-8 charsets have the same orders."""
     charset, _, name = collation.lower().partition("_")
     return name if charset in ("utf8", "utf8mb3", "utf8mb4") else collation.lower()

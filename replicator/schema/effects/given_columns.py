@@ -1,4 +1,6 @@
-"""Whether an operator's statements leave a shard's rows in the same format as its own. Pure.
+"""Checks whether an operator's statements give a shard's rows the format of its own statement.
+
+Pure.
 
 If the target's server refuses a shard's statement even on an empty table, the statement's effect on
 the shard can't be learned there. The operator's statements show it only if they agree in everything

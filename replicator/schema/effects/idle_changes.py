@@ -1,8 +1,8 @@
 """ALTER TABLE statements that change neither structure nor rows on any server. Pure.
 
 They set a counter, disable and enable keys around a load (as mysqldump does), set options for
-storage and statistics, or rebuild the table (the manuals, "ALTER TABLE"). A target that executed
-them would be rebuilt once for each of its shards.
+storage and statistics, or rebuild the table (the manuals, "ALTER TABLE"). If a target executed
+them, it would be rebuilt once for each of its shards.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def _is_idle(action: Action) -> bool:
 def may_change_nothing(statement: ParsedStatement) -> bool:
     """Return whether a statement changes no rows of a table whose structure it does not change.
 
-    With IF NOT EXISTS or IF EXISTS it adds or drops parts that may already exist or be gone, or it
-    gives a part a definition that it may already have.
+    With IF NOT EXISTS or IF EXISTS, it adds parts that may exist already, or drops parts that may
+    be missing. Or it gives a part a definition that the part may have already.
     """
     if statement.kind in (StatementKind.CREATE_INDEX, StatementKind.DROP_INDEX):
         return "IF" in [token.keyword for token in statement.tokens]

@@ -1,8 +1,8 @@
 """The effects of a statement that the operator has overridden. Pure.
 
 An override changes only the execution on the target. The statement's effect on the shard's
-structure remains, and so does the text by which the shards' statements are compared. Only a
-statement whose effects are unknown is replaced altogether.
+structure remains, and so does the text by which the shards' statements are compared. Only if the
+effects of a statement are unknown, the override replaces them altogether.
 """
 
 from __future__ import annotations
@@ -89,8 +89,9 @@ def overridden_exchange(
 ) -> list[tuple[Effect, ...]]:
     """Return the effects of an exchange, for each statement that is replayed in its place.
 
-    The operator's statements are executed with the first of them, or with REPLACE instead of all.
-    Returns nothing if a replayed statement cannot itself be replicated. Raises DdlError.
+    The operator's statements are executed with the first of these statements, or with REPLACE
+    instead of all of them. Returns nothing if a replayed statement cannot itself be replicated.
+    Raises DdlError.
     """
     known = tuple(members)
     try:
@@ -127,7 +128,7 @@ def _sql(
     original: Effect,
     effects: Callable[[ParsedStatement], tuple[Effect, ...]],
 ) -> Iterator[str]:
-    """Yield the given statements as they are executed on the target of a statement."""
+    """Yield the given statements in the form in which the target of a statement executes them."""
     if not original.sql:
         raise DdlError(
             "the target does not execute this statement, so nothing can be executed before it"

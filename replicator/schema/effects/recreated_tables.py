@@ -17,13 +17,13 @@ from replicator.schema.structure.structure import Table
 def altering(target: Table, former: Table, created: Table, statement: ParsedStatement) -> str:
     """Return the ALTER TABLE by which a target follows a shard that was dropped and created.
 
-    Columns and keys that only the target has are kept, and keys that only the target lacks are not
-    added, because the operator made these differences. Returns an empty text if there is nothing to
-    change or no ALTER TABLE for the change.
+    The operator has caused differences in keys and columns between shard and target. So columns and
+    keys that only the target has are kept, and keys that only the target lacks are not added.
+    Returns an empty text if there is nothing to change, or no ALTER TABLE for the change.
 
     Args:
         former: the shard's structure before it was dropped.
-        created: its structure now, as the target's server shows it.
+        created: the shard's present structure, as the target's server shows it.
         statement: the CREATE TABLE, with the names of targets.
     """
     name = TableName(target.schema, target.name)

@@ -16,7 +16,7 @@ from replicator.mysql.names import folded, quote
 from replicator.schema.structure.structure import Table
 
 Partitions = tuple[tuple[str, ...], ...]
-"""How a table is partitioned, then its partitions, each as words; () without partitions."""
+"""How a table is partitioned, followed by its partitions, each as words; () without partitions."""
 
 NO_ROWS = ""
 """The text for a statement that removes only the history of rows, which is never merged."""

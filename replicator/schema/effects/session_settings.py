@@ -46,10 +46,11 @@ def compared_text(
 
 
 def settings_of(statement: ParsedStatement, before: Table | None, context: StatementContext) -> str:
-    """Return the settings, with values, that affect a statement's result, and the rows it removes.
+    """Return the settings that affect a statement's result, and the rows that it removes.
 
-    The rows belong to partitions that it drops or empties. The text is empty if there is neither,
-    or if the structure `before` of the changed table is unknown.
+    The settings have their values. The rows belong to partitions that the statement drops or
+    empties. The text is empty if there is neither, or if the structure ``before`` of the changed
+    table is unknown.
     """
     return ", ".join(dict.fromkeys(_settings(statement, before, context)))
 

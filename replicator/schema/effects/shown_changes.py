@@ -1,7 +1,7 @@
 """Changes of a table that affect none of its rows, and whether another table shows them. Pure.
 
-Defaults, comments, keys, CHECKs and foreign keys are no part of a row. A table that already has the
-result of such a change need not make it.
+Defaults, comments, keys, CHECKs and foreign keys are not parts of a row. A table that already has
+the result of such a change need not execute it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def shows_outcome(before: Table, after: Table, own: Table) -> bool:
 
 
 def shows_result(before: Table, after: Table, own: Table) -> bool:
-    """Return whether `own` has the combined result of several changes, including columns."""
+    """Return whether ``own`` has the combined result of several changes, including columns."""
     old, new, shown = before.definition, after.definition, own.definition
     if differences(after, own) or [*new.all_unknown]:
         return False

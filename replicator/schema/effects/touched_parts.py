@@ -116,9 +116,9 @@ def touched_parts(statement: ParsedStatement, change: MemberChange) -> Touched:
 def copied_otherwise(statements: Iterable[ParsedStatement]) -> str | None:
     """Return why values of a ghost table's rows are unknown after these ALTER TABLEs, or None.
 
-    Tools copy rows by the names of columns. gh-ost and pt-online-schema-change follow CHANGE, but
-    not RENAME COLUMN, which leaves the new column empty. pt-online-schema-change copies a column
-    that is dropped and added again.
+    Tools copy rows by the names of columns. gh-ost and pt-online-schema-change support CHANGE, but
+    not RENAME COLUMN, which leaves the new column empty. pt-online-schema-change also copies a
+    column that is dropped and added again.
     """
     dropped: set[str] = set()
     added: set[str] = set()

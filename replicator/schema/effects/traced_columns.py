@@ -66,10 +66,10 @@ class TableChange:
     """A processed statement that changes a table.
 
     Attributes:
-        table: the table that the statement names, or the one that a ghost table of this name
+        table: the table that the statement names, or the table that a ghost table of this name
             replaced.
         at: key of the position where its event group begins.
-        trouble: why its result is unknown; empty if it is known.
+        trouble: why the result of the statement is unknown; empty if it is known.
     """
 
     statement: ParsedStatement
@@ -83,13 +83,13 @@ class Traced:
     """The name and columns of a table after some statements.
 
     Attributes:
-        columns: the present name of each column by its folded former name; None if it was dropped.
+        columns: by folded former name, the present name of each column; None if it was dropped.
         gone_at: the position at which the table or all its rows were removed; None if they were
             not.
         moves: the positions at which columns were renamed.
         renames: the positions at which the table was renamed.
-        trouble: the statement after which the state is unknown, or the reason; else empty.
-        repartitioned: whether its partitions changed.
+        trouble: the statement after which the state is unknown, or the reason; otherwise empty.
+        repartitioned: whether the table's partitions changed.
         key: the folded name of the unique key that identifies its rows; empty without one.
         key_dropped: the position at which this key was dropped before another one existed, which is
             trouble; None if it was not.
@@ -163,8 +163,8 @@ def _keyed(found: Traced, change: TableChange) -> Traced:
     """Update the name of the key that identifies rows.
 
     Rows written between the statement that drops the key and one that adds it again can't be
-    distinguished from copied rows. Dropping it without a replacement in the same statement is
-    therefore trouble.
+    distinguished from copied rows. So it is trouble if a statement drops the key without replacing
+    it.
     """
     if not found.key:
         return found

@@ -1,8 +1,8 @@
 """The keys, constraints and comment of a table before later statements. Pure.
 
-A server shows only its present structures. Statements that keep a table's columns change nothing
-about the reading of its rows, but their effect on the target depends on the parts before them. The
-target shows these: it has not executed the statements yet.
+A server shows only its present structures. Statements that keep a table's columns do not affect how
+its rows are read, but their effect on the target depends on the keys and constraints before them.
+The target still has these, since it has not executed the statements yet.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def with_former_parts(
     later: Collection[Action],
     parents: Mapping[TableName, TableName],
 ) -> Table:
-    """Return a table as it was before some actions, with the parts of its target that they concern.
+    """Return a table with the parts that it had before some actions, as its target has them.
 
     Args:
-        table: its structure after all actions.
-        target: its target before all actions.
-        earlier: the actions that it had executed by then.
-        later: the actions that it has executed since.
-        parents: the shards of the table's source, by their targets, where a target has only one.
+        table: the structure of the table after all actions.
+        target: the structure of its target before all actions.
+        earlier: the actions that the table had executed by then.
+        later: the actions that it has executed since; their parts are restored.
+        parents: by target, the shard of the table's source, for targets with only one such shard.
     """
     mine, others = table.definition, target.definition
     own: list[Part] = [*mine.keys, *mine.foreign_keys, *mine.checks]
@@ -106,7 +106,7 @@ def _after(parts: Sequence[Part], actions: Iterable[Action], table: str) -> list
 
 
 def _place(key: KeyDefinition) -> tuple[bool, str]:
-    """Return by what unique keys are sorted, as `replicator.schema.structure.inspection` does."""
+    """Return the sort key of unique keys, as in `replicator.schema.structure.inspection`."""
     return not _is_primary(key), folded(key.name)
 
 
@@ -115,7 +115,7 @@ def _concerned(part: Part, actions: Iterable[Action], table: str) -> bool:
 
 
 def _concerns(action: Action, part: Part, table: str) -> bool:
-    """Return whether an action adds, removes or changes a part of this name, or one like it."""
+    """Return whether an action adds, removes or changes a part of this name, or a similar part."""
     match action, part:
         case AddKey(key=key), KeyDefinition():
             if key.name and key.kind is not KeyKind.PRIMARY:

@@ -38,26 +38,27 @@ class Past(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PastChange:
-    """One table's part in a statement at `at`; `table` is None if it may concern any table."""
+    """The effect of a statement at ``at`` on one table, or on any table if ``table`` is None."""
 
     table: TableName | None
     past: Past
     at: int
     sql: str
     schema: str = ""
-    """Set if all tables of a schema are concerned."""
+    """Not empty if the statement concerns all tables of this schema."""
     new_name: TableName | None = None
     """The table's later name, if the statement names it."""
     added: frozenset[str] | None = None
-    """The columns that it adds (`column_part`), if it changes columns in no other way."""
+    """The columns that the statement adds (`column_part`), if it changes columns in no other
+    way."""
     actions: tuple[Action, ...] = ()
-    """What it does to an existing table."""
+    """The actions on an existing table."""
     defines: bool = False
-    """Whether it creates the table, with all of its definition."""
+    """Whether the statement creates the table with its complete definition."""
 
     @property
     def columns(self) -> bool:
-        """Whether it may change how rows are read."""
+        """Whether the statement may change how rows are read."""
         return self.past is not Past.OTHER_PARTS
 
     def concerns(self, name: TableName) -> bool:
@@ -115,7 +116,7 @@ def _actions(statement: ParsedStatement) -> tuple[Action, ...]:
         return typed_actions(statement)
     found = typed_actions(classify(plain_spelling(statement), default_schema=""))
     names = touched_parts(statement, MemberChange(None, None)).other
-    # With further clauses at least the name is known.
+    # Even with further clauses, at least the name is known.
     return found or tuple(DropKey("", name_of_index(part)) for part in names)
 
 
@@ -144,7 +145,7 @@ def _only_added(statement: ParsedStatement) -> frozenset[str] | None:
 def _past(statement: ParsedStatement) -> Past | None:
     match statement.kind:
         case StatementKind.CREATE_TABLE if statement.only_if_missing:
-            # It was missing, or has had its present structure since.
+            # The table was missing, or has had its present structure since.
             return None
         case StatementKind.CREATE_TABLE if not statement.replaces_table:
             return Past.MISSING

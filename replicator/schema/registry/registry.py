@@ -1,4 +1,4 @@
-"""The structure of each member at each position of its binlog; numbers for targets and members."""
+"""The structure of each member at each position of its binlog, and the numbers of all members."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class SchemaRegistry:
         self._parents: dict[str, dict[int, dict[TableName, ParentChange]]] = {}
         self._lock = threading.Lock()
         self.changes = 0
-        """Number of structures and renamed parents noted."""
+        """Number of recorded structures and renamed parents."""
         self.owners = RowOwners()
         """Unsaved changes of the shards that targets may have rows of."""
         self.retired: dict[Member, tuple[TableName, int]] = {}
@@ -225,7 +225,7 @@ class SchemaRegistry:
             self._withdraw(member)
 
     def end(self, member: int) -> None:
-        """Note that a member's table is gone and that its target keeps the rows."""
+        """Record that a member's table is gone and that its target keeps the rows."""
         self.owners.ended(self._members[member], self._targets[self._target_of[member]])
 
     def _withdraw(self, member: int) -> None:
@@ -268,7 +268,7 @@ class SchemaRegistry:
         return self._target_of[member]
 
     def copied(self, member: int, until: int) -> None:
-        """Note that the full copy has written a member's rows as they were at this position."""
+        """Record that the full copy has written a member's rows as they were at this position."""
         self._copied[member] = until
 
     def copied_before(self, member: int, at: int) -> bool:
@@ -287,13 +287,13 @@ class SchemaRegistry:
         }
 
     def defer(self, member: int, state: CopyState) -> None:
-        """Note that rows that a member had at the start are still to be copied."""
+        """Record that rows that a member had at the start are still to be copied."""
         self._copying[member] = {0: state}
 
     def copying(self, member: int, at: int) -> CopyState:
         """Return whether a member's rows are copied, as of a position of its source's binlog.
 
-        A renamed table keeps its state of copying.
+        A renamed table keeps its copy state.
         """
         noted = self._copying.get(member, {})
         since = max((since for since in noted if since <= at), default=None)
@@ -319,7 +319,7 @@ class SchemaRegistry:
         )
 
     def learn(self, member: int, since: int, held: KnownStructure) -> None:
-        """Note the structure that a member has after the event group at `since`.
+        """Record the structure that a member has after the event group at ``since``.
 
         A learned structure does not replace one that was read or declared for the same position.
         """
@@ -330,7 +330,7 @@ class SchemaRegistry:
             self.changes += 1
 
     def declare(self, member: Member, since: int, structure: Table) -> None:
-        """Note the structure that the operator declares for a table from a position on.
+        """Record the structure that the operator declares for a table from a position on.
 
         The table may become a member later.
         """
@@ -345,9 +345,9 @@ class SchemaRegistry:
         return member in self._declared
 
     def inherit(self, member: int, since: int, origin: int) -> None:
-        """Note that a member has, from `since` on, the structure that `origin` had before.
+        """Record that from ``since`` on, a member has the structure that ``origin`` had before.
 
-        It also inherits the state of copying. The structure itself may be learned later, because
+        It also inherits the copy state. The structure itself may be learned later, because
         statements are read before they are executed.
         """
         if member in self._copying or origin in self._copying:
@@ -363,8 +363,8 @@ class SchemaRegistry:
     def held(self, member: int, at: int) -> KnownStructure:
         """Return a member's structure at a position of its source's binlog, with its provenance.
 
-        This is the newest structure noted up to `at`, so reading the binlog again from an earlier
-        position finds the same structures.
+        This is the newest structure recorded up to ``at``. So if the binlog is read again from an
+        earlier position, the same structures are found.
         """
         since = self.since(member, at)
         found = UNSEEN if since is None else self._structures[member].at[since]
@@ -377,7 +377,7 @@ class SchemaRegistry:
         return self._with_parents(found, source, since, at)
 
     def rename_parent(self, source: str, at: int, change: ParentChange) -> None:
-        """Note new names of a table or its columns: its server changes foreign keys to it."""
+        """Record new names of a table or its columns: its server changes foreign keys to it."""
         self._parents.setdefault(source, {}).setdefault(at, {})[change.parent] = change
         self.changes += 1
 
@@ -443,12 +443,12 @@ def load_structure(text: str) -> Table | None:
 
 
 class TargetNames:
-    """The names of targets seen so far.
+    """The names of the known targets.
 
     The task treats two spellings as two targets, each with its own version, watermarks and lock. If
-    the server ignores case, their rows and schema changes would go to the same table.
+    the server ignores case, their rows and schema changes would be in the same table.
 
-    `folds`: as in `replicator.mysql.server.identity`.
+    ``folds``: as in `replicator.mysql.server.identity`.
     """
 
     def __init__(self, *, folds: bool) -> None:
@@ -459,8 +459,8 @@ class TargetNames:
     def clash(self, name: TableName) -> str | None:
         """Add a name and return an earlier spelling of it that the server considers equal, or None.
 
-        Returns the database's spelling if that differs, else the table's. An empty table name means
-        the database alone.
+        Returns the database's spelling if that differs, or else the table's. An empty table name
+        means the database alone.
         """
         if not self._folds:
             return None

@@ -1,6 +1,6 @@
 """The shards that a target may have rows of, including shards whose tables are gone.
 
-The registry notes every shard that joins a target. A shard whose table is dropped leaves its rows
+The registry records every shard that joins a target. A shard whose table is dropped leaves its rows
 on the target, so it remains an owner, but an *ended* one. Changes are kept here until they are
 saved.
 """
@@ -49,32 +49,32 @@ class RowOwners:
         self._lock = threading.Lock()
 
     def has(self, member: Member, target: TableName) -> None:
-        """Note that a target may get rows of a shard."""
+        """Record that a target may get rows of a shard."""
         if target.table and member.name.table and (member, target) not in self._known:
             with self._lock:
                 self._known.add((member, target))
                 self._unsaved.append(OwnerChange(OwnerEvent.HAS, target, member))
 
     def ended(self, member: Member, target: TableName) -> None:
-        """Note that a shard's table is gone but the target keeps its rows."""
+        """Record that a shard's table is gone but the target keeps its rows."""
         if target.table and member.name.table:
             with self._lock:
                 self._known.add((member, target))
                 self._unsaved.append(OwnerChange(OwnerEvent.ENDED, target, member))
 
     def renamed(self, old: Member, target: TableName) -> None:
-        """Note that another name owns the rows of a shard."""
+        """Record that another name owns the rows of a shard."""
         with self._lock:
             self._known.discard((old, target))
             self._unsaved.append(OwnerChange(OwnerEvent.RENAMED, target, old))
 
     def emptied(self, target: TableName) -> None:
-        """Note that a target loses all rows."""
+        """Record that a target loses all rows."""
         with self._lock:
             self._unsaved.append(OwnerChange(OwnerEvent.EMPTIED, target))
 
     def moved(self, origin: Member, former: TableName, target: TableName) -> None:
-        """Note that the target `former` was renamed to `target` with its shard `origin`."""
+        """Record that the target ``former`` was renamed to ``target`` with its shard ``origin``."""
         with self._lock:
             self._unsaved.append(OwnerChange(OwnerEvent.MOVED, former, origin, target))
 

@@ -1,7 +1,7 @@
 """A cache of the effects of statements on structures, as learned from a server's scratch table.
 
-The same statement occurs once for each shard, and again whenever a source is read again; trying it
-takes a server a tenth of a second. Its outcome depends only on its `Question` and on the server
+The same statement occurs once for each shard, and again whenever a source is read again; executing
+it takes a server a tenth of a second. Its outcome depends only on its `Question` and on the server
 with its settings. The cache is cleared if the server or its settings change. It keeps no outcome
 that may depend on more: on the time, on other tables, or on a server's temporary state.
 """
@@ -20,15 +20,16 @@ from replicator.schema.scratch.scratch_statements import as_run, renamed, uncoun
 from replicator.schema.structure.structure import Table
 
 CAPACITY = 1000
-"""Number of outcomes to keep, the most recently used; 1000 tables of 60 columns take some 30 MB."""
+"""Number of outcomes to keep, the most recently used; 1000 tables of 60 columns need about 30
+MB."""
 
 _ANY = TableName("scratch", "table")
 
 _ELSEWHERE = frozenset(
     {"NEXT", "NEXTVAL", "PREVIOUS", "LASTVAL", "SETVAL", "TABLESPACE", "POLICY", "CONNECTION"}
 )
-"""Words for other objects of a server: sequences, tablespaces, placement policies, other servers. A
-column of such a name only causes its statement to be tried again."""
+"""Words for other objects of a server: sequences, tablespaces, placement policies, other servers.
+If a column has such a name, its statement is only learned again each time."""
 
 _MOMENTS = frozenset(
     {
@@ -43,13 +44,13 @@ _MOMENTS = frozenset(
 class Question:
     """The input of a trial; equal questions have the same outcome on one server.
 
-    The texts contain no names of tables, and `context` no time, which a table without rows does not
-    show.
+    The texts contain no names of tables. ``context`` contains no time, since an empty table does
+    not depend on it.
 
     Attributes:
         before: CREATE statement, columns and keys of the structure; empty to create the table.
-        statement: the statement as it is run.
-        instead: the operator's override as it is run.
+        statement: the statement as it is executed.
+        instead: the operator's override as it is executed.
     """
 
     before: tuple[object, ...]

@@ -1,4 +1,4 @@
-"""The statements that are run on a scratch table, and structures under other names. Pure."""
+"""The statements that are executed on a scratch table, and structures under other names. Pure."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _COUNTER = re.compile(r"^(\) ENGINE=\w+) AUTO_INCREMENT=\d+", re.MULTILINE)
 
 
 def as_run(statement: ParsedStatement, scratch: TableName, *, creates: bool) -> str:
-    """Return a statement as it is run on a scratch table.
+    """Return a statement in the form that is executed on a scratch table.
 
     The scratch table replaces all named tables except parents of foreign keys. These may be
     missing, because the session does not check them; an existing parent would need the referenced
-    columns. OR REPLACE is removed from a statement that `creates`, since not every server supports
-    it. Rows always stay on this server, whatever the statement says.
+    columns. OR REPLACE is removed from a statement that ``creates`` a table, since not every server
+    supports it. Rows always stay on this server, whatever the statement says.
     """
     own = {(t.schema, t.table) for t in statement.tables if t.role is not TableRole.REFERENCED}
     text = retarget(

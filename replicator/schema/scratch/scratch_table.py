@@ -1,13 +1,13 @@
-"""Learning the effect of a DDL statement on a structure from an empty table on a real server.
+"""Learns the effect of a DDL statement on a structure from an empty table on a real server.
 
 No parser outside a server understands every DDL statement of MySQL and MariaDB. So a scratch table
-is created with the structure before the statement (or with a `StandIn`), the statement is run on
-it, and the structure after it is read back.
+is created with the structure before the statement (or with a `StandIn`), the statement is executed
+on it, and the structure after it is read back.
 
-Some servers generate a primary key for tables without one, refuse such tables, or drop no primary
-key (MySQL manual, "Generated Invisible Primary Keys" and ``sql_require_primary_key``; TiDB's page
-"Clustered Indexes"). Effects are learned without any of these, because the shard's server may
-behave differently.
+Some servers generate a primary key for tables without one, refuse such tables, or can't drop a
+primary key (MySQL manual, "Generated Invisible Primary Keys" and ``sql_require_primary_key``;
+TiDB's page "Clustered Indexes"). Effects are learned without these features, because the shard's
+server may behave differently.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _SETTINGS = (
 _COLUMN = "my_row_id"
 
 _ALONE = "leaves keys alone"
-"""Note on a session in which the server generates no keys."""
+"""A note on sessions in which the server generates no keys."""
 
 MAY_NOT = (
     "the target gives tables without a primary key one of its own"
@@ -105,7 +105,8 @@ def is_given(table: Table, *statements: str) -> bool:
 
 
 MOST_USES = 30
-"""Number of statements to run on one table; a server stores a much altered table differently."""
+"""Maximum number of statements on one scratch table: a server stores a table differently after many
+changes."""
 
 _ANY = TableName("scratch", "table")
 
@@ -119,7 +120,7 @@ class ScratchTableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """A server's error; `lasting` if it is about the statement and would occur again."""
+    """A server's error; ``lasting`` if it is caused by the statement and would occur again."""
 
     text: str
     lasting: bool
@@ -175,14 +176,14 @@ class ScratchTable:
     ) -> LearnedOutcome:
         """Return the outcome of a statement on an empty table, under the scratch table's name.
 
-        If the server refuses the statement, its single changes are tried, because TiDB supports
-        some changes only separately, then `instead`. Raises DatabaseUnavailableError, and a
-        server's error that is not about the statement.
+        If the server refuses the statement, its single changes are executed one by one, because
+        TiDB supports some changes only separately; then ``instead`` is executed. Raises
+        DatabaseUnavailableError, and a server's error that the statement does not cause.
 
         Args:
             before: the structure before the statement; None for CREATE TABLE.
             instead: the operator's override.
-            context: the statement's context, in which all statements run.
+            context: the statement's context, in which all statements are executed.
         """
         singles = [
             classify_in(context, sql, default_schema=statement.tables[0].schema)
@@ -232,9 +233,10 @@ class ScratchTable:
     ) -> tuple[Table, bool]:
         """Return the structure after the statements, and whether it is the same at any time.
 
-        The structure has the scratch table's name. Raises the server's error. `anew` creates the
-        changed table instead of altering it, or raises UncertainTableError if its structure is
-        uncertain.
+        The structure has the scratch table's name. Raises the server's error.
+
+        ``anew``: create the changed table instead of altering it; raises UncertainTableError if the
+        changed structure is uncertain.
         """
         name = self._name
         run = [as_run(statement, name, creates=before is None) for statement in statements]
@@ -360,8 +362,8 @@ async def with_stored_times(
 ) -> str:
     """Return a statement with default times as its session stored them.
 
-    Changes it only if the server has no mode for this. Raises DatabaseUnavailableError or the
-    server's own error.
+    The statement is only changed if the server has no mode for this. Raises
+    DatabaseUnavailableError or the server's own error.
     """
     statement = classify_in(context, sql, default_schema=schema)
     cut = truncated_times(statement)

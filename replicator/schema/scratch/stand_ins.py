@@ -52,12 +52,12 @@ class StandIn:
     """A scratch table's statement, and collations to represent the table's default and others.
 
     The server of the scratch table may lack types, charsets and collations of the shard's server
-    (TiDB lacks many). Only the columns that a statement adds, changes, moves and drops are of
-    interest. So the scratch table uses stand-ins that the server supports, and a column that the
+    (TiDB lacks many). Only the columns that a statement adds, changes, moves and drops must be
+    learned. So the scratch table uses stand-ins that the server supports, and a column that the
     statement does not touch keeps its known definition. Text columns use two collations: one for
-    columns with the table's default, and another for the rest. This way a column that a statement
-    creates or changes without naming a charset differs from an untouched one, and gets the default
-    of the real table.
+    columns with the table's default, and another for the rest. So a column that a statement creates
+    or changes without naming a charset differs from an untouched one, and gets the default of the
+    real table.
     """
 
     create_sql: str
@@ -66,9 +66,10 @@ class StandIn:
 
 
 def stand_in(before: Table, statement: str, *, checks: bool = True) -> StandIn:
-    """Return a stand-in for the scratch table on which `statement` is run. Raises NoStandInError.
+    """Return a stand-in for the scratch table on which ``statement`` is executed.
 
-    `checks`: whether to include CHECK constraints and partitions, which the server may refuse.
+    Raises NoStandInError. ``checks``: whether to include CHECK constraints and partitions, which
+    the server may refuse.
     """
     free = [name for name in _COLLATIONS if name not in statement.lower()]
     default = text_default(before.create_sql)

@@ -83,7 +83,7 @@ def mapped_misfit(member: Table, target: Table, name: str) -> RuleMisfit | None:
 
 
 def wide_enough(create_sql: str, name: str) -> str:
-    """Return a table's SHOW CREATE TABLE with the column `name` as a BIGINT, for mapped values."""
+    """Return a SHOW CREATE TABLE with the column ``name`` as a BIGINT, for mapped values."""
     integers = "|".join(sorted(sizes("integer").keys() - {"bigint"}))
     narrow = re.compile(
         rf"^(\s*{re.escape(quote(name))} )(?:{integers})\b(?:\(\d+\))?(?: unsigned)?(?: zerofill)?",

@@ -1,9 +1,9 @@
-"""Which column types may take the values of other types; any pair that is not listed is refused.
+"""Which column types may store the values of other types; any pair that is not listed is refused.
 
 A server changes many values without a warning when it converts them: a DOUBLE is rounded for an
 INT, a DATETIME loses its time for a DATE, a text for an ENUM becomes the label that the collation
-considers equal. A pair is therefore listed only if each value either arrives unchanged or is
-refused by the server with an error or a warning, as proved on real servers
+considers equal. So a pair is listed only if each value is either stored unchanged, or refused by
+the server with an error or a warning, as tested on real servers
 (``tests/integration/rows/test_conversions.py``).
 
 "Unchanged" means the value that a client reads from the shard, except for the way the target's type
@@ -27,7 +27,7 @@ from replicator.schema.structure.structure import Column, fraction_digits, label
 
 
 class Fit(Enum):
-    """How many values of one type another type can take."""
+    """How many values of one type another type can store."""
 
     ALL = "every value arrives"
     SOME = "a value arrives, or the server refuses it"
@@ -85,7 +85,7 @@ def null_misfit(column: Column, target: Column) -> Conversion:
 
 
 def affixes(column: Column, target: Column) -> tuple[bytes, bytes]:
-    """Return a prefix and a suffix that make a value's text the one that the target would show.
+    """Return a prefix and a suffix that turn a value's text into the target's text of it.
 
     Rows are identified by bytes, so equal values of several shards must have equal bytes although
     the shards' types differ. Only for types that `conversion` accepts.

@@ -1,6 +1,6 @@
 """The foreign keys of a table after a statement, and in the text that defines the table. Pure.
 
-A scratch table can't show them: its parents are not the shard's, and servers name unnamed
+A scratch table can't show them, since its parents are not the shard's, and servers name unnamed
 constraints differently there. The grammar of foreign keys is small, so the keys are derived from
 the statement itself.
 """
@@ -100,7 +100,7 @@ def declared_keys(statement: ParsedStatement) -> Keys:
 def hidden_parents(statement: ParsedStatement) -> bool:
     """Return whether a statement names a parent other than by FOREIGN KEY … REFERENCES.
 
-    Of those after a column, `replicator.ddl.rewrite.column_references` leaves only few.
+    `replicator.ddl.rewrite.column_references` converts most REFERENCES clauses of columns before.
     """
     return len(statement.named(TableRole.REFERENCED)) > len(declared_keys(statement))
 

@@ -48,13 +48,13 @@ _COLUMN_LINE = re.compile(r"^  `", re.MULTILINE)
 
 TABLES_AT_ONCE = 500
 """Number of tables of a schema in one query. For each query, a server reads the names of all tables
-of the schema, and opens the requested ones."""
+of the schema, and opens the tables in the query."""
 
 _SHOWN = "shows generated keys"
-"""Note on a session that MySQL's generated primary keys are shown in it."""
+"""A note on sessions in which MySQL's generated primary keys are shown."""
 
 _READ = "read"
-"""The first part of the keys under which `read_cached` keeps tables with a session."""
+"""The first part of the keys under which `read_cached` stores tables in a session."""
 
 _TABLES = """
 SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
@@ -111,16 +111,17 @@ async def read_table(connection: Connection, name: TableName) -> Table | None:
 
 
 async def read_cached(connection: Connection, name: TableName) -> Table | None:
-    """Return `read_table` of a table that is read often, by one short query if it is unchanged.
+    """Return the result of `read_table` for a table that is read often, from a cache if possible.
 
-    A session keeps the structures that it has read, with the text of SHOW CREATE TABLE.
+    One short query shows whether the table is unchanged. A session keeps the structures that it has
+    read, with the text of SHOW CREATE TABLE.
     """
     await show_generated_keys(connection)
     async with connection.keeping:
         try:
             shown = await _shown(connection, name)
         except pymysql.err.MySQLError:
-            # Without rights on a missing table, an account gets another error.
+            # If an account lacks rights on a missing table, it gets another error.
             shown = None
         kept = connection.kept.get((_READ, *name))
         if shown is not None and kept is not None and kept[0] == shown:
@@ -166,7 +167,7 @@ async def _completed(
     try:
         create = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
         if len(_COLUMN_LINE.findall(str(create[0][1]))) != len(columns):
-            # An account with rights on some columns sees only these; this query is then refused.
+            # An account with rights on some columns sees only these; then this query is refused.
             await connection.fetch(f"SELECT * FROM {name.quoted} LIMIT 0")
     except pymysql.err.MySQLError as error:
         if error_code(error) in NO_SUCH_TABLE and await listed(connection, name) is None:
@@ -219,7 +220,7 @@ async def _parts(
 ) -> dict[TableName, _Parts]:
     """Return the columns and keys of tables.
 
-    `places`: the names of the tables as the server lists them, by the names that it was asked for.
+    ``places``: by the requested name, the name as the server lists it.
     """
     columns = await _rows_by_table(connection, _COLUMNS, places.values())
     keys = await _rows_by_table(connection, _KEYS, places.values())
@@ -256,8 +257,8 @@ class Listed:
 async def listed(connection: Connection, name: TableName) -> Listed | None:
     """Return how a server lists the object of a name, or None if there is none.
 
-    TiDB keeps a name as it was given and compares names without case, except in the columns of its
-    information_schema: these need the name as it is listed.
+    TiDB stores a name as it was given and compares names without case, except in the columns of its
+    information_schema: queries of these need the listed name.
     """
     return (await listed_tables(connection, [name])).get(name)
 

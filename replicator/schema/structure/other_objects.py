@@ -43,8 +43,8 @@ class OtherObjects:
     def know(self, sequences: Iterable[TableName], views: Iterable[TableName] = ()) -> None:
         """Add the objects that the source has now, at the end of its binlog.
 
-        The statements being read may be older, so it is not certain that these views exist for
-        them.
+        The statements being read may be older, so it is uncertain whether the views existed when
+        these statements were executed.
         """
         self._sequences.update(sequences)
         self._later_views = frozenset(views)

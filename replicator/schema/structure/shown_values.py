@@ -98,7 +98,7 @@ def stored_value(column: Column, literal: str) -> Decimal | str | None:
 
 
 def converts_unchanged(literal: str, old: Column, new: Column) -> bool:
-    """Return whether a literal's value is surely equal, or shown alike, in another type."""
+    """Return whether a literal's value is certainly equal, or shown alike, in another type."""
     value = stored_value(old, literal)
     if value is not None and value == stored_value(new, literal):
         return True

@@ -34,13 +34,14 @@ class Column:
 
     Attributes:
         type: COLUMN_TYPE in full (``int(10) unsigned``, ``enum('a','b')``).
-        charset: empty, like `collation`, if the column is not a text.
+        charset: empty, like ``collation``, if the column is not a text.
         generated: whether it is a virtual or stored generated column, whose values are computed and
             never written.
-        learned: whether it has the form that the target gave it for a statement. Its collation may
-            differ if the target lacks the shard's. Columns that differ only in this are equal.
+        learned: whether the definition is the one that the target gave the column when it executed
+            a statement. Its collation may differ if the target lacks the shard's. Columns that
+            differ only in this attribute are equal.
         withheld: whether a shard's values are not written to this column of a target, although the
-            shard has a column of that name.
+            shard has a column of this name.
         fill: the SQL literal that the column gets in rows of a shard without it; empty if unknown,
             then the target's default applies.
     """
@@ -106,7 +107,7 @@ class Table:
 
     @property
     def unnamed(self) -> Table:
-        """The table without its name and its counter: shards are mostly equal then."""
+        """The table without its name and its counter, so that most shards of a target are equal."""
         return Table("", "", self.columns, self.keys, alike_text(self.create_sql)[0])
 
     @property
@@ -120,7 +121,7 @@ class Table:
 
     @property
     def row_key(self) -> UniqueKey | None:
-        """The key that identifies a row: the primary key, else the first usable unique key."""
+        """The key that identifies a row: the primary key, or else the first usable unique key."""
         usable = [k for k in self.keys if not k.nullable and not k.prefix]
         return usable[0] if usable else None
 
@@ -136,12 +137,15 @@ class Table:
 
     @property
     def transactional(self) -> bool:
-        """Whether its storage engine can roll back and show an earlier state."""
+        """Whether the table's storage engine can roll back and show an earlier state."""
         return not self.engine or self.engine in TRANSACTIONAL
 
     @property
     def engine(self) -> str:
-        """The name of its storage engine in capitals; empty if the server does not show one."""
+        """The name of the table's storage engine in capitals.
+
+        Empty if the server does not show one.
+        """
         return self.definition.option("ENGINE").upper()
 
     def column(self, name: str) -> Column | None:
@@ -225,7 +229,7 @@ def only_row_key_collides(target: Table, written: Collection[str]) -> bool:
     generates refuses no row. A key ``WITHOUT OVERLAPS`` also refuses rows whose period overlaps
     another row's.
 
-    `written`: the names of the columns that get values from shards.
+    ``written``: the names of the columns that get values from shards.
     """
     row_key = target.row_key
     names = set(map(folded, written))
