@@ -1,9 +1,10 @@
 """The fence: the token that each writer must find on the target before it writes.
 
-A run of a task draws a token when it begins and puts it into every row that a writer locks before
+A run of a task draws a token when it begins and writes it into every row that a writer locks before
 it writes. A writer that finds another token, or less progress than this run has saved, must not
 write: either another run has taken the task over, or the target has lost its last commits.
-`replicator.downstream.meta.lease` distinguishes the two. Plain data, because executors get it.
+`replicator.downstream.meta.lease` distinguishes the two. Plain data, because it is sent to
+executors.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Mismatch:
     """A difference between the state that this run saved on the target and the state found there.
 
     Attributes:
-        what: the saved thing, for messages.
+        what: a name of the saved value, for messages.
         target: empty if the mismatch concerns no target.
         bucket: None if the mismatch concerns no bucket.
     """

@@ -19,7 +19,7 @@ _OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 
 @dataclass(frozen=True, slots=True)
 class MetaTable:
-    """A table that each task has once; its text compares byte by byte.
+    """A table that each task has once; its texts are compared byte by byte.
 
     Attributes:
         suffix: the part of the name after the task's name.

@@ -16,11 +16,15 @@ from replicator.mysql.names import TableName
 from replicator.mysql.server.identity import folds_names
 
 _TOKEN_BYTES = 3
-"""The bytes that fit into the 64 characters of a name after the longest name of a task."""
+"""Bytes of the random part: it must fit into the 64 characters of a name with the longest task
+name."""
 
 
 def scratch_table(meta_schema: str, task: str) -> TableName:
-    """A new, unique name; the table exists briefly, or until a start if its process was killed."""
+    """Return a new, unique name.
+
+    The table exists briefly, or until the next start if its process is killed.
+    """
     return TableName(meta_schema, f"{task}_scratch_{secrets.token_hex(_TOKEN_BYTES)}")
 
 

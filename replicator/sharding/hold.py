@@ -1,7 +1,7 @@
 """Held rows in memory, which allow a lock to be resolved without a restart of its sources.
 
-For each version a buffer has the rows that a restarted source would read again: all rows of this
-run, in the order of the binlog. If it can't keep them all, it gives up the version and all later
+For each version, a buffer has the rows that a restarted source would read again: all rows of this
+run, in the order of the binlog. If it can't keep them all, it gives up this version and all later
 ones, and the source restarts.
 """
 
@@ -19,7 +19,7 @@ class HoldBudget:
     """The number of bytes that all buffers of a task may use together.
 
     Above the limit, the largest buffer gives up its newest version. So the version that is released
-    next remains, and a long-lived lock takes no memory from short-lived ones.
+    next is kept, and a long-lived lock takes no memory from short-lived ones.
     """
 
     def __init__(self, limit: int = sys.maxsize) -> None:
@@ -89,7 +89,7 @@ class HoldBuffer(Generic[Part]):
         self._count(part.size)
 
     def has_lost(self, version: int) -> bool:
-        """Return whether rows of a version are missing, so that further rows are useless."""
+        """Return whether rows of a version were given up; keeping further rows is useless."""
         return self._lost is not None and version >= self._lost
 
     def count_of(self, version: int) -> int:
@@ -127,5 +127,5 @@ class HoldBuffer(Generic[Part]):
 
 
 def _may_join(before: HeldPart[Any], last: HeldPart[Any]) -> bool:
-    """Return whether to join two parts: each row is copied only as often as the size doubles."""
+    """Return whether to join two parts: each row is copied only when the size has doubled."""
     return before.section == last.section and before.size <= 2 * last.size

@@ -1,4 +1,4 @@
-"""The data of the version rule: items, cutovers, states."""
+"""The data of the version rule: items, cutovers, and states."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ MOST_DROPPED = 20
 
 
 class RowDecision(StrEnum):
-    """The decision about a row event, by comparing its version with its target's."""
+    """The decision about a row event, by comparing its version with its target's version."""
 
     APPLY = "apply"
-    """Equal: the structure fits. Rows not after the target's watermark are left out later."""
+    """Equal: the structure fits. Rows up to the target's watermark are left out later."""
     HOLD = "hold"
-    """Greater: the target does not have this DDL yet. The row is dropped and read again later."""
+    """Greater: the target has not executed this DDL yet. The row is dropped and read again
+    later."""
     SKIP = "skip"
     """Smaller: a DDL is executed only after every row of the older version was applied."""
 
@@ -69,8 +70,8 @@ class ResolvedItem:
     Attributes:
         unlocked: whether the operator unlocked it, so that members may differ from it.
         skipped: whether it was not executed.
-        late: the source and member (`late_key`) that made one of the earlier items late by this
-            statement. The item changes nothing, but gives that member's held rows a version.
+        late: the source and member (`late_key`) whose statement has shown that an earlier item of
+            it is late. The item changes nothing, but gives that member's held rows a version.
     """
 
     text: str
@@ -90,11 +91,11 @@ class MemberState:
 
     Attributes:
         version: the number of its items.
-        since: position of the statement that gave it its structure; with the name it identifies the
-            structure.
-        awaited: items granted by an unlock, or because the member was created without them after
-            their cutovers, for which its own DDL has not arrived yet.
-        optional: items that it may already have made, which its structure does not show; its own
+        since: position of the statement that gave it its structure; with the name, it identifies
+            the structure.
+        awaited: items that count as made, by an unlock or because the member was created without
+            them after their cutovers, although its own DDL has not arrived yet.
+        optional: items that it may already have made, but that its structure does not show; its own
             DDL for them may still arrive.
         idle: texts of statements that changed nothing on the member since its last item. They are
             not items, but if others need such an item, the member has made it.
@@ -115,8 +116,8 @@ class MemberState:
     def shows(self, cutover: Cutover) -> MemberState:
         """Return the state after a cutover to an item that the member did not make.
 
-        If the member already shows the item's result, it may still make it: ADD KEY and DROP KEY
-        together leave no trace.
+        If the member already shows the item's result, it may still make the item: ADD KEY and DROP
+        KEY together leave no trace.
         """
         optional = (*self.optional, cutover.version) if cutover.shown else self.optional
         return replace(self, version=cutover.version, optional=optional)
@@ -160,9 +161,9 @@ class GroupState(Generic[Name]):
     """A group at a position of its source.
 
     Attributes:
-        base: no member's version is lower.
+        base: the minimum version of all members.
         dropped: the most recently dropped members by name. A table that is created again under one
-            of these names continues from there.
+            of these names continues their items.
     """
 
     base: int
@@ -174,11 +175,11 @@ class GroupState(Generic[Name]):
 class Cutover:
     """The position in one source's binlog where a target changes its version.
 
-    After `at`, no member of the group has fewer than `version` items: either each has recorded
-    them, or an unlock grants them (`forced`) to the members that lack them. A cutover is saved
-    before the item is executed, so each reading of the binlog gives a row the same version.
+    After ``at``, no member of the group has fewer than ``version`` items: each member has either
+    recorded them, or lacks them and they count as made (`forced`) by an unlock. A cutover is saved
+    before the item is executed, so each time the binlog is read, a row gets the same version.
 
-    `shown`: whether members without the item already had its result, which affects none of their
+    ``shown``: whether members without the item already had its result, which affects none of their
     rows.
     """
 
@@ -190,9 +191,10 @@ class Cutover:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """How a member's DDL was recorded: as its item number `version`.
+    """How a member's DDL was recorded: as its item number ``version``.
 
-    `awaited`: whether the member was granted this item before, so that its version stays the same.
+    ``awaited``: whether the item counted as made before, so that the member's version stays the
+    same.
     """
 
     version: int
@@ -211,7 +213,7 @@ class Claim(Generic[Name, Event]):
 class Conflict(Generic[Name, Event]):
     """Two members have different statements as the same item of a target.
 
-    Holds both sequences in full, which shows where they differ only in order.
+    Has both sequences in full, which show whether they differ only in order.
     """
 
     version: int

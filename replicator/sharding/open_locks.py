@@ -1,4 +1,4 @@
-"""Open locks as the operator sees them, and why one can't be unlocked. Pure."""
+"""Open locks in the form for the operator, and why one can't be unlocked. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replicator.sharding.items import Conflict, Event, Item, Name
 
 @dataclass(frozen=True, slots=True)
 class LockView(Generic[Name, Event]):
-    """An open lock as the operator sees it.
+    """An open lock in the form for the operator.
 
     Attributes:
         missing: members without the item, by source.
@@ -54,4 +54,4 @@ class UnlockError(Exception):
 
 
 class DisputedError(UnlockError):
-    """Members have different statements, and the one to execute was not named."""
+    """Members have different statements, and the operator has not named the one to execute."""

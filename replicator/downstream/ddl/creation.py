@@ -1,4 +1,4 @@
-"""Creating the database and the table that shards are merged into, like one of the shards."""
+"""Creates the database and the table into which shards are merged, like one of the shards."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CREATE_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES"
 """The ``sql_mode`` for creating tables.
 
 In other modes, a server would shorten keys, widen types and choose its own engines, with only a
-warning. ALLOW_INVALID_DATES allows such defaults.
+warning. ALLOW_INVALID_DATES allows invalid dates as defaults.
 """
 
 _KEY_COLLATIONS = """
@@ -70,14 +70,13 @@ class CreatedTarget:
     """A created target; the fields after ``created`` are empty if the table existed.
 
     Attributes:
-        foreign_keys: the omitted keys.
-        refused: the reason why the target has refused others.
-        auto_increment: a column that counts up in the target, too: rows that others write there
-            would get values that shards give to their own rows.
-        engine: the shard's storage engine, if one that can roll back has replaced it.
-        collations: pairs of a shard's collation that the target lacks, and the binary collation
-            that has replaced it.
-        warnings: the server's own, such as TiDB's about omitted indexes and checks.
+        foreign_keys: the omitted foreign keys.
+        refused: the reason why the target has refused other foreign keys.
+        auto_increment: the target's AUTO_INCREMENT column: rows that others write to the target
+            would get numbers that shards give to their own rows.
+        engine: the shard's storage engine, if it was replaced by one that can roll back.
+        collations: pairs of a shard's collation that the target lacks, and its binary replacement.
+        warnings: warnings of the server, such as TiDB's about omitted indexes and checks.
     """
 
     created: bool
@@ -92,7 +91,7 @@ class CreatedTarget:
 class TargetNotCreatedError(Exception):
     """The target refuses the statement, or there is none; ``remedies`` are sentences.
 
-    ``code`` is the server's error number, 0 if nothing was executed.
+    ``code``: the server's error number; 0 if nothing was executed.
     """
 
     def __init__(self, message: str, *remedies: str, code: int, statement: str):

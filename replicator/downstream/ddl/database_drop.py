@@ -1,4 +1,4 @@
-"""Dropping a database of the target unless it has objects that are not the task's."""
+"""Drops a database of the target unless it has objects that are not the task's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WHERE {_SAME.format("REFERENCED_TABLE_SCHEMA")}
 
 
 async def drop_database(session: Connection, schema: str, own: Iterable[TableName]) -> None:
-    """Drop the tables ``own`` of a database, then the database if nothing is left in it.
+    """Drop the tables ``own`` of a database, then the database if it is empty.
 
     May be called again after a failure at any point. The session must have no default database.
     Raises DatabaseUnavailableError, or the server's own error.
@@ -61,7 +61,7 @@ async def _drop_tables(session: Connection, schema: str, tables: list[TableName]
 
 
 async def _left(session: Connection, schema: str) -> list[str]:
-    """Return the objects in a database, and the kinds that may be there without being visible."""
+    """Return the objects in a database, and the kinds of objects that may be invisible."""
     known = await session.fetch(
         "SELECT UPPER(TABLE_NAME) FROM information_schema.TABLES"
         " WHERE LOWER(TABLE_SCHEMA) = 'information_schema'"

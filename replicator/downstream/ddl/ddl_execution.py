@@ -1,14 +1,15 @@
-"""Executing a DDL on the target exactly once, under a write-ahead record.
+"""Executes a DDL on the target exactly once, under a write-ahead record.
 
 The record is saved before the statement runs, with the table's fingerprint. After a crash, the
 fingerprint shows whether the statement took effect: DDL is atomic on a single table, and only the
 task changes the structure of its targets. A statement that does not change the fingerprint may run
-twice, without further effect. Only a RENAME that exchanges tables would undo itself: it also
-renames a table of the task, the marker, whose name shows whether it ran.
+twice, without further effect. Only a RENAME that exchanges tables would undo itself. So it also
+renames a table of the task, the marker, whose name shows whether the statement ran.
 
-Servers, mostly TiDB, refuse some statements as one, whatever the rows, but accept their single
-changes (`replicator.ddl.rewrite.single_changes`). Then these are executed, each with the
-fingerprint before it in the record, which keeps their number if the rows make the next impossible.
+Servers, mostly TiDB, refuse some statements as a whole, whatever the rows, but accept their single
+changes (`replicator.ddl.rewrite.single_changes`). Then the single changes are executed. The record
+has the fingerprint before each of them, and keeps their number if the rows make the next change
+impossible.
 """
 
 from __future__ import annotations
@@ -92,13 +93,13 @@ ALREADY_DONE = frozenset(
         ER.NONUNIQ_TABLE,
     }
 )
-"""Errors that may mean that the target already has the statement's result, which is then checked.
+"""Errors that may mean that the target already has the statement's result; this is then checked.
 
 ER_NONUNIQ_TABLE: a table would be created like itself, when ``CREATE TABLE … LIKE`` names a shard.
 """
 
 _NO_DATABASE = frozenset({ER.BAD_DB_ERROR, ER.DBACCESS_DENIED_ERROR})
-"""Errors for a database that does not exist, or that the account may not know of."""
+"""Errors for a database that does not exist, or of which the account may not know."""
 
 _RECORD = "target_schema = %s AND target_table = %s AND version = %s"
 """The condition for the record of one statement."""
@@ -113,22 +114,24 @@ class DdlExecution:
         change: the statement's effect on the member; None if it is executed for all. In optimistic
             mode several members may make the same change, so the errors of `ALREADY_DONE` are
             accepted if the target has it.
-        recorded: False if it does no harm when it runs again.
-        timestamp: seconds by the source's clock, so that defaults such as now() are equal there.
+        recorded: False if the statement does no harm when it runs again.
+        timestamp: seconds by the source's clock, so that defaults such as now() have the same
+            value.
         context: the other conditions with which the statement ran.
         instead: the operator's replacement for ``sql``; empty for no statement.
         own: tables that DROP DATABASE may drop.
-        entry: text of the event in the target's history; kept in the record.
-        before: the member before it, if known.
-        lock_seconds: wait for sessions that use the target; None for the server's limit.
+        entry: text of the event in the target's history; saved in the record.
+        before: the member before the statement, if known.
+        lock_seconds: how long to wait for sessions that use the target; None for the server's
+            limit.
         unused: the targets without members.
         record: its write-ahead record, if any; valid if ``looked_up`` (`DdlExecutor.with_record`).
-        shard_only: columns in which only the shard knows the values of existing rows; the record
-            queues them to be reconciled.
-        safe_sources: the sources that are in safe mode until this is done.
-        agreed: the structure that all shards have after it; None if not all have made it.
-        strict: values that do not fit are an error, whatever the source made of them.
-        removals: statements that remove rows of the target before it.
+        shard_only: columns in which only the shard knows the values of existing rows; with the
+            record, they are queued to be reconciled.
+        safe_sources: the sources that are in safe mode until the reconciliation is done.
+        agreed: the structure of all shards after the statement; None if not all have made it.
+        strict: whether a value that does not fit is an error, whatever the source has done with it.
+        removals: statements that remove rows of the target before the statement.
     """
 
     target: TableName
@@ -174,7 +177,7 @@ class DdlExecutor:
         self._log = structlog.get_logger()
 
     async def set_options(self, effect: Effect) -> None:
-        """Give a target an effect's storage options, each value once in this run.
+        """Set an effect's storage options on a target, each value once in this run.
 
         Raises DatabaseUnavailableError and LeaseLostError.
         """
@@ -216,7 +219,8 @@ class DdlExecutor:
                     await self._run(ddl, sql)
                 except DdlRefusedError as error:
                     await self._tolerate(ddl, error)
-            # Without queued columns this saves only the queue's number, so that a loss is noticed.
+            # Even without queued columns this saves the queue's number, so that a lost queue is
+            # detected.
             await self.queue_rows(ddl)
             return True
         record = ddl.record if ddl.looked_up else await self._record(ddl)
@@ -232,7 +236,7 @@ class DdlExecutor:
             return False
         progress = read_progress(record.state)
         if progress.single and ddl.instead is not None:
-            # The operator has decided since then, and nothing of that decision has run.
+            # The operator has made a decision since then, and none of its statements has run.
             progress = Progress()
         former = record.fingerprint if progress.begun else ""
         if former and await self._fingerprint(ddl) != former:
@@ -244,7 +248,10 @@ class DdlExecutor:
     async def _carry_out(
         self, ddl: DdlExecution, version: int, progress: Progress, former: str
     ) -> None:
-        """Run a record's remaining statements; `former`: fingerprint before an interrupted one."""
+        """Run a record's remaining statements.
+
+        ``former``: the fingerprint before an interrupted statement.
+        """
         statements = _statements(ddl, progress)
         for number in range(progress.number, len(statements)):
             step = Progress(number, progress.single, begun=True)
@@ -256,7 +263,7 @@ class DdlExecutor:
                 await self._run(ddl, statements[number], again=bool(former))
             except DdlRefusedError as error:
                 if former and await self._fingerprint(ddl) != former:
-                    # Its former run lost its client, and has ended in the meantime.
+                    # The former run has lost its client, and has ended in the meantime.
                     continue
                 if not progress.single and await self._stands_apart(ddl, error):
                     single = Progress(single=True)
@@ -293,7 +300,7 @@ class DdlExecutor:
         return True
 
     async def _lacks_indexes(self, ddl: DdlExecution, sql: str, error: DdlRefusedError) -> bool:
-        """Return whether a statement is executed without the indexes that the server does not know.
+        """Return whether a statement is executed without the indexes that the server lacks.
 
         Raises DdlRefusedError if the rows do not allow the rest.
         """
@@ -351,7 +358,7 @@ class DdlExecutor:
             raise DdlRefusedError(error.code, text) from error
 
     async def _needs_no_database(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
-        """Return whether the account may not change a database that no target of the task is in."""
+        """Return whether the account may not change a database in which the task has no target."""
         if ddl.target.table or ddl.instead is not None or error.code not in MISSING_PRIVILEGE:
             return False
         schema = ddl.target.schema
@@ -449,9 +456,9 @@ class DdlExecutor:
         return await read_fingerprint(self._connection, target) or "absent"
 
     async def _run(self, ddl: DdlExecution, sql: str, *, again: bool = False) -> None:
-        """Run a statement. ``again``: an earlier process may have begun it."""
+        """Run a statement. ``again``: whether an earlier process may have begun it."""
         try:
-            # A session of its own, since statements of several targets are executed at once.
+            # Use a separate session, since statements of several targets are executed at once.
             with self._sessions.session() as session:
                 limit = lock_limit(session, ddl.lock_seconds, again=again)
                 at, strict = ddl.timestamp, ddl.strict
@@ -513,8 +520,8 @@ class DdlExecutor:
     async def _with_present_keys(self, ddl: DdlExecution, sql: str) -> str:
         """Return a statement with the target's names of constraints.
 
-        Foreign keys that the shard's engine ignores are removed. Empty if nothing is left, for
-        example if the statement only drops keys that the target does not have.
+        Foreign keys that the shard's engine ignores are removed. The result is empty if nothing is
+        left, for example if the statement only drops keys that the target does not have.
         """
         words = ("drop", "rename", "references")
         if ddl.before is None or not any(word in sql.lower() for word in words):
@@ -539,8 +546,8 @@ class DdlExecutor:
     async def _use_database(self, session: Connection, ddl: DdlExecution, sql: str) -> None:
         """Use the target's database, since a foreign key may name its parent without a schema.
 
-        For a CREATE TABLE, a missing database is created: the shard's may be older than the binlog
-        that the task has read.
+        For a CREATE TABLE, a missing database is created: the shard's database may have been
+        created before the first event that the task has read.
         """
         schema = quote(ddl.target.schema)
         try:
@@ -555,7 +562,7 @@ class DdlExecutor:
             await session.execute(f"USE {schema}")
 
     async def _lacking(self, ddl: DdlExecution, change: MemberChange) -> tuple[str, ...]:
-        """Return the parts that the target lacks of a change that is done according to an error."""
+        """Return the parts of a change that the target lacks although an error says it is done."""
         if not ddl.target.table:
             # The change is a single action, and the error is about that action.
             return ()
@@ -584,13 +591,14 @@ class DdlRefusedError(Exception):
 
 
 class TargetLockedError(DdlRefusedError):
-    """Other sessions have used the target for longer than the statement may wait for them."""
+    """Other sessions have used the target for longer than the statement may wait."""
 
 
 class HalfExecutedError(DdlRefusedError):
-    """The target has taken some of a statement's single changes, and refused the next one.
+    """The target has executed some of a statement's single changes, and refused the next one.
 
-    The record says so: if the statement is executed again, it continues with the refused one.
+    The record has their number: if the statement is executed again, it continues with the refused
+    change.
     """
 
     def __init__(self, error: DdlRefusedError, statements: tuple[str, ...], number: int) -> None:

@@ -13,14 +13,14 @@ def removals(
 ) -> tuple[str, ...]:
     """Return statements that keep one row of each value in the unique keys of another structure.
 
-    There are none for keys without all columns of the ``former`` row key: rows with the same values
-    there may be different ones. Nor are there for keys of prefixes and of expressions, and if
-    several columns identify a row.
+    There are none for keys without all columns of the ``former`` row key, since rows with the same
+    values in them may be different rows. There are also none for keys of prefixes and of
+    expressions, and if several columns identify a row.
 
     Args:
         target: the table.
         present: its structure.
-        wanted: the structure that it is to get.
+        wanted: the structure that it will get.
         former: the columns that identified a row before, folded.
     """
     row_key = present.row_key

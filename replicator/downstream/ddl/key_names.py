@@ -1,8 +1,8 @@
-"""Statements with constraint names that other tables of the target already have.
+"""Executes statements with constraint names that other tables of the target already have.
 
-In a database, servers other than TiDB have each foreign key's name once, and MySQL each CHECK's.
-Such a name may be free in the shard only: the target keeps tables that the shards have dropped, has
-tables of shards that are read later, and may be a server of another kind.
+In a database, the names of foreign keys are unique, except on TiDB, and on MySQL also the names of
+CHECKs. A name may be free in the shard but not on the target, which keeps tables that the shards
+have dropped, has tables of shards that are read later, and may be a server of another kind.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REFUSALS = frozenset(
         ErrorCode.ER_DUP_CONSTRAINT_NAME,
     }
 )
-"""The errors for a name in use: two of MariaDB, which have other reasons too, and MySQL's."""
+"""The errors for a name in use: two of MariaDB, which also have other causes, and MySQL's."""
 
 _OTHERS = """
 SELECT CONSTRAINT_TYPE, CONSTRAINT_NAME FROM information_schema.TABLE_CONSTRAINTS

@@ -1,4 +1,4 @@
-"""The rest of a statement with indexes that the target's server does not know."""
+"""Statements without the indexes that the target's server does not support."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ log = structlog.get_logger()
 async def without_refused(
     rehearsal: Rehearsal, target: TableName, statement: ParsedStatement, context: StatementContext
 ) -> str | None:
-    """Return the part of a refused statement that a server accepts: all but the unknown indexes.
+    """Return a refused statement without the unsupported indexes, if the server accepts this rest.
 
-    Empty if there is no other part; None if the server refuses the rest, too. Raises
+    Empty if nothing else is left; None if the server refuses the rest, too. Raises
     DatabaseUnavailableError.
     """
 

@@ -1,10 +1,11 @@
-"""Creating a target again with the structure of a statement that its server refuses.
+"""Creates a target again with the structure of a statement that its server refuses.
 
 TiDB refuses many changes of tables with rows that it could store, such as another type for a column
-of the primary key ("Unsupported modify column"). MySQL and MariaDB create the table again for these
-("ALTER TABLE Statement", ALGORITHM=COPY), and so does this: it creates the changed table, copies
-the rows, and exchanges the names. Nothing else is written to the target meanwhile. The exchange is
-a single statement. If the work is interrupted before it, everything starts over.
+of the primary key ("Unsupported modify column"). For such changes, MySQL and MariaDB create the
+table again ("ALTER TABLE Statement", ALGORITHM=COPY), and so does this module: it creates the
+changed table, copies the rows, and exchanges the names. Nothing else is written to the target
+meanwhile. The exchange is a single statement. If the work is interrupted before it, everything is
+repeated.
 """
 
 from __future__ import annotations
@@ -33,8 +34,7 @@ from replicator.mysql.server_kind import ServerKind, kind_of
 from replicator.schema.structure.inspection import read_table
 
 COPY_PATIENCE = 7 * 24 * 3600.0
-"""The seconds for a large table's copy, or for its transactions, until the connection is given up.
-"""
+"""Seconds for a large table's copy, or for its transactions, until the connection is given up."""
 
 ROWS_AT_ONCE = 10_000
 """Rows that one transaction copies (TiDB's page "Non-Transactional DML Statements")."""

@@ -1,4 +1,4 @@
-"""Write-ahead records, and the progress of their execution in their ``state``. Pure."""
+"""Write-ahead records, whose ``state`` shows the progress of their execution. Pure."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from replicator.downstream.meta.decisions import DECIDED
 
 PENDING = "pending"
-"""A statement is about to run, or runs: the first; ``pending:1`` … for further ones."""
+"""The first statement is about to run, or runs; ``pending:1`` … for further statements."""
 
 SINGLE = "single"
-"""``single:0`` …: the same for the single changes of a statement that the target refuses as one."""
+"""``single:0`` …: the same for the single changes of a statement that the target refuses as a
+whole."""
 
 DONE = "done"
 """All statements have run."""
 
 REFUSED = "refused"
-"""``refused:1`` …: the target has refused this single change, and has the earlier ones."""
+"""``refused:1`` …: the target has refused this single change, and has executed the earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,8 @@ class Progress:
 
     Attributes:
         number: its number, from 0.
-        single: the numbers count the single changes of a statement.
-        begun: it may run already.
+        single: whether the numbers count the single changes of a statement.
+        begun: whether it may run already.
     """
 
     number: int = 0

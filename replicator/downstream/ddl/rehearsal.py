@@ -1,4 +1,4 @@
-"""Rehearsal of statements on an empty copy of a target: are they refused whatever the rows?"""
+"""Executes statements on an empty copy of a target, to learn whether they are always refused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
 
 
 class Rehearsal:
-    """Rehearses statements that alter a target, one attempt at a time.
+    """Executes statements that alter a target on a copy, one attempt at a time.
 
     The server refuses a statement if the error is about the statement, or about a missing target.
     Other errors are raised: the server's own, or DatabaseUnavailableError if the attempt can be
@@ -61,7 +61,7 @@ class Rehearsal:
         statements: Sequence[ParsedStatement],
         context: StatementContext,
     ) -> bool:
-        """Return whether the server refuses one of these statements, run in order on a copy."""
+        """Return whether the server refuses one of these statements, in order, on a copy."""
         async with self._copied():
             return await self._tried(target, statements, context) is not None
 
@@ -119,7 +119,7 @@ class Rehearsal:
     async def keeps_keys(self, target: TableName, statement: ParsedStatement) -> bool:
         """Return whether single changes keep the target's keys over columns that they add again.
 
-        As one statement, they keep each key over a column that is dropped and added again. Raises
+        A single statement keeps a key over a column that it drops and adds again. Raises
         DatabaseUnavailableError.
         """
         renewed, dropped = renewed_columns(statement), dropped_keys(statement)
@@ -137,7 +137,10 @@ class Rehearsal:
         statements: Sequence[ParsedStatement],
         context: StatementContext,
     ) -> int | None:
-        """Return the code of the error by which a copy refuses these statements; None if none."""
+        """Return the code of the error by which a copy refuses these statements.
+
+        None if there is none.
+        """
         copied = (self._copy.schema, self._copy.table)
 
         def on_copy(schema: str, table: str) -> tuple[str, str]:

@@ -1,8 +1,8 @@
-"""Moving all rows of a target into another one, exactly once.
+"""Moves all rows of a target into another one, exactly once.
 
-They move in one transaction, which begins with a row of a table of the task, the marker. After a
-crash another transaction writes the same row: it waits for the first one, and then shows whether
-that was committed. If it was not, it never will be.
+They are moved in one transaction, which begins with a row in a table of the task, the marker. After
+a crash, another transaction writes the same row. It waits for the first transaction, and then knows
+whether this was committed. If not, it never will be.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SETTINGS = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALL
 
 @define(eq=False)
 class RowMoves:
-    """Moves rows between targets; each move has a number of its own."""
+    """Moves rows between targets; each move has its own number."""
 
     _address: DatabaseAddress
     _meta: MetaStore

@@ -1,4 +1,4 @@
-"""Reading the state of a target before a statement is executed on it."""
+"""Reads the state of a target before a statement is executed on it."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ class TargetReader:
         *,
         begun: bool,
     ) -> tuple[str, ...]:
-        """As `numbered_rows`, for statements that run in a context."""
+        """Return the result of `numbered_rows`, for statements that run in a context."""
         mode = context.sql_mode or 0
         return await numbered_rows(self._connection, target, statements, mode, begun=begun)
 
     async def all_owned_by(self, target: TableName, members: Collection[Member]) -> bool:
-        """As `replicator.downstream.meta.row_owners.all_owned_by`."""
+        """Return the result of `replicator.downstream.meta.row_owners.all_owned_by`."""
         return await all_owned_by(self._meta, target, members)

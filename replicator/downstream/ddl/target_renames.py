@@ -1,6 +1,6 @@
-"""Renaming targets whose shards were all renamed, exactly once.
+"""Renames targets whose shards were all renamed, exactly once.
 
-The statement also renames a table of the task, the marker: after a crash the marker's name shows
+The statement also renames a table of the task, the marker: after a crash, the marker's name shows
 whether the statement ran. One statement renames several targets, because one may take another's
 name.
 """
@@ -66,7 +66,8 @@ class TargetRenames:
         Call it before anything else is loaded from the saved state.
         """
         for pending in await self._store.load(done=False):
-            # The statement may still run. It fails without the marker, or has renamed that.
+            # The statement may still be running. It fails without the marker, unless it has renamed
+            # the marker.
             await self._connection.execute(f"DROP TABLE IF EXISTS {self._markers[0].quoted}")
             if await self._has_run():
                 await self._finish(pending)
@@ -108,7 +109,7 @@ class TargetRenames:
     ) -> None:
         """Rename the targets that these shards leave. Replaced targets are dropped.
 
-        ``until``, ``lives``: which rows the targets have (`Renaming`).
+        ``until`` and ``lives`` show which rows the targets have (`Renaming`).
 
         Raises DatabaseUnavailableError, RenameRefusedError.
         """
@@ -176,9 +177,9 @@ class TargetRenames:
         until: Sequence[AppliedUntil],
         lives: Sequence[TableLife],
     ) -> None:
-        """Let shards join targets by the operator's answer; no row moves.
+        """Let shards join targets by the operator's answer; no row is moved.
 
-        ``until``, ``lives``: which rows these targets have (`Renaming`).
+        ``until`` and ``lives`` show which rows these targets have (`Renaming`).
 
         Raises DatabaseUnavailableError.
         """

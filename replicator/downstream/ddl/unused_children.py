@@ -1,7 +1,7 @@
-"""Foreign keys of tables whose shards are all dropped: they must not hinder the parents.
+"""Removes foreign keys of tables whose shards are all dropped, so that parents can be changed.
 
 The target keeps the rows of dropped tables, and with them their foreign keys. Shards may then
-change the parent in a way that a server refuses while such a key is there.
+change the parent in a way that a server refuses because of such a key.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ log = structlog.get_logger()
 async def drop_unused_keys(
     connection: Connection, meta: MetaStore, parent: TableName, unused: Set[TableName]
 ) -> bool:
-    """Drop the foreign keys that ``unused`` children of a target have to it.
+    """Drop the foreign keys to a target that its ``unused`` children have.
 
-    Returns whether all of them are gone, and there was one. Raises DatabaseUnavailableError and
+    Returns whether there was such a key, and all are dropped. Raises DatabaseUnavailableError and
     LeaseLostError.
     """
     name = (parent.schema, parent.table)
@@ -44,7 +44,7 @@ async def drop_unused_keys(
             log.info("ddl.unused-key-dropped", target=str(child), key=key, parent=str(parent))
             dropped = True
     except pymysql.err.MySQLError:
-        # The change stays refused, for its own reason.
+        # The change stays refused, for the server's own reason.
         return False
     finally:
         session.close()

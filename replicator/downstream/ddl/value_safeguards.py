@@ -79,14 +79,14 @@ async def numbered_rows(
     *,
     begun: bool,
 ) -> tuple[str, ...]:
-    """Return the columns in which statements give numbers to existing rows of a target.
+    """Return the columns in which statements number existing rows of a target.
 
     Args:
-        connection: to the target's server.
+        connection: connection to the target's server.
         target: the target.
         statements: all statements that run.
         mode: the sql_mode in which they run.
-        begun: they may have run, so rows without numbers may have got numbers.
+        begun: whether they may have run, so that rows without numbers may have got numbers.
 
     Raises DatabaseUnavailableError or the server's own error.
     """
@@ -132,8 +132,8 @@ async def refuse_rounded_times(
 ) -> None:
     """Raise UnknownModeError if a TiDB would round times of rows that the shard has truncated.
 
-    It has no mode for truncation (`modes_for`). Raises DatabaseUnavailableError or the server's own
-    error, too.
+    TiDB has no mode for truncation (`modes_for`). Also raises DatabaseUnavailableError or the
+    server's own error.
     """
     statement = classify_in(context, sql, default_schema=target.schema)
     times = defined_times(statement)

@@ -1,8 +1,9 @@
-"""The answers about schema changes of targets whose shards may differ, in the table of DDL records.
+"""The saved answers about schema changes of targets whose shards may differ.
 
-The answer to a statement is the `entry` of its write-ahead record. An answer without an event (a
-shard present at the start, a release, an operator's command) is a record of its own. This module
-treats entries as text; the modules that make them define their meaning.
+They are in the table of DDL records. The answer to a statement is the `entry` of its write-ahead
+record. An answer without an event (a shard present at the start, a release, an operator's command)
+is a separate record. This module treats entries as text; the modules that make them define their
+meaning.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from replicator.mysql.names import Member, TableName
 
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
-    """A saved entry; `done` if the statements for it were executed."""
+    """A saved entry; `done`: whether its statements were executed."""
 
     target: TableName
     member: Member
@@ -64,7 +65,7 @@ class AnswerStore:
     ) -> None:
         """Add a release, and detach the former answers of `statements` (positions' keys by shard).
 
-        The statements are answered again when they are read again; the former answers stay as
+        When the statements are read again, they are answered again; the former answers remain as
         records.
         """
         table = self._meta.table(DDL_TABLE)

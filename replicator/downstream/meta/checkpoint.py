@@ -1,6 +1,6 @@
 """The checkpoints of a task in its meta tables: positions, members, groups, low watermarks.
 
-They hold everything that a run needs to continue after a crash, so a new host with the same task
+They have everything that a run needs to continue after a crash, so a new host with the same task
 file continues where the old one stopped.
 """
 
@@ -138,10 +138,10 @@ _ROWS = 500
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A source's saved transaction boundary, with its members and watermarks there.
+    """A source's saved transaction boundary, with its members and watermarks at this boundary.
 
     Attributes:
-        server: the server that wrote the binlog; positions of different servers do not compare.
+        server: the server that wrote the binlog; positions of different servers can't be compared.
         groups: with coordinated DDL, the states of the source's groups, as text.
         open_items: number of DDL items of the groups that were read and are not resolved.
         applied: ``file:offset`` up to which everything is applied that does not wait. Written,
@@ -331,7 +331,7 @@ class MetaStore:
     async def close_buckets(self, buckets: Iterable[BucketKey]) -> None:
         """Remove the watermarks of buckets that their targets no longer have.
 
-        A watermark ahead of the low one stays: it may be needed to recognize applied rows.
+        A watermark ahead of the low one is kept: it may be needed to recognize applied rows.
         """
         watermarks, place = self.table(WATERMARK_TABLE), "version, transaction_key, ordinal"
         bucket = "source = %s AND target_schema = %s AND target_table = %s AND bucket = %s"
@@ -432,7 +432,7 @@ class MetaStore:
         await write_members(transaction, self._tables, after.source, before.state, after.state)
 
     async def ask_to_begin_again(self, source: str, *, asked: bool = True) -> None:
-        """Save that the next start begins a source at its present position, or that it does not."""
+        """Save whether the next start begins a source at its present position."""
         await self.write(
             f"UPDATE {self.table(CHECKPOINT_TABLE)} SET begin_again = %s WHERE source = %s",
             (int(asked), source),
@@ -461,7 +461,7 @@ class MetaStore:
                 sources keep theirs.
             former: by source, the last saved checkpoint with its members, if known; equal values
                 are not written again.
-            expected: the least watermarks of buckets on which the checkpoints rely.
+            expected: the minimum watermarks of buckets on which the checkpoints rely.
             also: saves more in the same transaction.
 
         Raises:

@@ -51,7 +51,7 @@ class ReadChunk:
 
 
 def lost_chunk(source: str, member: TableName, number: int, expected: str) -> Mismatch:
-    """Return the mismatch of a chunk that has no record, or not the ``expected`` one."""
+    """Return the mismatch of a chunk whose record is missing or not the ``expected`` one."""
     return Mismatch(
         f"chunk {number} of {Member(source, member)}", expected, "no such record of this run"
     )
@@ -62,8 +62,8 @@ def lock_chunk(
 ) -> bool:
     """Lock a planned chunk until the transaction ends; return whether its rows are on the target.
 
-    The lock excludes a copy of the same chunk that still runs elsewhere. Raises the server's error,
-    and FencedError if the target has no record that this run planned the chunk.
+    The lock excludes another copy of the same chunk that is still running. Raises the server's
+    error, and FencedError if the target has no record of this run's plan of the chunk.
     """
     where = _where(source, member, number)
     rows = session.rows(b"SELECT state,token FROM %s%s FOR UPDATE" % (table.encode(), where))

@@ -58,7 +58,7 @@ _PLACE = "source = %s AND schema_name = %s AND table_name = %s"
 
 @dataclass(frozen=True, slots=True)
 class ChunkRecord:
-    """A chunk of a shard in the meta table; ``rows`` and ``size`` (bytes) were copied."""
+    """A chunk of a shard in the meta table; ``rows`` and ``size`` (bytes): the copied amounts."""
 
     member: TableName
     number: int
@@ -105,7 +105,7 @@ class LaterCopy:
 
     Attributes:
         place: key of that position.
-        structure: the shard's structure there.
+        structure: the shard's structure at that position.
     """
 
     place: int
@@ -114,7 +114,7 @@ class LaterCopy:
 
 @dataclass(frozen=True, slots=True)
 class CopiedTables:
-    """The shards of a source with all of their chunks; ``size`` in bytes of row lines."""
+    """The shards of a source with all of their chunks; ``size``: bytes of row lines."""
 
     tables: int
     chunks: int
@@ -140,7 +140,7 @@ class CopyStore:
         }
 
     async def begin(self, source: str) -> None:
-        """Save that the source is being copied; its first position is saved before."""
+        """Save that the source is being copied; its first position must be saved before."""
         await self._meta.write(
             f"REPLACE INTO {self._meta.table(COPY_TABLE)} (source, done, end_file, end_offset)"
             " VALUES (%s, 0, '', 0)",
@@ -206,7 +206,7 @@ class CopyStore:
     async def note_empty(self, targets: Iterable[TableName]) -> None:
         """Save that targets have no rows before their copy.
 
-        Until the copy is done, they hold only rows that the task has copied. Raises
+        Until the copy is done, they have only rows that the task has copied. Raises
         DatabaseUnavailableError, FencedError.
         """
         async with self._meta.saving() as transaction:
@@ -234,7 +234,7 @@ class CopyStore:
         """Mark targets without a key: the next start empties them and copies their shards again.
 
         Returns these targets in their order; all were empty before their copy. The marks of other
-        targets are removed if any of their shards is followed from now on, because they will hold
+        targets are removed if any of their shards is followed from now on, because they will have
         more rows than were copied. The copies of all sources must be done. Raises
         DatabaseUnavailableError, FencedError.
         """
@@ -264,7 +264,7 @@ class CopyStore:
         return [TableName(*place) for place in rows]
 
     async def began_empty(self) -> frozenset[TableName]:
-        """Return the targets that had no rows before their copy, which is not done."""
+        """Return the targets that had no rows before their copy, if the copy is not done."""
         rows = await self._run(
             f"SELECT target_schema, target_table FROM {self._meta.table(COPY_TARGET_TABLE)}"
         )

@@ -1,4 +1,4 @@
-"""The decided items of the targets: lock, write-ahead record and history in one.
+"""The decided items of the targets: each record is lock, write-ahead record and history in one.
 
 A decision (`decision`) and a statement's entry in the history of a target with uncoordinated DDL
 (`entry`) are text here; the modules that make them define their meaning.
@@ -154,7 +154,7 @@ class DecisionStore:
         reach(Failpoint.MODE_CHANGED)
 
     async def pass_over(self, target: TableName, version: int) -> None:
-        """Mark an item as done without its execution."""
+        """Mark an item as done without executing it."""
         await self.meta.write(
             f"UPDATE {self.meta.table(DDL_TABLE)} SET state = 'done'"
             " WHERE target_schema = %s AND target_table = %s AND version = %s",
@@ -178,7 +178,7 @@ class DdlHistoryStore:
         return [(version, entry) for version, entry in rows]
 
     async def add(self, entries: Sequence[tuple[TableName, Member, str]]) -> None:
-        """Add facts about members of targets that come from no event, all or none."""
+        """Add facts about members of targets that are not from an event, all or none."""
         async with self.meta.saving() as transaction:
             await append_entries(transaction, self.meta.table(DDL_TABLE), entries)
 

@@ -1,7 +1,7 @@
 """The structures of shard tables that the operator has declared, in a meta table.
 
 Each is valid from a binlog position until the next change of its table. It is kept until the
-checkpoint has it, because the next start reads its rows again.
+checkpoint has it, because the next start reads the rows after this position again.
 """
 
 from __future__ import annotations

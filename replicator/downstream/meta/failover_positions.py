@@ -1,4 +1,4 @@
-"""Rewriting a source's saved binlog positions when another server takes over.
+"""Rewrites a source's saved binlog positions when another server takes over.
 
 The order of positions is the order of events in one binlog. Positions before the saved one become
 negative and keep their order: so they are before all positions of the new binlog, which need no
@@ -42,16 +42,17 @@ _PLACES: tuple[tuple[MetaTable, str, str], ...] = (
     (CHUNK_TABLE, "source", "read_by"),
     (LATER_COPY_TABLE, "source", "place"),
 )
-"""Meta tables with the columns that hold the source and a position's key."""
+"""Meta tables with the columns for the source and a position's key."""
 
 _NAMED = (MEMBER_TABLE, DDL_TABLE, ONLINE_DDL_TABLE, MOVED_SHARD_TABLE)
 """The tables whose positions after the saved one must be found in the new binlog."""
 
 _LOWEST = -(1 << 62)
-"""The common limit of positions from before many failovers: their order is needed no longer."""
+"""The common limit of positions from before many failovers: their order is no longer needed."""
 
 _ASIDE = 1 << 62
-"""An offset during the move: no key is as large, so no moved key equals another one."""
+"""An offset that is added during the move: no key is as large, so no moved key equals another
+one."""
 
 
 class UnknownPlaceError(Exception):
@@ -60,7 +61,10 @@ class UnknownPlaceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MarkedPlace:
-    """A watermark after the saved position; ``gtid``: the set executed there, empty if unknown."""
+    """A watermark after the saved position.
+
+    ``gtid``: the GTID set executed at it, empty if unknown.
+    """
 
     target: str
     bucket: int
@@ -85,7 +89,7 @@ class FailoverPositions:
     marks: Mapping[Place, int] = field(default_factory=dict)
 
     def key(self, key: int) -> int:
-        """Return the new key; 0, before everything, stays. Raises UnknownPlaceError."""
+        """Return the new key; 0, which is before everything, is kept. Raises UnknownPlaceError."""
         if not key or key < self.saved:
             return key and max(key - self.saved, _LOWEST)
         if key in self.statements:
@@ -170,16 +174,16 @@ async def named_places(meta: MetaStore, source: str, saved: int) -> set[int]:
 async def move_places(
     transaction: Transaction, meta: MetaStore, source: str, moves: FailoverPositions
 ) -> None:
-    """Rewrite the columns of a source; texts that hold positions are left to the caller.
+    """Rewrite the columns of a source; texts that contain positions are left to the caller.
 
-    Structures declared for positions after the saved one are forgotten: the task asks for them
+    Structures declared for positions after the saved one are forgotten: the task requests them
     again.
     """
     await transaction.fetch(
         f"DELETE FROM {meta.table(DECLARED_STRUCTURE_TABLE)} WHERE source = %s AND since >= %s",
         (source, moves.saved),
     )
-    # A statement keeps one position, the begin of its event group.
+    # A statement keeps one position, the beginning of its event group.
     kept = (*{now: former for former, now in moves.statements.items()}.values(), 0)
     await transaction.fetch(
         f"DELETE FROM {meta.table(STATEMENT_GTID_TABLE)} WHERE source = %s"
@@ -210,7 +214,7 @@ async def _move_column(
         (source, moves.saved),
     )
     now = {int(key): moves.key(int(key)) for (key,) in behind}
-    # In this order, no row meets another row with the same key.
+    # In this order, no row gets the key of another row.
     await transaction.fetch(
         f"UPDATE {table} SET {column} = GREATEST({column} - %s, %s)"
         f" WHERE {owner} = %s AND {column} < %s AND {column} <> 0 ORDER BY {column}",
@@ -312,9 +316,9 @@ async def failovers(meta: MetaStore, source: str) -> list[str]:
 async def save_failover(
     transaction: Transaction, meta: MetaStore, number: int, left: Checkpoint, logged: str
 ) -> None:
-    """Save that another server takes over from the checkpoint's server, the ``number``-th time.
+    """Save that another server takes over from the checkpoint's server.
 
-    ``logged``: as `failovers` returns it.
+    ``number``: the number of the failover. ``logged``: as `failovers` returns it.
     """
     await transaction.fetch(
         f"INSERT INTO {meta.table(FAILOVER_TABLE)} (source, number, server_id, server_uuid,"

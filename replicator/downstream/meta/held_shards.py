@@ -33,8 +33,8 @@ class HeldShards:
         all_of: whether rows of all shards may wait.
         shards: otherwise, the shards whose rows may wait, as `replicator.mysql.names.Member` shows
             them.
-        reason: what else than a schema change holds them (`PAUSED`, a fault, `lock_reason`); empty
-            if there is nothing else.
+        reason: what holds them besides a schema change (`PAUSED`, a fault, `lock_reason`); empty if
+            there is nothing else.
         events: number of held row events; None if unknown.
     """
 
@@ -82,11 +82,11 @@ PAUSED = "the operator has paused it"
 """The reason of a target that waits for its operator, without a fault."""
 
 _LONGEST_REASON = 1000
-"""The longest saved reason, in characters."""
+"""Maximum number of characters of a saved reason."""
 
 
 def lock_reason(lock: str, *, conflict: bool, refused: bool) -> str:
-    """Return what else than a schema change holds rows; empty if nothing does.
+    """Return what holds rows besides a schema change; empty if nothing does.
 
     Args:
         conflict: whether the lock is in conflict.

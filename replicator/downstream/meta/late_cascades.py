@@ -1,8 +1,8 @@
-"""Effects of foreign keys on rows of a child whose rows are not applied together with its parent's.
+"""Effects of foreign keys on a child's rows that are not applied together with its parent's rows.
 
 A row changed by foreign keys may have children whose rows are held, or were applied while the
 parent's rows were held. The executor saves the effects in the transaction that changes the parent;
-they are applied when the child's rows reach this event. Effects that are not certain are left to a
+they are applied when the child's rows reach this event. Uncertain effects are left to a
 reconciliation of the child's target.
 """
 
@@ -94,8 +94,9 @@ def forget_late_sql(table: str) -> str:
 def queue_children(session: Session, table: str, target: TableName, source: str) -> None:
     """Request the reconciliation of a target of children in the current transaction.
 
-    As `replicator.downstream.meta.reconciliations.queue_reconciliation`, whose module executors
-    can't import. ``source`` must be in safe mode until it is done. Raises the driver's error.
+    This does the same as `replicator.downstream.meta.reconciliations.queue_reconciliation`, whose
+    module executors can't import. ``source`` must be in safe mode until the reconciliation is done.
+    Raises the driver's error.
     """
     every_row = hashlib.sha256(b"").hexdigest().encode()
     line, safe = _text(f"{json.dumps([])}\n"), _text(f"{source}\n")
@@ -112,7 +113,7 @@ def queue_children(session: Session, table: str, target: TableName, source: str)
 
 
 def _with_line(column: bytes, line: bytes) -> bytes:
-    """Return the assignment that adds a line to a column, unless it is there already."""
+    """Return the assignment that adds a line to a column, unless the column has it already."""
     here = b"LOCATE(CONCAT(x'0a',%s),CONCAT(x'0a',%s))" % (line, column)
     return b"%s=IF(%s,%s,CONCAT(%s,%s))" % (column, here, column, column, line)
 

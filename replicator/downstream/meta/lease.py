@@ -3,11 +3,12 @@
 The lease is one row. Every transaction of the driver that saves something locks it, checks its own
 token and the number that its last save has written, and increments the number. So a replaced run
 can't save any more. If a server has lost its last commits, the number is lower than the run's.
-Executors compare the number too, and the token, which is also in each row that they lock
-(`replicator.downstream.fence`); a blocking session can lock the lease with `lock_lease`.
+Executors also compare the number, and the token, which is in each row that they lock
+(`replicator.downstream.fence`). A blocking session can lock the lease with `lock_lease`.
 
 A process holds the lease for LEASE_SECONDS, by the clock of the target, and renews it until it
-ends. Another process can take it when it has expired, was given back, or its holder is surely gone.
+ends. Another process can take it when it has expired, was given back, or its holder has certainly
+ended.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ LEASE_TABLE = MetaTable(
 )
 
 LEASE_SECONDS = 30.0
-"""How long a process keeps the lease without renewing it."""
+"""Seconds for which a process has the lease without renewing it."""
 
 
 _PROC = Path("/proc")
 _ENDED = frozenset("ZX")
-"""The states of a process that has ended and keeps only its number."""
+"""The states of a process that has ended and only keeps its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,8 @@ class LeaseHolder:
     """A process on a host.
 
     Attributes:
-        machine: one boot of a host, as one process namespace sees it (containers have their own);
-            empty if unknown.
+        machine: one boot of a host, in one process namespace (containers have their own); empty if
+            unknown.
         begun: start time, which distinguishes the process from later ones with the same number.
     """
 
@@ -80,11 +81,11 @@ def this_process() -> LeaseHolder:
 
 
 def is_gone(holder: LeaseHolder, here: LeaseHolder, begun_at: Callable[[int], str]) -> bool:
-    """Return whether a process has surely ended, as seen from ``here``.
+    """Return whether a process has certainly ended, for a process at ``here``.
 
-    ``begun_at`` returns the start time of the process that has a number now; empty if none has it.
-    A process of another machine counts as running, however long its silence. Needs Linux (proc(5)):
-    on other systems no process is ever known to be gone.
+    ``begun_at``: returns the start time of the process that has a number now; empty if there is
+    none. A process of another machine counts as running, however long it is silent. Needs Linux
+    (proc(5)): on other systems, no process is ever known to have ended.
     """
     seen = here.machine != "" and (holder.host, holder.machine) == (here.host, here.machine)
     return seen and begun_at(holder.process) != holder.begun
@@ -96,7 +97,7 @@ def begun(process: int) -> str:
         text = (_PROC / str(process) / "stat").read_text()
     except OSError:
         return ""
-    # The second field is the name in brackets, which may hold any character; the state follows.
+    # The second field is the name in brackets, which may contain any character; the state follows.
     fields = text.rpartition(")")[2].split()
     return "" if fields[0] in _ENDED else fields[19]
 
@@ -117,7 +118,8 @@ _MICROSECONDS = 1_000_000
 class LeaseState:
     """The lease as it was saved or found: its holder, and the number of the last save.
 
-    Times are of the target's clock, in UTC; ``remaining`` seconds were left when it was read.
+    Times are by the target's clock, in UTC; ``remaining``: seconds until it expires, when it was
+    read.
     """
 
     token: int
@@ -190,8 +192,8 @@ class Lease:
         """Begin a run from the target's state: writers of earlier runs then find another token.
 
         Waits for their open transactions. Raises LeaseHeldError if another process has the lease,
-        LeaseLostError if it has taken it from this one, and DatabaseUnavailableError, also if a
-        transaction does not end.
+        LeaseLostError if that process has taken it from this one, and DatabaseUnavailableError,
+        also if a transaction does not end.
         """
         token = secrets.randbits(63)
         async with self._lock:
@@ -269,7 +271,7 @@ class Lease:
             self._checked(await self._find(connection, ""), self._unsure)
 
     async def renew(self, connection: Connection) -> None:
-        """Keep the lease. Raises LeaseLostError, DatabaseUnavailableError, the server's error.
+        """Renew the lease. Raises LeaseLostError, DatabaseUnavailableError, the server's error.
 
         Does not detect lost commits; the next save does.
         """
@@ -293,7 +295,10 @@ class Lease:
         return None if is_gone(state.holder, self._holder, begun) else state
 
     async def release(self, connection: Connection) -> None:
-        """Give the lease back if this process has it. Raises as `renew`, except LeaseLostError."""
+        """Give the lease back if this process has it.
+
+        Raises the errors of `renew`, except LeaseLostError.
+        """
         if self._left is not None:
             async with _contended():
                 await connection.execute(
@@ -315,9 +320,10 @@ class Lease:
         return LeaseState(token, revision, holder, taken, expires, remaining / _MICROSECONDS)
 
     def _refuse_other(self, found: LeaseState | None) -> None:
-        """Raise if another process has taken the lease after this one did.
+        """Raise an error if another process has taken the lease after this one.
 
-        If the target has lost this process's own taking of the lease, the found number is lower.
+        If the target has lost the transaction in which this process took the lease, the found
+        number is lower.
         """
         if found and found.holder != self._holder and found.revision >= self._state.revision:
             raise LeaseLostError(found)

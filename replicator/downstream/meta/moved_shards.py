@@ -1,7 +1,7 @@
 """The renamed targets and the shards that moved with them: the write-ahead record, in a meta table.
 
-A record is saved before targets are renamed, and is done after that. It stays: when the RENAME of a
-shard is read again, the record shows that the shard's rows are on its new target.
+A record is saved before targets are renamed, and is done after that. It is kept: when the RENAME of
+a shard is read again, the record shows that the shard's rows are on its new target.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ JOINS = -1
 """The ``version`` of a shard that joins its new target, while the former one keeps its name."""
 
 AHEAD = -2
-"""The ``version`` of a created shard that fits no version of its target, minus the version then."""
+"""Base of the ``version`` of a created shard that fits no version of its target: `AHEAD` minus the
+target's version at that time."""
 
 _FIELDS = (
     "number, source, schema_name, table_name, place, former_schema, former_table,"
@@ -43,12 +44,12 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class MovedShard:
-    """A shard that a RENAME gives another target.
+    """A shard that a RENAME moves to another target.
 
     Attributes:
         member: the shard, by its name before the statement.
         place: position of the statement in the binlog of the shard's source; 0 for the dropped
-            shards of a target that gave way to another one.
+            shards of a target that another target has replaced.
         former: target before the statement.
         target: target after the statement.
         version: version of the former target when it was renamed; `JOINS` if it was not renamed;
@@ -64,10 +65,10 @@ class MovedShard:
 
 @dataclass(frozen=True, slots=True)
 class AppliedUntil:
-    """The position before which a target had all rows of a source when it got or lost its name.
+    """The position before which a target had a source's rows when its name was given or taken.
 
     Attributes:
-        source: empty if only the version counts, which the target had when shards came to it.
+        source: empty if only the version counts, which the target had when shards joined it.
         version: the highest version of these rows; rows of later versions were not applied.
     """
 
@@ -95,13 +96,13 @@ class Renaming:
     """Targets that one statement has renamed, or shards that join others without a statement.
 
     Attributes:
-        number: counts the renamings of a task from 1.
+        number: number of the renaming in the task, from 1.
         shards: shards that moved with their target.
         joined: shards whose rows the operator has moved, or that join by the operator's command.
         ahead: created shards that fit no version of their target.
-        until: one for each source and target with such rows, and for targets with tables that
+        until: one entry for each source and target with such rows, and for targets with tables that
             waited.
-        lives: for the tables that waited, each from its statements on.
+        lives: the lives of the tables that waited, each from its statements on.
     """
 
     number: int
@@ -123,7 +124,7 @@ class Renaming:
 
     @property
     def replaced(self) -> tuple[tuple[TableName, TableName], ...]:
-        """The targets that gave way, each with the name under which it is dropped."""
+        """The replaced targets, each with the name under which it is dropped."""
         gone = ((shard.former, shard.target) for shard in self.shards if not shard.place)
         return tuple(dict.fromkeys(gone))
 
@@ -134,7 +135,7 @@ class Renaming:
 
     @property
     def names(self) -> tuple[TableName, ...]:
-        """The targets that have lost or got rows."""
+        """The targets that have lost or received rows."""
         return tuple(dict.fromkeys(name for pair in self.pairs for name in pair))
 
 
@@ -184,7 +185,7 @@ class MovedShardStore:
         """Save that targets are about to be renamed, or shards about to join others.
 
         Replaces an unfinished record. ``lives`` with a higher number than all renamings get the
-        number of this one.
+        number of this renaming.
         """
         async with self._meta.saving() as transaction:
             await transaction.fetch(f"DELETE FROM {self._table} WHERE state = 'pending'")
@@ -221,8 +222,8 @@ class MovedShardStore:
     async def finish(self, renaming: Renaming) -> None:
         """Save that targets were renamed, or that shards have joined others.
 
-        Their watermarks are removed, because they would now apply to the tables that have these
-        names now. `AppliedUntil` identifies the rows that are read again.
+        Their watermarks are removed, because they would apply to the tables that have these names
+        now. `AppliedUntil` identifies the rows that are read again.
         """
         async with self._meta.saving() as transaction:
             await transaction.fetch(

@@ -82,7 +82,7 @@ async def queue_reconciliation(
 ) -> None:
     """Request a reconciliation.
 
-    `table` is the quoted name of the meta table; ``safe_sources`` must be in safe mode until the
+    ``table``: the quoted name of the meta table. ``safe_sources`` must be in safe mode until the
     reconciliation is done. Raises DatabaseUnavailableError and the server's error.
     """
     # Each line has the columns of one request; an empty list means all columns.
@@ -233,7 +233,9 @@ class ReconciliationStore:
     async def finish(
         self, entry: Reconciliation, ends: Mapping[str, tuple[str, int]] | None = None
     ) -> bool:
-        """Remove an entry unless it was requested again during its pass; return whether it is gone.
+        """Remove an entry unless it was requested again during its pass.
+
+        Return whether it is removed.
 
         ``ends``: by source in safe mode, the position (file, offset) before which safe mode must
         not end.

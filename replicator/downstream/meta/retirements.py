@@ -22,12 +22,12 @@ RETIRED_TABLE = MetaTable(
 )
 
 EVERY_SHARD = TableName("", "")
-"""The saved name of all shards of a source that is retired as a whole, also of later ones."""
+"""The saved name that stands for all shards of a retired source, including later ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retirement:
-    """A retired shard, or (`EVERY_SHARD`) a retired source.
+    """A retired shard, or a retired source (`EVERY_SHARD`).
 
     Attributes:
         target: the target that keeps the rows.

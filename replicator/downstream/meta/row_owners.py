@@ -1,6 +1,6 @@
 """The shards whose rows each target may have, in a meta table.
 
-The name of a shard is saved before its first row is written, and stays when its table is dropped.
+The name of a shard is saved before its first row is written, and is kept when its table is dropped.
 So a comparison knows every shard from which a row of the target can come. With the first shard of a
 target, the task also saves whether the target already has rows, which then belong to no known
 shard.
@@ -51,7 +51,7 @@ class RowOwner:
     """A shard whose rows a target may have.
 
     Attributes:
-        ended: a table of this name was dropped, and the target keeps its rows.
+        ended: whether a table of this name was dropped, and the target keeps its rows.
         marks: the marks of its rows; empty if unknown or changed.
     """
 
@@ -96,7 +96,7 @@ class RowOwnerStore:
         return len(changes)
 
     def saved(self, count: int) -> None:
-        """Mark so many changes as committed."""
+        """Mark the first ``count`` changes as committed."""
         self._owners.saved(count)
 
     async def _note_before(self, transaction: Transaction, changes: Sequence[OwnerChange]) -> None:
@@ -178,7 +178,7 @@ async def note_rows_before(
 ) -> None:
     """Save which targets have rows that the task has not written, and which are empty.
 
-    Raises as `RowOwnerStore.save`.
+    Raises the errors of `RowOwnerStore.save`.
     """
     table = meta.table(ROW_OWNER_TABLE)
     async with meta.saving() as transaction:
@@ -221,7 +221,7 @@ async def owned_by(meta: MetaStore, target: TableName, members: Collection[Membe
 
 
 async def had_shards(meta: MetaStore, target: TableName) -> bool:
-    """Whether a target may have rows of shards, of dropped ones, too.
+    """Return whether a target may have rows of shards, including dropped ones.
 
     Raises DatabaseUnavailableError and the server's error.
     """
@@ -229,10 +229,10 @@ async def had_shards(meta: MetaStore, target: TableName) -> bool:
 
 
 async def all_owned_by(meta: MetaStore, target: TableName, members: Collection[Member]) -> bool:
-    """Return whether a target surely has rows of these shards only.
+    """Return whether a target certainly has only rows of these shards.
 
-    Then rows that only the target has may be deleted. It is so if the target had no rows before, or
-    the task has copied the shards. Raises DatabaseUnavailableError and the server's error.
+    Then rows that only the target has may be deleted. This is so if the target had no rows before,
+    or the task has copied the shards. Raises DatabaseUnavailableError and the server's error.
     """
     if not await owned_by(meta, target, members):
         return False

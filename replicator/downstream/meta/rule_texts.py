@@ -24,7 +24,7 @@ class RuleTextStore:
         return {str(source): str(rules) for source, rules in rows}
 
     async def put(self, source: str, rules: str) -> None:
-        """Save the rules of a source, and replace its former ones."""
+        """Save the rules of a source, replacing its former ones."""
         await self._meta.write(
             f"REPLACE INTO {self._table} (source, rules) VALUES (%s, %s)", (source, rules)
         )

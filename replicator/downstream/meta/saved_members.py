@@ -1,4 +1,4 @@
-"""Writing the changed members, groups and low watermarks of a checkpoint.
+"""Writes the changed members, groups and low watermarks of a checkpoint.
 
 A schema change saves several times, and concerns some of thousands of members. So unchanged rows
 are not written again, and the others are written by statements of many rows.
@@ -16,14 +16,14 @@ from replicator.schema.registry.registry import MemberRecord, dump_structure
 from replicator.watermark import Watermark
 
 _LONGEST_DOUBT = 5_000
-"""In characters; four bytes each fit into TEXT."""
+"""Maximum number of characters; with four bytes each, they fit into TEXT."""
 
 _ROWS = 500
 _CHARACTERS = 500_000
-"""The characters of one statement, unless it has a single row.
+"""Maximum number of characters of one statement, unless it has a single row.
 
-Four bytes each fit into the smallest default packet of a server (4 MiB: MySQL 5.6's manual,
-max_allowed_packet).
+With four bytes each, they fit into the smallest default packet of a server (4 MiB: MySQL 5.6's
+manual, max_allowed_packet).
 """
 
 
@@ -120,7 +120,7 @@ async def write_low_watermarks(
 
 
 def _same(one: MemberRecord | None, other: MemberRecord) -> bool:
-    # Equal structures may have been learned from different sources, which are saved too.
+    # Equal structures may have been learned in different ways, and this is saved, too.
     return one == other and one.held.structure is other.held.structure
 
 
@@ -136,7 +136,7 @@ async def _remove(
 async def put_rows(
     transaction: Transaction, into: str, rows: Iterable[Sequence[object]], where_there: str = ""
 ) -> None:
-    """Write rows by few statements: ``into`` up to VALUES, ``where_there`` after the values."""
+    """Write rows by few statements: ``into`` VALUES rows ``where_there``."""
     for part in _parts(rows):
         one = f"({', '.join(['%s'] * len(part[0]))})"
         fields = [field for row in part for field in row]

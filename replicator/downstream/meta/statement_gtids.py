@@ -23,13 +23,14 @@ STATEMENT_GTID_TABLE = MetaTable(
 class StatementGtidStore:
     """Reads and writes the GTIDs of statements, by the keys of positions.
 
-    A statement has two positions: the begin of its event group and that of its own event.
+    A statement has two positions: the beginning of its event group and the beginning of its own
+    event.
     """
 
     def __init__(self, meta: MetaStore) -> None:
         self._meta = meta
         self._table = meta.table(STATEMENT_GTID_TABLE)
-        # A source that held rows reads its statements again, perhaps hundreds of times.
+        # A source that held rows reads its statements again, possibly hundreds of times.
         self._saved: dict[tuple[str, int], str] = {}
 
     async def load(self, source: str) -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""Keys that several shards may have, until this is known: deleted keys and shared keys.
+"""Keys that several shards may have, until it is known whether they do: deleted and shared keys.
 
 The executor saves them in the transaction that deletes them, or that replaces a row which may be
 another shard's. The driver searches the shards for them.
@@ -28,7 +28,7 @@ TRACKED_KEY_TABLE = MetaTable(
 KEYS_PER_STATEMENT = 500
 
 MANY_KEYS = 1_000_000
-"""With more tracked keys, the search takes long."""
+"""If more keys are tracked, the search is slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def track_keys(
     head = b"INSERT INTO " + table.encode() + b" VALUES "
     names = json.dumps([column.name for column in columns]).encode()
     of = b",".join(map(_hex, (target.schema.encode(), target.table.encode())))
-    # All transactions use one order, so that they wait for one another in one direction.
+    # All transactions use the same order, so that no two of them wait for each other.
     digests = sorted((_digest(names, key), key) for key in keys)
     values = (
         b"(%s,x'%s',%s,%s,1)" % (of, digest, _hex(names), _hex(key)) for digest, key in digests

@@ -1,7 +1,7 @@
-"""Writing rows by statements that take many at once, with values that never were text.
+"""Writes rows by statements with many rows each, with values that never were text.
 
-MariaDB stores such rows with less CPU than `LOAD DATA` does (docs/inside/performance.md). The rules
-of INSERT and REPLACE hold: a duplicate key, or a value that does not fit, is an error.
+MariaDB stores such rows with less CPU than `LOAD DATA` does (docs/inside/performance.md). As with
+INSERT and REPLACE, a duplicate key, or a value that does not fit, is an error.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ NOT_PREPARED = frozenset(
         ErrorCode.ER_NEED_REPREPARE,
     }
 )
-"""The server prepares no statement.
+"""Errors of a server that can't prepare the statement.
 
-Either it does not support this statement, or it has too many prepared statements, or its tables
-leave its cache so fast that the statement is void before each execution.
+The server does not support this statement, or it has too many prepared statements, or its table
+cache is so small that the statement is invalid before each execution.
 """
 
 
@@ -54,7 +54,7 @@ class TypedStatement:
         types: Sequence[WireType],
         verb: bytes,
     ) -> None:
-        """Prepare an INSERT or REPLACE (`verb`). Raises as `write`, or NotTypedError."""
+        """Prepare an INSERT or REPLACE (`verb`). Raises the errors of `write`, or NotTypedError."""
         self._session = session
         filled = [quote(name) for name, _ in target.filled]
         names = ",".join([*(quote(column.name) for column in columns), *filled])
@@ -84,7 +84,7 @@ class TypedStatement:
                 sent = False
                 affected += self._answered()
         finally:
-            # The session may be used again: no answer may be left unread, and no statement
+            # The session may be used again, so no answer may be left unread, and no statement
             # prepared.
             with contextlib.suppress(MySQLError, InexactLoadError):
                 if sent:

@@ -1,7 +1,7 @@
-"""Searching rows by many keys at a time, with the key that each row has.
+"""Searches for rows by many keys at a time, and returns the key of each row.
 
-Only the server knows which keys are equal (collations, 7 and 7.00). So the query returns, for each
-row, the number of the first of its keys.
+Only the server knows which keys are equal (collations, 7 and 7.00). So for each row, the query
+returns the number of the first key that is equal to the row's key.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def key_condition(run: Sequence[KeyFields]) -> bytes:
         if column.literal is not Literal.NUMBER or not _INTEGERS.fullmatch(values):
             values = b",".join(key_literal(of, field) for ((of, field),) in run)
         return b"%s IN (%s)" % (identifier(column.name), values)
-    # MySQL before 5.7 finds no index for a list of row values.
+    # MySQL before 5.7 uses no index for a list of row values.
     return b"(%s)" % b" OR ".join(b"(%s)" % _equal(key) for key in run)
 
 
@@ -131,7 +131,7 @@ def selected_fields(
 
 
 def _shown(column: TargetColumn) -> bytes:
-    """Select the text of a value in its column's charset, whatever the driver makes of the type."""
+    """Return SQL for a value's text in its column's charset, which the driver can't convert."""
     kind = b"BINARY" if column.literal in _BYTES else b"CHAR"
     return b"CAST(%s AS %s)" % (identifier(column.name), kind)
 

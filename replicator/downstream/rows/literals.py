@@ -22,7 +22,7 @@ NULL_FIELD = b"\\N"
 _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
 _ESCAPED = {b"0": b"\0", b"t": b"\t", b"n": b"\n", b"r": b"\r", b"b": b"\b", b"Z": b"\x1a"}
 _NO_INTRODUCER = frozenset({"gbk", "gb18030"})
-"""Charsets that TiDB has and takes no introducer for (its page "Character Set and Collation")."""
+"""Charsets that TiDB supports without an introducer (its page "Character Set and Collation")."""
 _AS_BYTES = frozenset(
     {Literal.BINARY, Literal.GEOMETRY, Literal.VECTOR, Literal.TEXT, Literal.ENUM}
 )
@@ -30,7 +30,7 @@ _NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
 def identifier(name: str) -> bytes:
-    """Return a name in backticks, as the server reads it (UTF-8)."""
+    """Return a name in backticks, in UTF-8."""
     return quote(name).encode()
 
 
@@ -46,9 +46,9 @@ def field_value(field: bytes) -> bytes | None:
 def row_values(
     lines: Sequence[bytes], columns: Sequence[TargetColumn], constants: Sequence[bytes] = ()
 ) -> bytes:
-    """Return row lines as the parenthesised lists of a VALUES clause; empty lists without columns.
+    """Return row lines as the parenthesised lists of a VALUES clause.
 
-    ``constants``: literals at the end of each list.
+    Without columns, the lists are empty. ``constants``: literals at the end of each list.
     """
     if not columns:
         return b",".join([b"(" + b",".join(constants) + b")"] * len(lines))
@@ -56,7 +56,7 @@ def row_values(
     if any(needs_introducer(column) for column in columns):
         rows = (map(_value, line.split(b"\t"), columns) for line in lines)
         return b",".join(b"(" + b",".join(row) + end for row in rows)
-    # All at once: no value holds a tab or a newline.
+    # Convert all lines at once: no value contains a tab or a newline.
     text = bytes(block_of(lines))[:-1].replace(b"'", b"\\'")
     rest = text.replace(b"\t", b"','").replace(b"\n", b"'" + end + b",('")
     quoted = b"('" + rest + b"'" + end
@@ -123,7 +123,7 @@ def key_equal(column: TargetColumn, field: bytes) -> bytes:
 
 
 def starts_equal(column: TargetColumn, field: bytes, length: int) -> bytes:
-    """Return a condition for the rows whose column begins as this value, by its comparison.
+    """Return a condition for the rows whose column begins like this value, by its comparison.
 
     ``length``: number of compared characters, 0 for all.
     """
@@ -149,7 +149,7 @@ def row_predicate(column: TargetColumn, field: bytes) -> bytes:
 
 
 def _enum_index(column: TargetColumn, value: bytes) -> bytes | None:
-    """Return the number of an ENUM's value if '' may be a label or not: as texts both are equal."""
+    """Return an ENUM's index for '' or a label that equals it: as texts, both are equal."""
     if column.empty_label and value in (b"", column.unlabelled):
         return b"%d" % (0 if value else column.empty_label)
     return None

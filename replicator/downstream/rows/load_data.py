@@ -1,7 +1,7 @@
 """LOAD DATA LOCAL from memory: the fast way to write rows, and a check that it was exact.
 
-With ``LOCAL`` the server continues after errors: it skips duplicate rows and changes values that do
-not fit, each with a warning (MySQL manual, "LOAD DATA Statement"). So a load only succeeds if no
+With ``LOCAL``, the server continues after errors: it skips duplicate rows and changes values that
+do not fit, each with a warning (MySQL manual, "LOAD DATA Statement"). So a load only succeeds if no
 row was skipped and there was no warning.
 """
 
@@ -25,8 +25,8 @@ from replicator.mysql.size_limits import is_too_large
 from replicator.rows.decoder.lines import block_of
 
 HARMLESS_WARNINGS = frozenset({ER.WARN_DEPRECATED_SYNTAX, ErrorCode.ER_BINLOG_UNSAFE_STATEMENT})
-"""Warnings about the statement, not about a value: deprecated syntax, unsafe for statement logging.
-"""
+"""Warnings about the statement, not about a value: deprecated syntax, unsafe for statement
+logging."""
 
 
 class InexactLoadError(Exception):
@@ -92,7 +92,7 @@ def load_blocks(
 
 
 def probe_load_data(session: Session, schema: str) -> bool:
-    """Return whether LOAD DATA LOCAL is allowed, and takes part in the surrounding transaction.
+    """Return whether LOAD DATA LOCAL is allowed, and is part of the surrounding transaction.
 
     Creates and drops a small table in ``schema``. Raises the driver's error if this fails.
     """

@@ -1,6 +1,6 @@
-"""Writing rows by multi-row statements in strict mode: slower than a load, and exact or an error.
+"""Writes rows by multi-row statements in strict mode: slower than a load, and exact or an error.
 
-A shard can hold rows that its own rules refuse: rows older than a CHECK or written without checks,
+A shard can have rows that its own rules refuse: rows older than a CHECK or written without checks,
 or a generated column truncated to its type outside strict mode. `advice_on` explains why a target
 refuses such a row.
 """
@@ -60,12 +60,12 @@ _COLUMN = re.compile(r"[Cc]olumn (?:[`'][^`']*[`']\.)*[`']([^`']+)[`']")
 
 
 def advice_on(code: int, text: str, columns: Sequence[TargetColumn]) -> str:
-    """Return advice on the difference to the shard's server, to follow the server's message.
+    """Return advice about a difference to the shard's server, to be added to the server's message.
 
     Empty if there is none. ``columns``: the written columns.
     """
     if code == ErrorCode.ER_CHECK_CONSTRAINT_VIOLATED:
-        # MySQL manual, "CHECK Constraints": no session can disable them, unlike MariaDB's.
+        # MySQL manual, "CHECK Constraints": unlike MariaDB's, no session can disable them.
         return (
             ": the shard holds a row that this CHECK refuses, and the target's server can't"
             " be told to take it. ALTER TABLE … ALTER CHECK … NOT ENFORCED at the target, or fix"
@@ -88,10 +88,10 @@ KEYS_PER_DELETE = 500
 
 
 class RowRefusedError(Exception):
-    """The target does not accept a row as it is.
+    """The target refuses a row.
 
     Attributes:
-        line: the row line, or with `keyed` the line of the key of a row to delete.
+        line: the row line, or with `keyed` the key line of a row to delete.
         index: number of the line.
         member: the row's shard, if known.
         advice: further explanation, or empty.
@@ -196,7 +196,7 @@ def insert_rows(
 
 @dataclass(frozen=True, slots=True)
 class StaleRows:
-    """Rows of a target that the shard must have changed, because a new row has their values.
+    """Rows of a target that are outdated, because a new row of the same shard has their values.
 
     Attributes:
         key: columns of the row key.
@@ -210,7 +210,7 @@ class StaleRows:
 
     @property
     def suffix(self) -> bytes:
-        """A clause that gives a stale row with the new row's values the new row's key."""
+        """A clause by which a stale row with the new row's values gets the new row's key."""
         condition = b" OR ".join(
             b"(%s)" % b" AND ".join(_same_part(identifier(name), length) for name, length in key)
             for key in self.held
@@ -254,7 +254,7 @@ def _insert_over(
 ) -> int:
     """Write a row whose key is free, and remove stale rows that have its unique values.
 
-    Raises as `insert_rows`.
+    Raises the errors of `insert_rows`.
     """
     names = [column.name for column in columns]
     fields = line.split(b"\t")
@@ -279,10 +279,10 @@ def _insert_over(
 def _run_together(
     session: Session, sql: bytes, line: bytes, index: int, *, exact: bool
 ) -> int | None:
-    """Write several rows by one statement; return the affected rows, None to write them singly.
+    """Write several rows by one statement; return the affected rows, or None to write them singly.
 
-    With None, the transaction is as it was before the statement. ``line`` and ``index`` belong to
-    the first row. Raises as `insert_rows`.
+    After None, the transaction is as it was before the statement. ``line`` and ``index`` belong to
+    the first row. Raises the errors of `insert_rows`.
     """
     if exact and not session.set_savepoint():
         return None
@@ -306,7 +306,7 @@ def update_row(
     key: tuple[Sequence[TargetColumn], bytes],
     more: Sequence[bytes],
 ) -> bool:
-    """Change the row with a key into a row line by an UPDATE, so that foreign keys act on it.
+    """Turn the row with a key into a row line by an UPDATE, so that foreign keys act on the change.
 
     ``key``: columns and line of the former key; ``more``: further assignments. Returns False if
     there is no such row. Raises RowRefusedError, or the driver's error.
@@ -333,7 +333,7 @@ def runs(lines: Sequence[bytes], columns: int, size: int) -> Iterator[tuple[int,
     A run has at most `ROWS_PER_STATEMENT` rows and ``size`` bytes as values, unless it is one row.
     """
     whole = lines if isinstance(lines, Lines) else lines_of(lines)
-    # At most each byte is escaped; a field gets quotes and a comma, a row its parentheses.
+    # At most, each byte is escaped; a field gets quotes and a comma, a row its parentheses.
     most = np.cumsum(2 * np.diff(whole.starts) + 8 * columns + 4)
     first = 0
     while first < len(whole):
@@ -407,7 +407,7 @@ def delete_rows(
     """Delete as many rows as ``counts`` gives for each row line; return how many were deleted.
 
     If the target lacks such a row, for example because only the shard knows some values, a row with
-    its values of a unique key is deleted. Raises RowRefusedError naming the row if the server
+    the same values of a unique key is deleted. Raises RowRefusedError naming the row if the server
     refuses it, or the driver's error.
     """
     head = b"DELETE FROM " + target.quoted.encode()
@@ -472,7 +472,7 @@ def _run_exactly(session: Session, sql: bytes, line: bytes, index: int) -> int:
 def _insert_one(
     session: Session, sql: bytes, columns: Sequence[TargetColumn], line: bytes, index: int
 ) -> int:
-    """Write a row by a statement of its own. No statement may follow an error."""
+    """Write a row by a separate statement. No statement may follow an error."""
     try:
         if empty := _empty_enums(columns, line):
             return _insert_empty_enum(session, sql, empty, line, index)
@@ -488,9 +488,9 @@ def _insert_one(
 def _insert_empty_enum(
     session: Session, sql: bytes, empty: Sequence[str], line: bytes, index: int
 ) -> int:
-    """Write a row with the value that an ENUM holds after an invalid one (index 0).
+    """Write a row with the value that an ENUM has after an invalid assignment (index 0).
 
-    Strict mode refuses it although the source holds it. Outside strict mode, any warning about
+    Strict mode refuses it although the source has it. Outside strict mode, any warning about
     another column would mean a changed value.
     """
     session.set_mode(LENIENT_MODE)

@@ -1,6 +1,6 @@
-"""The target table of rows, with the facts that the writing statements need.
+"""The target table of rows, with the properties that the writing statements need.
 
-Also the columns that a row lacks, and that a statement must mention.
+Also finds the columns that a row lacks, and that a statement must mention.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class TargetColumn:
     """A column of the target to which rows are written.
 
     Attributes:
-        unlabelled: field of an ENUM's index 0, which servers show as ''. If '' is a label too, a
+        unlabelled: field of an ENUM's index 0, which servers show as ''. If '' is also a label, a
             text that is no label.
         empty_label: index of the label '', if it is one.
-        bytewise: values that the target considers equal may differ in the shard, which compares
-            bytes.
+        bytewise: whether values that the target considers equal may differ in the shard, which
+            compares bytes.
         collation: collation of a text; empty if it does not matter.
     """
 
@@ -56,14 +56,14 @@ class TargetTable:
 
     Attributes:
         number: number of the target in the task.
-        buckets: parts of the key space that are applied independently. 1 if writes of different
-            keys may collide (a further unique key, a key compared by a collation).
+        buckets: number of parts of the key space that are applied independently. 1 if writes of
+            different keys may collide (a further unique key, a key compared by a collation).
         replace: whether existing rows may be overwritten in place: only if the row key is the only
             unique key. Otherwise changed rows are deleted before any row is inserted.
         filled: columns that the rows lack and the target's default must not fill, each with the SQL
             literal for a new row; an existing row keeps its value.
-        held: the further unique keys that the shard also enforces, so that another row of the shard
-            with the same values must be outdated.
+        held: the further unique keys that the shard also enforces. So another row of the shard with
+            the same values must be outdated.
         write_rules: as in `Table`, when the rows were planned.
     """
 
@@ -93,10 +93,10 @@ class TargetTable:
 def filled_columns(target: Table, written: Collection[str]) -> tuple[tuple[str, str], ...]:
     """Return the columns, not ``written``, for which a new row needs a value, with SQL literals.
 
-    A column without a default that may not be NULL gets the default of its type, as a shard's own
-    ADD COLUMN does: strict mode refuses a new row without it (MySQL's manual, "Data Type Default
-    Values"; MariaDB KB, "NULL Values in MariaDB"). The fill takes precedence, if the shards'
-    statements define it.
+    A NOT NULL column without a default gets the default of its type, as in a shard's own ADD
+    COLUMN: strict mode refuses a new row without it (MySQL's manual, "Data Type Default Values";
+    MariaDB KB, "NULL Values in MariaDB"). The fill takes precedence, if the shards' statements
+    define it.
     """
     names = set(map(folded, written))
     left = (column for column in target.columns if folded(column.name) not in names)

@@ -16,11 +16,11 @@ from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.errors import error_code, is_contention, is_unavailable
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 2.0
-"""The seconds between attempts: doubled from the first to the longest, with a random part."""
+"""Seconds between attempts: doubled from the first to the longest, with a random part."""
 
 AWAY_SECONDS = 2.0
-"""How long an executor retries while the server is unavailable, before it reports this to the task.
-"""
+"""Seconds for which an executor retries an unavailable server before it reports this to the
+task."""
 
 Result = TypeVar("Result")
 
@@ -41,11 +41,11 @@ class OutOfPatienceError(Exception):
 def transaction(
     address: DatabaseAddress, *harmless: type[Exception], patient: bool = False
 ) -> Iterator[Session]:
-    """Open a transaction on this thread's session; the block commits it.
+    """Open a transaction on this thread's session; it is committed at the end of the block.
 
-    ``patient``: the server waits for data that a source still sends. After ``harmless`` exceptions
-    the transaction is rolled back and the session stays; after others the session is closed. Raises
-    the driver's error.
+    ``patient``: whether the server waits for data that a source still sends. After ``harmless``
+    exceptions, the transaction is rolled back and the session is kept; after others, the session is
+    closed. Raises the driver's error.
     """
     try:
         session = session_for(address, patient=patient)
@@ -55,8 +55,8 @@ def transaction(
         session.run(b"ROLLBACK")
         raise
     except BaseException:
-        # Closing rolls back in any state of the connection. It is also right after a refusal: a
-        # corrected setting of the server applies to new connections only.
+        # Closing rolls back in any state of the connection. It is also right after a refusal, since
+        # a corrected setting of the server applies only to new connections.
         forget_session(address)
         raise
 
@@ -96,6 +96,6 @@ def until_done(
             limit = min(patience, away) if is_unavailable(error) else patience
             if moment > began + limit:
                 raise OutOfPatienceError(error, int(moment - failed_at)) from error
-        # Only spreads the attempts of several writers.
+        # The random part only spreads the attempts of several writers.
         time.sleep(pause * (0.5 + random.random()))  # nosec B311
         pause = min(2 * pause, LONGEST_PAUSE)

@@ -3,8 +3,8 @@
 A bucket's watermarks are written in the transaction that writes its rows, so after a crash each
 bucket knows exactly which rows it has.
 
-A watermark is saved with the GTIDs executed at its position, which locate it when another server
-takes over, and with an event of the binlog to which the position belongs
+A watermark is saved with the GTIDs executed at its position, by which it is found when another
+server takes over, and with an event of the binlog to which the position belongs
 (`replicator.watermark.Reached`).
 
 The driver creates a bucket's watermarks before its first rows, with the token of the run
@@ -44,7 +44,7 @@ BucketMarks = Mapping[tuple[str, int], Watermark]
 """Watermarks of one target, by source and bucket."""
 
 _BY_KEY = b" FORCE INDEX (PRIMARY)"
-"""Without the hint, the server reads a small table from end to end.
+"""Without the hint, the server reads a small table completely.
 
 It would then wait for each locked row, and all writers of a task for one another.
 """
@@ -55,7 +55,7 @@ _REVISION = "revision"
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The least state of one target that a batch must find.
+    """The minimum state of one target that a batch must find.
 
     Attributes:
         revision: the number of the last save (`replicator.downstream.meta.lease`).
@@ -67,7 +67,7 @@ class Expected:
 
 
 class LockedWatermarks(NamedTuple):
-    """The ``own`` watermarks of buckets; ``applied`` is the later of each and of the low one."""
+    """The ``own`` watermarks of buckets; ``applied``: the later of each and the low one."""
 
     own: BucketMarks
     applied: BucketMarks
@@ -86,7 +86,7 @@ def lock_watermarks(
 ) -> LockedWatermarks:
     """Lock the ``expected`` watermarks of a target until the transaction ends, and return them.
 
-    The lock excludes a writer of the same task that still runs elsewhere. Raises the server's
+    The lock excludes another writer of the same task that is still running. Raises the server's
     error, and FencedError if another run has the task, or the target has less than expected.
     """
     sources = sorted({source for source, _ in expected.left})
@@ -97,7 +97,7 @@ def lock_watermarks(
         if key not in own or own[key] < left or found[key][1] != fence.token:
             source, bucket = key
             is_there = shown(own[key]) if key in own else "none"
-            # This precedes reading the low watermarks, which the lock may have waited for.
+            # This check precedes reading the low watermarks, since the lock may have waited.
             raise FencedError(
                 Mismatch(
                     f"the watermark of source {source}", shown(left), is_there, str(target), bucket
@@ -159,7 +159,7 @@ def save_watermarks(
         % (_text(source), name, bucket, *watermark, _known_by(marks.get(source, Mark())))
         for (source, bucket), watermark in sorted(watermarks.items())
     )
-    # The rows exist already: this is one statement that updates all of them.
+    # The rows exist already, so this is one statement that updates all of them.
     sql = b"INSERT INTO %s (source,target_schema,target_table,bucket,version,transaction_key,"
     sql += b"ordinal,gtid,anchor) VALUES %s ON DUPLICATE KEY UPDATE version=VALUES(version),"
     sql += b"transaction_key=VALUES(transaction_key),ordinal=VALUES(ordinal),"
@@ -180,7 +180,7 @@ def _read(
 ) -> dict[tuple[str, int], tuple[Watermark, int]]:
     """Read watermarks and ``token``, an expression.
 
-    ``hint`` follows the table, ``more`` the query.
+    ``hint``: SQL after the table; ``more``: SQL at the end of the query.
     """
     sql = b"SELECT HEX(source),bucket,version,transaction_key,ordinal,%s FROM %s%s"
     sql += b" WHERE source IN (%s) AND target_schema=%s AND target_table=%s AND bucket IN (%s)%s"

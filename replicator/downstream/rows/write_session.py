@@ -1,7 +1,7 @@
-"""The blocking connection through which executors write rows.
+"""The blocking connection over which executors write rows.
 
-Sessions use the charset ``binary``, so that the bytes of a value reach the column unchanged, UTC,
-no foreign key checks, and strict mode: a value that does not fit is an error. Each thread keeps its
+Sessions use the charset ``binary``, so that the bytes of a value are stored unchanged, UTC, no
+foreign key checks, and strict mode: a value that does not fit is an error. Each thread keeps its
 connections, because an executor handles many batches.
 """
 
@@ -38,26 +38,27 @@ Buffer = bytes | memoryview
 STRICT_MODE = "STRICT_TRANS_TABLES,ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO"
 LENIENT_MODE = "ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO"
 LOAD_PACKET = 1 << 20
-"""The bytes of a file sent in one packet, if the server accepts packets of twice the size."""
+"""Bytes of a file sent in one packet, if the server accepts packets of twice this size."""
 
 ANSWER_TIMEOUT = 600
 """Seconds to wait for the answer to one statement before the connection counts as lost."""
 
 ABANDONED_SECONDS = 20
-"""How long a session may be silent before the server ends it.
+"""Seconds for which a session may be silent before the server ends it.
 
 By default, the session of a vanished client would keep its rows locked for eight hours. Another
-host can take the task over when the lease has expired; these locks must be gone by then.
+host can take the task over when the lease has expired, and these locks must be gone by then.
 """
 
 PATIENT_SECONDS = 600
 """The same for a session that waits for a source's answer."""
 
 LOAD_PAUSE_SECONDS = 120
-"""How long a server waits for more of a load that is as fast as the source is read."""
+"""Seconds for which a server waits for more of a load that depends on how fast the source is
+read."""
 
 LOCK_SECONDS = 10
-"""How long a statement waits for rows or a table locked by another session.
+"""Seconds for which a statement waits for rows or a table locked by another session.
 
 The default is a minute for rows, and a day or a year for a table (the servers' manuals,
 "innodb_lock_wait_timeout", "lock_wait_timeout").
@@ -79,9 +80,9 @@ _REQUIRED = {
 }
 
 MARIADB_SETTINGS = "/*M!100201 ,SESSION check_constraint_checks=0 */"
-"""A shard may hold rows that its CHECKs refuse; a session can disable them in the shard and here.
+"""A shard may have rows that its CHECKs refuse, since a session can disable CHECKs; so this does.
 
-MariaDB KB, "CONSTRAINT". MySQL and TiDB have no such switch.
+MariaDB KB, "CONSTRAINT". MySQL and TiDB have no such setting.
 """
 
 
@@ -93,18 +94,20 @@ _NO_SAVEPOINTS = frozenset({ER.PARSE_ERROR, ER.NOT_SUPPORTED_YET})
 class Session(BlockingSession):
     """One connection, set up for writing rows. Not for use by several threads at once.
 
-    After a statement's error, the server may have undone the whole transaction without saying so:
-    Galera does so with ``wsrep_max_ws_rows``, InnoDB with ``innodb_rollback_on_timeout``. Later
-    statements would be committed without the earlier ones. So after an error the session refuses
+    After a statement's error, the server may have undone the whole transaction without reporting
+    it: Galera does so with ``wsrep_max_ws_rows``, InnoDB with ``innodb_rollback_on_timeout``. Later
+    statements would be committed without the earlier ones. So after an error, the session refuses
     every statement until BEGIN, ROLLBACK, or `back_to_savepoint`, which proves that the transaction
     exists.
     """
 
     def __init__(self, address: DatabaseAddress, *, patient: bool = True) -> None:
-        """Connect. Raises the driver's error if the server can't be reached or refuses.
+        """Connect.
 
-        ``patient``: the server waits for data that a source has still to send; otherwise the data
-        is in memory.
+        Raises the driver's error if the server can't be reached or refuses the connection.
+
+        ``patient``: whether the server waits for data that a source has still to send; otherwise
+        the data is in memory.
         """
         self.max_packet = 1 << 20
         self.takes_typed_rows = False
@@ -131,7 +134,7 @@ class Session(BlockingSession):
         )
 
     def fits(self, *, patient: bool) -> bool:
-        """Return whether the session is as ``patient``, and not nearly ended by the server."""
+        """Return whether the session suits ``patient``, and the server will not end it soon."""
         silence = PATIENT_SECONDS if patient else ABANDONED_SECONDS
         return patient is self._patient and time.monotonic() - self.used_at <= silence / 2
 
@@ -155,7 +158,7 @@ class Session(BlockingSession):
     def run(self, sql: bytes) -> Answer:
         """Run a statement. Raises the driver's error, also if the statement is too long to send."""
         if len(sql) >= self.max_packet:
-            # Servers just close the connection then, as if they were unavailable.
+            # Servers just close the connection in this case, as if they were unavailable.
             raise pymysql.err.DataError(
                 ER.NET_PACKET_TOO_LARGE,
                 f"a statement of {len(sql)} bytes is longer than the target's max_allowed_packet"
@@ -175,7 +178,10 @@ class Session(BlockingSession):
             return super().rows(sql)
 
     def set_savepoint(self) -> bool:
-        """Set a savepoint before a statement; False if the server has none (TiDB before 6.2)."""
+        """Set a savepoint before a statement.
+
+        Return False if the server has none (TiDB before 6.2).
+        """
         if self._failed is not None:
             raise self._failed
         try:
@@ -305,10 +311,10 @@ _closing = threading.Lock()
 
 
 def session_for(address: DatabaseAddress, *, patient: bool = False) -> Session:
-    """Return this thread's session with a server; open one if there is none that is as ``patient``.
+    """Return this thread's session with a server; open one if none suits ``patient``.
 
-    The session is not tested first: callers must handle the loss of the connection at any moment.
-    Raises the driver's error.
+    The session is not tested first, so callers must handle a lost connection at any moment. Raises
+    the driver's error.
     """
     session = _own.open.get(address)
     if session is not None and not session.fits(patient=patient):

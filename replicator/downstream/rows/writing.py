@@ -1,4 +1,4 @@
-"""Writing the net changes of one bucket inside the caller's transaction."""
+"""Writes the net changes of one bucket inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from replicator.rows.decoder.lines import bytes_of
 
 FEW_ROWS = 50
 FEW_BYTES = 256 * 1024
-"""The limit up to which a statement is at least as fast as a load, and exact at once.
+"""Maximum bytes for which a statement is at least as fast as a load, and exact at once.
 
 A load has no limit on the size of a row.
 """
@@ -37,7 +37,7 @@ A load has no limit on the size of a row.
 
 @dataclass(frozen=True, slots=True)
 class NetChanges:
-    """The net changes to rows that have the same columns.
+    """The net changes of rows that have the same columns.
 
     Attributes:
         restated: as in `replicator.pipeline.plans.plan.TablePlan`.
@@ -47,7 +47,7 @@ class NetChanges:
         deletes: key lines (the fields of ``key_columns``).
         removals: whole row lines, with the number of copies to delete.
         overwrites: row lines that replace existing rows.
-        upserts: row lines that may exist or not, with these or other values.
+        upserts: row lines of rows that may exist, with these or other values.
         arrivals: key lines of rows that are new in a shard; an existing row may be another shard's.
         shared: key lines of rows that are new in several shards within the batch.
         inserts: row lines that must not exist.
@@ -84,7 +84,7 @@ class WriteCounts:
 
 
 class DuplicateRowError(Exception):
-    """A row of a shard has a key that the target already holds from elsewhere.
+    """A row of a shard has a key that the target already has from elsewhere.
 
     Attributes:
         text: the server's message (entry and constraint).
@@ -187,7 +187,8 @@ def _upsert(
 ) -> None:
     """Write rows that may exist.
 
-    Rows that the binlog writes again later may have their values of other unique keys.
+    Rows with the same values of other unique keys are removed, since the binlog writes them again
+    later.
     """
     if not group.covers and target.replace:
         _update_written(session, target, group, group.upserts, exact)

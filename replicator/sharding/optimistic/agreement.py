@@ -1,4 +1,4 @@
-"""The parts of tables that do not show in rows, and on which all members agree or not. Pure.
+"""The parts of tables that do not affect rows, and on which the members agree or not. Pure.
 
 Defaults, comments, the order of columns and similar parts are not part of the join. If all members
 have the same value of such a part, the target gets it. This follows from the members' structures
@@ -74,7 +74,7 @@ def _values_of(table: Table) -> Mapping[Part, str]:
             found[PartKind.COLLATION, name] = same_name(column.collation)
     for key in table.keys:
         if not key.prefix:
-            # A unique key over the columns of the primary key is no constraint of its own.
+            # A unique key over the columns of the primary key is not a separate constraint.
             part = PartKind.KEY_NAME, ", ".join(sorted(map(folded, key.columns)))
             names = {*found.get(part, "").split(), folded(key.name)} - {"primary"}
             found[part] = " ".join(sorted(names))
@@ -216,11 +216,11 @@ def changed_parts(
 ) -> frozenset[Part]:
     """Return the parts whose values on the target may have to change.
 
-    A new column is included if the target already had it: then the statement that adds it to a
+    A new column is included if the target already had it, since the statement that adds it to a
     member has not set its default and other parts on the target. A new foreign key is included
     because its statement may not have been executed unchanged on the target.
 
-    `there`: the columns that the target had before.
+    ``there``: the columns that the target had before.
     """
     found = {part for part in before.keys() & after.keys() if before[part] != after[part]}
     one, other = before.get(ORDER), after.get(ORDER)

@@ -63,8 +63,8 @@ def differing_parts(
 def _has_charset_of(target: Table, name: str, collation: str) -> bool:
     """Return whether a collation belongs to a column's charset.
 
-    If the target has another charset for the rows of shards that have left, the step that ends this
-    changes the collation, too.
+    While the target has another charset for the rows of former shards, it does not. The step that
+    ends this changes the collation, too.
     """
     column = target.column(name)
     return column is not None and charset(column) == charset_of(collation)
@@ -111,7 +111,10 @@ def _names(table: Table) -> list[str]:
 
 
 def _ordered(target: Table, order: str) -> list[str]:
-    """Return the target's columns in the members' order; others stay after their neighbours."""
+    """Return the target's columns in the members' order.
+
+    Other columns stay after their neighbours.
+    """
     there = _names(target)
     found = [name for name in order_of(order) if name in there]
     for place, name in enumerate(there):
@@ -123,7 +126,7 @@ def _ordered(target: Table, order: str) -> list[str]:
 def _moves(present: Sequence[str], wanted: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the columns that have to move, in this order, with their new positions."""
     places = [present.index(name) for name in wanted]
-    # The longest run of columns that is in order already stays unchanged.
+    # The longest run of columns that is already in order is not moved.
     best: list[tuple[int, ...]] = []
     for place in places:
         runs = [(len(run), run) for run in best if run[-1] < place]

@@ -1,6 +1,6 @@
 """The answer to a member's statement: accepted, accepted with a step of the target, or open. Pure.
 
-In pessimistic mode the question is when all members have a statement. Here it is whether the
+In pessimistic mode, the question is when all members have a statement. Here it is whether the
 member's rows still fit the others' rows. The target's structure follows the join of the *accepted*
 structures of all members; a member's accepted structure is the one after its last accepted
 statement. If a statement can't be accepted, it is *open*: later rows of its member are held, and
@@ -77,15 +77,16 @@ class JoinVerdict(Generic[Name]):
     """An answer.
 
     Attributes:
-        shard_state: the member's state after it.
-        before: the target's shape before it; None if unknown.
-        after: the target's shape after it; None if unknown.
-        own: whether the target executes the member's own statement; else an ALTER is derived.
+        shard_state: the member's state after the statement.
+        before: the target's shape before the statement; None if unknown.
+        after: the target's shape after the statement; None if unknown.
+        own: whether the target executes the member's own statement; otherwise an ALTER is derived.
         fills: the fills of all columns.
         granted: members whose open statement is the same change.
         ceding: columns in which the other members yield, by the operator's answer.
-        converted: columns that the target gets as this member has them.
-        given: columns that the target has by two names before it, and by the new ones after it.
+        converted: columns that get the definition of this member.
+        given: columns that the target has by two names before the statement, and by the new names
+            after it.
         reconciled: columns in which older rows get the values of their shards.
     """
 
@@ -152,8 +153,7 @@ def _unfit(
 ) -> Mapping[Action, str]:
     """Return the operator's answers that can't resolve a statement, with the reasons.
 
-    Either another conflict remains, or a server may silently change values that would be
-    converted.
+    Either another conflict remains, or a server may silently change values when it converts them.
     """
     others = [shard_state for name, shard_state in state.members.items() if name != change.member]
     own_former = {} if former.taken is None else {change.member: former.taken}
@@ -189,7 +189,7 @@ def left_open(
 ) -> JoinVerdict[Name]:
     """Return the answer to a statement that can't be accepted.
 
-    `unfit`: the operator's answers that can't resolve it.
+    ``unfit``: the operator's answers that can't resolve it.
     """
     former = state.members.get(change.member, ShardState(None))
     opened = OpenStatement(
@@ -212,8 +212,9 @@ def left_open(
 def state_at_start(state: TargetState[Name], structure: Table | None) -> ShardState:
     """Return the state of a member that exists at the start.
 
-    If a column can't be joined with the columns of the members before it, it is ceded: the target
-    follows the others, and converts the member's values if each value arrives or is refused.
+    If a column can't be joined with the columns of the other members, it is ceded: the target
+    follows the others, and converts the member's values if each value is either stored unchanged or
+    refused.
     """
     shard_state = ShardState(structure)
     while True:
@@ -277,7 +278,7 @@ def _taken(state: TargetState[Name], former: ShardState, change: Change[Name]) -
     except ConflictError as error:
         if not rows or change.reconciles or error.conflict is not ConflictKind.TYPE:
             raise
-        # One answer of the operator settles both.
+        # One answer of the operator settles both conflicts.
         text = f"{error}. Also, {rows[0]}"
         raise ConflictError(error.conflict, text, error.columns) from error
 
@@ -332,7 +333,7 @@ def _executed(
     """Return the answer to a statement that all members, or all members with its column, have made.
 
     It is executed unchanged, unless the target has the column by both names, or the statement
-    creates a member `again`.
+    creates a member ``again``.
     """
     assert change.after is not None
     same = _same(others, change)
@@ -374,7 +375,7 @@ def _executed(
 
 
 def _left(state: TargetState[Name], change: Change[Name]) -> dict[Name, ShardState]:
-    """Return the members that have left, if a statement creates one of them again; else none.
+    """Return the former members if a statement creates one of them again, or nothing.
 
     The target still has the parts that their rows need. The statement removes the parts that only
     this member needed.
@@ -387,7 +388,10 @@ def _left(state: TargetState[Name], change: Change[Name]) -> dict[Name, ShardSta
 def _target_before(
     members: Sequence[ShardState], left: Sequence[ShardState], state: TargetState[Name]
 ) -> Shape | None:
-    """Return the target's shape: the join of its members, and of former ones if that exists."""
+    """Return the target's shape.
+
+    The join of its members, including former members if that exists.
+    """
     try:
         return joined([*members, *left], state.fills)
     except NoJoinError:
@@ -407,7 +411,7 @@ def _judged(
     shape = shape_of(change.after)
     had = frozenset() if change.before is None else shape_of(change.before).columns.keys()
     there = {n for s in others.values() if s.taken is not None for n in shape_of(s.taken).columns}
-    # The target keeps a column that only members which have left had.
+    # The target keeps a column that only former members had.
     there |= former.stale - (frozenset() if before is None else before.columns.keys())
     stale = frozenset((former.stale | (had - shape.columns.keys())) & there - shape.columns.keys())
     touched = change.touched.converted
@@ -437,7 +441,7 @@ def _judged(
     kept_fills = _kept(fills, before, together)
     tables = [s.taken for s in (*others.values(), shard_state) if s.taken is not None]
     without_value = unfindable(together, found_by, tables, kept_fills) - state.unfindable(known)
-    # In a key that only the target has, rows of shards have had the target's default.
+    # In a key that only the target has, shards' rows have had the target's default.
     if without_value := without_value - (known - (before.columns.keys() if before else set())):
         raise without_fill(without_value, keyed=keyed)
     ceding = conflicts.types if change.action is Action.EXEC else frozenset()
@@ -476,7 +480,7 @@ def _beside(
     ceding = conflicts.types
     while True:
         if conflicts.action is Action.EXEC:
-            # The column must be as in this member, or no member would have it.
+            # The column must be as in this member, or it would not be as in any member.
             shard_state = replace(shard_state, ceded=shard_state.ceded - ceding)
             rest = [replace(s, ceded=s.ceded | ceding) for s in rest]
         elif conflicts.action is Action.SKIP:
@@ -540,7 +544,7 @@ def _is_own(
     others = [s.taken for name, s in state.members.items() if name != change.member]
     known = [taken for taken in others if taken is not None]
     if any(t.column(name) for t in (*known, *state.left.values()) for name in change.recreated):
-        # It would remove the values of the others.
+        # The statement would remove the values of the other members.
         return False
     parted = gives_partitions(change.before, change.after, known)
     old, new = shape_of(change.before), shape_of(change.after)
@@ -551,7 +555,7 @@ def _is_own(
         return before.sense == old.sense and after.sense == new.sense
     if parted:
         return True
-    # Rows do not depend on this part: the target gets it when all members are equal.
+    # Rows do not depend on this part; the target gets it when all members are equal.
     return old.sense == new.sense and all(
         taken is not None and definitions(taken) == definitions(change.after) for taken in others
     )

@@ -1,7 +1,7 @@
 """The order of columns: which column accepts every value of another, equal in value and meaning.
 
-The least column that accepts the values of several is a maximum of each attribute. Its type is the
-type of one of them (with a type that no member has, large tables would be rewritten twice), its
+The smallest column that accepts the values of several is a maximum of each attribute. Its type is
+the type of one of them (with a type that no member has, large tables would be rewritten twice), its
 charset is the widest, and it is nullable if one of them is. Pure.
 
 This order is narrower than `replicator.schema.structure.conversions`, which also accepts values in
@@ -88,11 +88,11 @@ def takes(wide: Column, narrow: Column) -> bool:
 
 
 def joined_column(columns: Sequence[Column], compared: Sequence[Column] = ()) -> Column | None:
-    """Return the least column that accepts the values of all of these, or None if there is none.
+    """Return the smallest column that accepts the values of all of these, or None if there is none.
 
-    `compared`: the columns that make rows unique, so that their collations count.
+    ``compared``: the columns that make rows unique, so that their collations count.
     """
-    # In a fixed order, so that the result does not depend on the order of the members.
+    # Use a fixed order, so that the result does not depend on the order of the members.
     order = sorted(columns, key=lambda c: (kind(c), charset(c), c.collation, c.type, c.name))
     wide = _widest_charset(order)
     if wide is None:
@@ -119,7 +119,7 @@ def _widest_charset(columns: Sequence[Column]) -> Column | None:
 
 
 def _collation(columns: Sequence[Column], wide: Column, compared: Sequence[Column]) -> str | None:
-    """Return the collation, of the widest charset, that keeps all different values different."""
+    """Return the collation, of the widest charset, by which all different values stay different."""
     if not wide.charset:
         return ""
     own = [c.collation for c in columns if charset(c) == charset(wide)]

@@ -27,14 +27,14 @@ class Change(Generic[Name]):
 
     Attributes:
         text, form: compared with other members' (`compared_text`, `renaming_form`).
-        before: the member's structure before it; None for a CREATE.
-        after: the structure after it; None if unknown, for the reason in `doubt`.
+        before: the member's structure before the statement; None for a CREATE.
+        after: the member's structure after it; None if unknown, for the reason in ``doubt``.
         found_by: the folded columns of the target's key that identifies rows; empty without a key,
             None if it is the shards' key.
-        there: the fills of columns that it adds and that only the target has already.
-        strict: whether its server refuses values that do not fit.
-        settings: the settings of its session that affect its result.
-        removes: the rows that it deletes (`removed_rows`); None for none.
+        there: the fills of columns that the statement adds and that only the target already has.
+        strict: whether the member's server refuses values that do not fit.
+        settings: the settings of the member's session that affect the result.
+        removes: the rows that the statement deletes (`removed_rows`); None for none.
         keeps_retired: whether the target keeps rows of retired shards.
         leaves_out: whether it may have left out rows that violate a key, a CHECK or its partitions.
         action: the operator's answer, if it was open before.
@@ -77,9 +77,9 @@ class ConflictError(Exception):
 
 
 class Conflicts(Generic[Name]):
-    """The conflicts to a statement, and the settled ones.
+    """The conflicts of a statement, and the settled ones.
 
-    An conflict is settled by the operator's answer, or by reading the values from the shards.
+    A conflict is settled by the operator's answer, or by reading the values from the shards.
     """
 
     def __init__(self, change: Change[Name]) -> None:
@@ -128,11 +128,11 @@ SETTLED: Mapping[Action, frozenset[ConflictKind]] = {
 """The conflicts that an answer of the operator can settle."""
 
 RECONCILED = frozenset({ConflictKind.FILL, ConflictKind.STALE, ConflictKind.ROUNDED})
-"""The conflicts to older rows with other values on the target than in their shards."""
+"""The conflicts because older rows have other values on the target than in their shards."""
 
 
 def left_out(change: Change[Name]) -> ConflictError | None:
-    """Return an conflict if the target may have rows that the shard has lost."""
+    """Return a conflict if the target may have rows that the shard has lost."""
     if not change.leaves_out:
         return None
     return ConflictError(
@@ -145,7 +145,7 @@ def left_out(change: Change[Name]) -> ConflictError | None:
 def other_values(
     former: ShardState, change: Change[Name], others: Iterable[Table]
 ) -> ConflictError | None:
-    """Return an conflict if values change or move differently than in the tables `others`."""
+    """Return a conflict if values change or move differently than in the tables ``others``."""
     assert change.after is not None
     touched = change.touched
     if touched.renamed:
@@ -167,8 +167,8 @@ def other_values(
         if old.generated != column.generated:
             why = f"it makes {column.name} a generated column, or no longer one"
             return ConflictError(ConflictKind.ROWS, why)
-        # The target has already converted a ceded column to the type of the others. A column that
-        # is dropped and added again has no values to convert.
+        # The target has already converted a ceded column to the type of the other members. A column
+        # that is dropped and added again has no values to convert.
         apart = folded(column.name) in former.ceded | change.recreated
         if not apart and not comparable(old, column):
             return ConflictError(
@@ -183,7 +183,7 @@ def other_values(
 def other_rows(
     state: TargetState[Name], former: ShardState, change: Change[Name]
 ) -> Iterator[ConflictError]:
-    """Yield an conflict for each column in which existing rows differ from the target."""
+    """Yield a conflict for each column in which existing rows differ from the target."""
     assert change.after is not None
     if change.before is None:
         return
@@ -204,9 +204,9 @@ def other_rows(
 
 
 def former_values(former: ShardState, change: Change[Name]) -> Iterator[ConflictError]:
-    """Yield an conflict for each column that the member adds again.
+    """Yield a conflict for each column that the member adds again.
 
-    On the target, its older rows have former values there.
+    On the target, the member's older rows have former values in this column.
     """
     assert change.after is not None
     for column in () if change.before is None else change.after.columns:
@@ -217,7 +217,7 @@ def former_values(former: ShardState, change: Change[Name]) -> Iterator[Conflict
 
 
 def narrower(columns: Collection[str]) -> ConflictError:
-    """Return the conflict to columns whose values a narrower type may change in one member."""
+    """Return the conflict if a narrower type may change values of these columns in one member."""
     return ConflictError(
         ConflictKind.ROUNDED,
         f"it makes {', '.join(sorted(columns))} narrower, which may have changed values of the"
@@ -227,7 +227,7 @@ def narrower(columns: Collection[str]) -> ConflictError:
 
 
 def comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
-    """Return whether it adds a column that the target still has for rows of a former shard."""
+    """Return whether a statement adds a column that the target has for a former shard's rows."""
     return change.before is not None and any(
         folded(column.name) in state.fills and change.before.column(column.name) is None
         for column in (() if change.after is None else change.after.columns)
@@ -282,9 +282,9 @@ _FORMER = "Older rows of shards have other values there on the target than in th
 
 
 def without_key(columns: Iterable[str], *, keyed: bool) -> ConflictError:
-    """Return the conflict that rows can't be found by their values in these columns.
+    """Return the conflict if rows can't be found by their values in these columns.
 
-    The columns are in the target's key (``keyed``), or identify its rows with all others.
+    The columns are in the target's key (``keyed``), or identify its rows together with all others.
     """
     return ConflictError(
         ConflictKind.ROWS,
@@ -293,7 +293,7 @@ def without_key(columns: Iterable[str], *, keyed: bool) -> ConflictError:
 
 
 def found_by_former(columns: Iterable[str], *, keyed: bool) -> ConflictError:
-    """Return the conflict that rows would be found by columns whose values some shards changed.
+    """Return the conflict if rows would be found by columns whose values some shards changed.
 
     ``keyed`` as in `without_key`.
     """
@@ -306,7 +306,7 @@ def found_by_former(columns: Iterable[str], *, keyed: bool) -> ConflictError:
 
 
 def without_fill(columns: Iterable[str], *, keyed: bool) -> ConflictError:
-    """Return the conflict to a column by whose values rows of other shards can't be found.
+    """Return the conflict if rows of other shards can't be found by their values in a column.
 
     ``keyed`` as in `without_key`.
     """

@@ -33,7 +33,7 @@ class Differences(Generic[Name]):
 
     Attributes:
         members: the differences of each member that has any.
-        notices: differences between members that do not show in rows and keep no statement open.
+        notices: differences between members that affect no rows and keep no statement open.
     """
 
     members: Mapping[Name, tuple[str, ...]]
@@ -51,7 +51,7 @@ def differences_of(
     """Return how the members of a target differ, by their accepted structures.
 
     Args:
-        agreed: the parts that do not show in rows, with the values on which all members agree.
+        agreed: the parts that do not affect rows, with the values on which all members agree.
         changed: the parts in which the target may differ.
     """
     shape = state.joined()
@@ -70,7 +70,10 @@ def differences_of(
 def against(state: TargetState[Name], member: Name, opened: OpenStatement) -> Sequence[Name]:
     """Return the members that keep a member's statement from being accepted.
 
+    Return the members that prevent a member's statement from being accepted.
+
     They have not made it, have a different column of the same name, or still have the column that
+    it adds again.
     it adds again.
     """
     own = state.members.get(member, ShardState(None))

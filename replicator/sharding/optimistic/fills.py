@@ -1,9 +1,9 @@
 """Fills: the value of a row in a column that its target has and its shard lacks. Pure.
 
 It is the value that the shard's own ADD COLUMN will give its rows, so it does not matter whether a
-row is applied before or after that statement: the constant default, else NULL, or the default of
-the type if the column is NOT NULL and has no default. It is saved when the target gets the column,
-since the target's default may change later.
+row is applied before or after that statement. It is the constant default, or NULL, or the default
+of the type if the column is NOT NULL and has no default. It is saved when the target gets the
+column, since the target's default may change later.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NO_ASCII = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 _ALL_CHARACTERS = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"})
 """The charsets with characters that utf8mb3 lacks."""
 _READS_TEXT = frozenset({"special", "json"})
-"""The families of types that accept a text, but not its bytes, or with another meaning."""
+"""The families of types that accept a text, but not its bytes, or give these another meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,8 @@ class TargetFills:
     def changed(self, shard: Member, now: Table) -> frozenset[str]:
         """Return the columns that a shard with an open statement has changed since its rows.
 
-        The names are folded. If the structure of its rows on the target is not known, returns all.
+        The names are folded. If the structure of its rows on the target is not known, returns all
+        columns.
         """
         taken = self.taken.get(shard)
         tables = [now] if taken is None else [taken, now]

@@ -1,4 +1,4 @@
-"""The foreign keys on which all members agree, as parts of tables that do not show in rows. Pure.
+"""The foreign keys on which all members agree, as parts of tables that do not affect rows. Pure.
 
 The task writes without foreign key checks and makes the changes of ON DELETE and ON UPDATE by
 statements, so rows do not depend on the target's foreign keys.
@@ -29,7 +29,7 @@ DROPS_KEY = "DROP FOREIGN KEY"
 def part_of(key: ForeignKeyDefinition) -> Part:
     """Return the part for a foreign key: its columns and actions.
 
-    Its name and its parent are omitted, since they differ from shard to shard.
+    Its name and its parent are left out, since they differ from shard to shard.
     """
     words = [", ".join(map(folded, key.columns))]
     for when, action in (("delete", key.on_delete), ("update", key.on_update)):
@@ -97,7 +97,7 @@ def _key_of_all(
         return None
     names = {key.name for key in found}
     name = names.pop() if len(names) == 1 else ""
-    # Servers also give the index of a key a name that was given to the key.
+    # Servers also use a name that was given to the key as the name of its index.
     return replace(forms.pop(), name="" if _MADE.search(name) else name)
 
 

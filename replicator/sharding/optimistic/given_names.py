@@ -8,7 +8,7 @@ for rows that have both fills: only the shards know their values.
 A statement may also make the column narrower: the target changes the values as the shard did.
 
 If the members with the new name have left, only their rows need the column: every row that has the
-fill in it gets the value of the old one.
+fill in it gets the value of the old column.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ class GivenName:
     """A column that gets another name on the target, with its folded names before and after.
 
     Attributes:
-        fill: the value of the new column in rows of members without it, if the target has both.
-        kept: the fill of the old column, if rows with it may be rows of other members, which keep
-            their value in the new one.
+        fill: the value of the new column in rows of members without it, if the target has both
+            columns.
+        kept: the fill of the old column, if rows with this fill may be rows of other members, which
+            have their value in the new column.
         widens: whether the new column does not accept the values of the renaming members yet.
-        former: the new column as members that have left need it, if no member has it.
+        former: the new column as former members need it, if no member has it.
         adds: whether the target gets the new column before its values, because the statement does
             more than rename.
         narrower: the new column in the members, if their servers have changed values for it.
@@ -94,10 +95,10 @@ def given_names(
     Args:
         touched: the parts that the statement touches.
         after: the structure of its member after it.
-        renaming: the members that have made the statement, as they were before it.
+        renaming: the members that have made the statement, with their structures before it.
         others: all other members.
-        before: the target before it.
-        state: the target's state, with the fills of its columns and the members that have left.
+        before: the target before the statement.
+        state: the target's state, with the fills of its columns and the former members.
         strict: whether the statement's session refuses values that do not fit; then the target also
             refuses them when it moves them.
         answered: whether the operator has answered that the other members won't make the statement.
@@ -138,7 +139,7 @@ def given_names(
     if plain and not any(one.moves for one in given):
         return given
     if any(one.narrower is not None and _has_left(one.old, state) for one in given):
-        # The UPDATE would shorten the values of rows that no shard has any more, without an error.
+        # The UPDATE would silently shorten the values of rows that no shard has any more.
         return ()
     return _added(given, before, after, strict=strict)
 
@@ -170,7 +171,7 @@ def _renamed(
     *,
     answered: bool,
 ) -> GivenName | None:
-    """Return the new name of a column if no other member has either name, else None."""
+    """Return the new name of a column if no other member has either name; otherwise None."""
     mine, fill = before.columns[old].column, fills.get(old)
     if new in fills or not (answered or _is_exact(old, new, before, fills)):
         return None
@@ -181,7 +182,7 @@ def _renamed(
 
 
 def _stays(fill: Fill, old: Column, new: Column) -> bool:
-    """Return whether the fill of a column is the same value in another one."""
+    """Return whether the fill of a column is the same value in another column."""
     if fill.null:
         return new.nullable
     return fill.constant and converts_unchanged(fill.sql, old, new)
@@ -209,7 +210,7 @@ def _moved(
 ) -> GivenName | None:
     """Return the new name of a column if the target already has a column by that name.
 
-    `column` is as the statement defines it, `found` as the target has it.
+    ``column`` is as the statement defines it, ``found`` as the target has it.
     """
     mine, there, fill = before.columns[old].column, found.column, fills.get(new)
     wide = joined_column([there, column])
@@ -228,7 +229,7 @@ def _moved(
 def _known_values(one: GivenName, *, alone: bool) -> GivenName | None:
     """Return the name of a column that the target has twice; None if rows do not show their values.
 
-    ``alone``: all members make the statement.
+    ``alone``: whether all members make the statement.
     """
     if alone and not one.alike:
         return replace(one, kept=None)
@@ -302,7 +303,7 @@ def _may_rename(
 ) -> bool:
     """Return whether rows of a member have their values only in the old column, and keep them.
 
-    The target may also ``convert`` them by the statement.
+    With ``converts``, the target may also convert them by the statement.
     """
     former = shard_state.taken.column(old) if shard_state.taken is not None else None
     if former is None or former.generated or column.generated:
@@ -334,7 +335,7 @@ def _compares(column: Column, fill: Fill) -> bool:
 def moved_values(target: TableName, given: GivenName, present: Table) -> str:
     """Return the statement that gives the new column the values of the old one.
 
-    It changes only rows that have their value in the old one, so it may be executed again.
+    It changes only rows that have their value in the old column, so it may be executed again.
 
     Args:
         target: the table's name.

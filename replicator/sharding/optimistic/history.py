@@ -63,13 +63,14 @@ class EntryKind(StrEnum):
     RENAMED = "renamed"
     """Members were renamed."""
     FOLLOWED = "followed"
-    """The target got or lost its name, with its members by their former names (`shard_states`)."""
+    """A renaming gave the target its name or took it away; its members, by their former names, are
+    in `shard_states`."""
     REFUSED = "refused"
     """The target has refused a step of the member again."""
     STEPPED = "stepped"
-    """A refused step of the member was retried with success: ``run`` is executed for it."""
+    """A refused step of the member has succeeded at a retry: ``run`` is executed for it."""
     AGREED = "agreed"
-    """The target has these parts as all members have them: ``run`` is executed for it."""
+    """The target gets the parts on which all members agree: ``run`` is executed for it."""
     SAID = "said"
     """The operator has answered the member's open statement, or a refused step."""
     RELEASED = "released"
@@ -92,8 +93,8 @@ class HistoryEntry(Generic[Name]):
         at: position of the statement of the refused step that the entry is about.
         timestamp, context: used for the execution of `run`.
         source: the source of a release.
-        parts: parts that the target now has as all members have them; after a renaming, parts in
-            which it may differ.
+        parts: parts on which all members agree and that the target has now; after a renaming, parts
+            in which it may differ.
         dropped: whether the target was dropped with its last member; it may be created again.
         number: the number of the renaming that the target has followed.
         shard_states: the members of the target after that renaming.
@@ -131,7 +132,7 @@ def followed_entries(
     moves: Iterable[tuple[Name, Target, Target, Place]],
     histories: Mapping[Target, TargetHistory[Name]],
 ) -> dict[Target, HistoryEntry[Name]]:
-    """Return the entry of each target that a renaming gives a name, or takes its name from.
+    """Return the entry of each target that receives or loses its name by a renaming.
 
     Args:
         number: the number of the renaming.
@@ -197,7 +198,7 @@ class TargetHistory(Generic[Name]):
         """The parts in which the target may differ, since members have changed them."""
         self.entries = 0
         self.followed = 0
-        """The number of the last renaming by which the target got or lost its name."""
+        """The number of the last renaming by which the target received or lost its name."""
         for entry in entries:
             self.take(entry)
 
@@ -346,7 +347,7 @@ class TargetHistory(Generic[Name]):
     def due(
         self, members: Iterable[Name], changes: Mapping[Name, Change[Name]]
     ) -> dict[Name, Place]:
-        """Return the given members whose open statements would get another answer now.
+        """Return the given members whose open statements would be answered differently now.
 
         Args:
             changes: the known statements, as input of the rule. A statement that was not read in
@@ -370,7 +371,7 @@ class TargetHistory(Generic[Name]):
 
         Args:
             applied: the version and the position of the source's last row on the target. Every row
-                of that version up to the position must be there, and no rows may be in flight.
+                of that version up to the position must be applied, and no rows may be in flight.
         """
         former = self._releases.get(source) or Release(0, _BEFORE_ALL, ())
         reached = _BEFORE_ALL
@@ -392,12 +393,13 @@ _BEFORE_ALL = Place(-1, 0)
 
 @dataclass(frozen=True, slots=True)
 class MovedPlaces:
-    """The positions on a server that has taken over ``source``, for positions on the former one.
+    """The positions on a server that has replaced ``source``, for positions on the former server.
 
     Attributes:
         exact: returns the position of the same event.
-        near: returns that position, or the one of the last known statement before it.
-        applied: all rows of the source up to here are on the target; None if that is not known.
+        near: returns that position, or the position of the last known statement before it.
+        applied: all rows of the source up to this position are on the target; None if that is not
+            known.
     """
 
     source: str
@@ -408,7 +410,7 @@ class MovedPlaces:
     def has_passed(self, release: Release[Name]) -> bool:
         """Return whether all rows that belong to this release or an earlier one are applied.
 
-        Only their positions count, since each later row also follows the `near` positions.
+        If they are, only the `near` positions are needed, since each later row also follows these.
         """
         places = (release.at, *(place for _, place in release.members))
         return self.applied is not None and self.applied >= (release.number, *max(places))
@@ -420,11 +422,11 @@ def moved_entries(
     """Return the entries of a target with the positions of another server.
 
     The positions of open statements are exact, and so are the newest release's until it has been
-    passed. No other positions decide about a row any more. Raises the errors of
+    passed. No other positions affect decisions about rows any more. Raises the errors of
     `MovedPlaces.exact`.
 
     Args:
-        own: returns whether a member belongs to the source that the server has taken over.
+        own: returns whether a member belongs to the source that the server has replaced.
     """
     history = TargetHistory(entries)
     shard_states = history.state.members.values()

@@ -72,7 +72,7 @@ def _foreign_keys(members: Sequence[Table]) -> list[ForeignKeyDefinition]:
 def widening(target: Table, members: Sequence[Table]) -> str:
     """Return the ALTER TABLE after which a target accepts all members' rows; empty if not needed.
 
-    Its other indexes stay. Raises NoJoinError or NoAlterError.
+    The target's other indexes are kept. Raises NoJoinError or NoAlterError.
     """
     own = shape_of(target)
     shape = replace(join([own, *map(shape_of, members)]), indexes=own.indexes)
@@ -81,7 +81,10 @@ def widening(target: Table, members: Sequence[Table]) -> str:
 
 
 def _columns(first: Table, members: Sequence[Table], shape: Shape) -> list[tuple[Column, str]]:
-    """Return the columns with definitions; one that the first lacks follows its neighbour."""
+    """Return the columns with definitions.
+
+    A column that the first member lacks follows its neighbour.
+    """
     texts = {
         folded(item[0].name): without_check(first.create_sql, item)
         for item in items_of(first.create_sql)

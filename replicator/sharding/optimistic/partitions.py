@@ -16,13 +16,13 @@ def partitions(table: Table) -> Partitions:
 def repartitioned(
     before: Table | None, after: Table, others: Iterable[Table], *, discards_rows: bool
 ) -> str:
-    """Return why other members' rows may not fit the partitions of a new structure; else "".
+    """Return why other members' rows may not fit the partitions of a new structure, or "".
 
-    They fit if the partitions stay the same, or get one more range at the end and the others have
-    no different range. They also fit if the shard had none, because the target then has none until
-    all shards have them.
+    They fit if the partitions do not change, or get one more range at the end and the others have
+    no different range. They also fit if the shard had no partitions, because the target then has
+    none until all shards have them.
 
-    `discards_rows`: whether the statement deletes rows.
+    ``discards_rows``: whether the statement deletes rows.
     """
     if discards_rows:
         return "it deletes rows: those of other shards would go with them"
@@ -40,7 +40,8 @@ def repartitioned(
 def gives_partitions(before: Table, after: Table, others: Iterable[Table]) -> bool | None:
     """Return whether a statement gives the target its shard's partitions; None if it changes none.
 
-    A target without partitions accepts the rows of all shards, so it gets them with the last shard.
+    A target without partitions accepts the rows of all shards, so it is partitioned with the last
+    shard.
     """
     old, new = partitions(before), partitions(after)
     if old == new:
@@ -55,6 +56,6 @@ def gives_partitions(before: Table, after: Table, others: Iterable[Table]) -> bo
 
 
 def begins_alike(one: Partitions, other: Partitions) -> bool:
-    """Return whether one of two lists of ranges begins the other, or accepts all rows."""
+    """Return whether one of two lists of ranges begins with the other, or accepts all rows."""
     shorter = min(len(one), len(other))
     return shorter == 0 or (one[:shorter] == other[:shorter] and "range" in one[0])

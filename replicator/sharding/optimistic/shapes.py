@@ -1,9 +1,10 @@
-"""The shape of a table, which is the part that its rows depend on, and the join of shapes. Pure.
+"""The shape of a table: the part that its rows depend on, and the join of shapes. Pure.
 
-Every row of a member fits into the join, the least shape for all members. The join has each column
-that one of them has. It has a key only if each of them has one that is at least as strict, and a
-CHECK only if all have the same. Rows do not depend on order, defaults, comments and plain indexes;
-a shape still includes the plain indexes, and the target gets an index if all members have the same.
+The join is the smallest shape into which every row of each member fits. The join has each column
+that one of the members has. It has a key only if each member has one that is at least as strict,
+and a CHECK only if all have the same. Rows do not depend on order, defaults, comments and plain
+indexes. A shape still includes the plain indexes, and the target gets an index if all members have
+the same.
 """
 
 from __future__ import annotations
@@ -201,7 +202,7 @@ _PREFIX = re.compile(r"`(.*)` \( (\d+) \)", re.DOTALL)
 def implies(own: Key, key: Key) -> bool:
     """Return whether rows that satisfy the unique key ``own`` also satisfy ``key``.
 
-    They do if each part of ``own`` is in ``key``, or a longer part of the same column is.
+    They do if each part of ``own`` is in ``key``, or ``key`` has a longer part of the same column.
     """
     return all(part in key or any(_begins(part, other) for other in key) for part in own)
 
@@ -223,7 +224,7 @@ def _columns_of(key: Key) -> frozenset[str]:
 
 
 def _compares(shape: Shape, name: str, joint: Shape) -> bool:
-    """Return whether rows of a shape may differ only in this column within a key of ``joint``."""
+    """Return whether rows of a shape may have the same key of ``joint`` except in this column."""
     return any(
         name in _columns_of(key)
         and all(name in _columns_of(own) for own in shape.constraints if implies(own, key))
@@ -232,9 +233,10 @@ def _compares(shape: Shape, name: str, joint: Shape) -> bool:
 
 
 def may_exclude_rows(before: Table | None, after: Table | None) -> bool:
-    """Return whether rows of one structure may break a unique key, CHECK or partitions of another.
+    """Return whether rows of one structure may violate constraints of another.
 
-    ALTER IGNORE removes such rows, and tools that copy with INSERT IGNORE leave them out.
+    The constraints are unique keys, CHECKs and partitions. ALTER IGNORE removes such rows, and
+    tools that copy with INSERT IGNORE leave them out.
     """
     if before is None or after is None:
         return False
@@ -249,9 +251,9 @@ def may_exclude_rows(before: Table | None, after: Table | None) -> bool:
 
 
 def join(shapes: Sequence[Shape], without_values: Collection[str] = ()) -> Shape:
-    """Return the least shape that accepts the rows of all of these. Raises NoJoinError.
+    """Return the smallest shape that accepts the rows of all of these. Raises NoJoinError.
 
-    `without_values`: columns that are NULL in rows of shapes without them.
+    ``without_values``: columns that are NULL in rows of shapes without them.
     """
     empty = {name for name in without_values if any(name not in s.columns for s in shapes)}
     primary = _primary(shapes, empty)
@@ -315,7 +317,7 @@ def columns_among(shape: Shape, parts: Collection[str]) -> frozenset[str]:
 
 
 def without_parts(shape: Shape, parts: Collection[str], present: Shape) -> Shape:
-    """Return a shape as a target of the shape ``present`` has it if it lacks these parts."""
+    """Return a shape without these parts, as a target of the shape ``present`` has them."""
     primary, about = shape.primary, columns_among(shape, parts)
     if primary is not None and _key_part("primary", primary) in parts:
         primary = present.primary
@@ -379,8 +381,8 @@ def unfindable(
 ) -> frozenset[str]:
     """Return the columns that some members lack and by whose values their rows can't be found.
 
-    The value that the target's server returns for them is not known. ``found_by``: the columns that
-    identify rows.
+    The value that the target's server returns for these rows is not known. ``found_by``: the
+    columns that identify rows.
     """
     having = [shape_of(member).columns.keys() for member in members]
     return frozenset(
@@ -527,9 +529,9 @@ def definitions(table: Table) -> Sequence[tuple[str, ...]]:
 def rounded_apart(
     before: Table | None, after: Table, shape: Shape, *, strict: bool
 ) -> frozenset[str]:
-    """Return the columns that a statement makes narrower while the target remains wider.
+    """Return the columns that a statement makes narrower while the target stays wider.
 
-    The values of these columns in the shard may have changed. `shape`: the target's shape.
+    The values of these columns in the shard may have changed. ``shape``: the target's shape.
     """
     return frozenset(
         name

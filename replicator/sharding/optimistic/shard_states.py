@@ -81,7 +81,7 @@ class RefusedStep(Generic[Name]):
 
     Attributes:
         at, sql, timestamp, context: the statement.
-        parts: the parts that it removes (`Shape.parts`); nothing is left to do when the join has
+        parts: the parts that it removes (`Shape.parts`); the step is finished when the join has
             none of them either.
         action: the operator's answer, after which the step is retried.
     """
@@ -121,9 +121,10 @@ class ConflictKind(StrEnum):
     NAME = "name"
     """It renames a column: its rows would have no column."""
     TYPE = "type"
-    """Its column and the others' have no common type, or their values are converted."""
+    """Its column and the other members' column have no common type, or their values are
+    converted."""
     FILL = "fill"
-    """Its older rows have another value in a new column than on the target."""
+    """In a new column, its older rows have another value than on the target."""
     STALE = "stale"
     """It adds a column again that it has dropped; the target still has the former values."""
     ROUNDED = "rounded"
@@ -143,8 +144,8 @@ class ConflictKind(StrEnum):
 class TargetState(Generic[Name]):
     """All members of a target, and the fills of its columns by their folded names.
 
-    `left`: the accepted structures of members that have left and were not created again. The target
-    keeps the parts that their rows need.
+    ``left``: the accepted structures of members that have left and were not created again. The
+    target keeps the parts that their rows need.
     """
 
     members: Mapping[Name, ShardState] = field(default_factory=dict)
@@ -185,12 +186,12 @@ class TargetState(Generic[Name]):
 
 
 def undoes(state: TargetState[Name], member: Name, later: Table) -> bool:
-    """Return whether a member gives up the types of its open statement.
+    """Return whether a member reverts the types of its open statement.
 
     It does so by dropping the columns that the statement only adds, or by converting them to types
     that join with the other members' types.
 
-    `later`: its structure after one of the statements that wait for the open one.
+    ``later``: its structure after one of the statements that wait for the open one.
     """
     shard_state, opened = state.members[member], state.open_of(member)
     if opened is None or opened.structure is None or opened.answered:
@@ -225,7 +226,7 @@ def joined_beside(
 
     If a member has no unique key, the target has none. When that member leaves, the others may
     compare the key's columns by collations that have no join. The join with the former members then
-    leaves the target as it is.
+    does not change the target.
     """
     members = [*shard_states]
     try:
@@ -249,10 +250,10 @@ def _joined(shard_states: Iterable[ShardState], fills: Mapping[str, Fill]) -> Sh
 
 
 def with_holders(shard_states: Sequence[ShardState]) -> Sequence[ShardState]:
-    """Return the states with columns ceded only if another member has the target's column.
+    """Return the states with a column ceded only while another member has the target's column.
 
     If that member has dropped the column or left, the column is defined by the members that still
-    have it, as far as these have a join.
+    have it, if their columns have a join.
     """
     given = frozenset().union(*(shard_state.ceded for shard_state in shard_states))
     if not given:

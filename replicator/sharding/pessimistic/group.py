@@ -4,7 +4,8 @@ A row's version is the number of items that its member had before it. It is comp
 target's version as the group knows it (`Group.known`). That version stays the same until the group
 is rebuilt from saved state, *adopts* the next version, or *releases* it, which means that it
 forwards the rows of that version held in memory (`buffer`) before it decides any other row. Row
-versions follow from the saved state, the binlog and the saved cutovers alone, in each reading.
+versions follow from the saved state, the binlog and the saved cutovers alone, however often the
+binlog is read.
 """
 
 from __future__ import annotations
@@ -40,11 +41,12 @@ class Group(Generic[Name, Event]):
     """Decides row events, records DDL, and reports when its members are ready for the next item.
 
     Args:
-        state: the saved state at the position `start`.
+        state: the saved state at the position ``start``.
         known: the target's version.
-        history: its items up to `known`, and the next one if a cutover for it is saved.
-        cutovers: the cutovers after `state`, in order.
-        applied: the highest watermark of version `known`; earlier readings got at least this far.
+        history: the target's items up to ``known``, and the next one if a cutover for it is saved.
+        cutovers: the cutovers after ``state``, in order.
+        applied: the highest watermark of version ``known``; the binlog was read at least up to it
+            before.
     """
 
     def __init__(
@@ -74,11 +76,12 @@ class Group(Generic[Name, Event]):
         """The released versions whose rows are not applied, each with its first position."""
         self.ahead: list[Place] = []
         self._doubted: dict[Place, tuple[str, frozenset[int]]] = {}
-        """The doubtful statements (`ddl`): the member's key and the items that drop its columns."""
+        """The doubtful statements (`ddl`), with the member's key and the items that drop its
+        columns."""
         self._late: set[Place] = set()
         """The doubtful statements that are not new items."""
         self._shown: dict[Name, tuple[int, str, int, bool]] = {}
-        """Whether members without the item of a version and text already show its result."""
+        """By member without the item of a version and text, whether it already shows the result."""
         self._waiting: set[Name] = set()
         """Tables ahead that may lack the next item; the group is not ready until they join."""
         self.unmatched: dict[Name, Place] = {}
@@ -105,7 +108,7 @@ class Group(Generic[Name, Event]):
     # Events, in binlog order.
 
     def row(self, member: Name, at: Place, count: int = 1) -> RowDecision:
-        """Decide `count` row events of a member, the last of them at `at`.
+        """Decide ``count`` row events of a member, the last of them at ``at``.
 
         Several events may be decided at once if `next_cutover` is not among them.
         """
@@ -122,7 +125,7 @@ class Group(Generic[Name, Event]):
         return RowDecision.APPLY if version == self.known else RowDecision.SKIP
 
     def note_rows(self, member: Name, *, had: bool) -> bool:
-        """Note whether a member may have had rows, and return whether this is new."""
+        """Record whether a member may have had rows, and return whether this is new."""
         state = self.members[member]
         if state.had_rows is had:
             return False
@@ -140,14 +143,14 @@ class Group(Generic[Name, Event]):
 
         A statement is doubtful if it may also be a new item, and rows after it would lose columns
         if it is not. It is recorded as a new item, so that these rows are held, until the member
-        itself makes the item that drops the columns: then it is `late`.
+        itself makes the item that drops the columns: then the statement is `late`.
 
         Args:
             least: the lowest possible number of the item; the member shows the earlier ones.
             fits: the versions whose structure the member has now, if known.
-            drops: of a doubtful statement, the items that drop the columns that it adds.
+            drops: for a doubtful statement, the items that drop the columns that it adds.
 
-        Raises HistoryError if an item up to `known` differs; `TargetLock` compares later ones.
+        Raises HistoryError if an item up to ``known`` differs; `TargetLock` compares later ones.
         """
         self._approach(item.at)
         self._shown.pop(item.member, None)
@@ -191,30 +194,35 @@ class Group(Generic[Name, Event]):
         self.added.add(version)
 
     def _note_late(self, member: Name, matched: int) -> None:
-        """Note which doubtful statements are not new items, as the member makes an earlier one."""
+        """Record the doubtful statements that are late, because the member makes an earlier
+        item."""
         for item in (item for items in self.items.values() for item in items):
             _, drops = self._doubted.get(item.at, ("", frozenset[int]()))
             if item.member == member and matched in drops:
                 self._late.add(item.at)
 
     def late(self, item: Item[Name, Event]) -> str:
-        """Return the `late_key` of a doubtful item if it is certainly not a new item, else "".
+        """Return the `late_key` of a doubtful item if it is certainly not a new item, otherwise "".
 
-        Its member has dropped the added columns again, as the target had before, or is gone.
+        Its member has dropped the added columns again, as the target had before, or no longer
+        exists.
         """
         own, _ = self._doubted.get(item.at, ("", frozenset[int]()))
         return own if item.at in self._late or item.member not in self.members else ""
 
     def matched(self, item: Item[Name, Event]) -> int | None:
-        """Return which item that the member has without a DDL of its own this is, or None."""
+        """Return the item made by this statement, if the member has it without its own DDL."""
         return self._awaited(self.members[item.member], item)
 
     def show(self, member: Name, text: str, items: int, *, shows: bool) -> None:
-        """Note whether a member shows the item after `known`, by so many items of the others."""
+        """Record whether a member shows the item after ``known``.
+
+        ``items``: the number of the others' items by which this was decided.
+        """
         self._shown[member] = self.known + 1, text, items, shows
 
     def unlooked(self, text: str, items: int) -> list[Name]:
-        """Return the members without the item after `known` that `show` has not noted yet."""
+        """Return the members without the item after ``known`` for which `show` was not called."""
         entry = self.known + 1, text, items
         return [
             name
@@ -223,12 +231,12 @@ class Group(Generic[Name, Event]):
         ]
 
     def owes(self, member: Name, text: str) -> bool:
-        """Return whether a member has an item with this text without a DDL of its own."""
+        """Return whether a member has an item with this text without its own DDL."""
         state = self.members[member]
         return any(text in self._texts(version) for version in (*state.awaited, *state.optional))
 
     def idle(self, member: Name, text: str, at: Place) -> None:
-        """Note a member's statement that has changed nothing there, and so is not an item."""
+        """Record a member's statement that has changed nothing on it, and so is not an item."""
         self._approach(at)
         state = self.members[member]
         if text not in state.idle:
@@ -244,11 +252,12 @@ class Group(Generic[Name, Event]):
         return replace(state, version=version, awaited=(*state.awaited, version))
 
     def _awaited(self, state: MemberState, item: Item[Name, Event]) -> int | None:
-        """Return which item that the member has without a DDL of its own this is, or None.
+        """Return the item made by this statement, if the member has it without its own DDL, or
+        None.
 
-        This is the one with the same text, else the first granted one that was executed: every
-        shard should get that change, in whatever spelling. A skipped or optional item may never
-        arrive.
+        This is the item with the same text, or otherwise the first one that counts as made and was
+        executed: every shard should get that change, however it is written. A skipped or optional
+        item may never arrive.
         """
         given = ((version, self.resolved(version)) for version in state.awaited)
         executed = (version for version, resolved in given if resolved and not resolved.skipped)
@@ -264,7 +273,10 @@ class Group(Generic[Name, Event]):
 
     @property
     def lowest(self) -> int:
-        """The first known version: 0, or less if shards lack items that the target began with."""
+        """The first known version.
+
+        0, or less if shards lack items that the target was created with.
+        """
         return -len(self.earlier)
 
     def _truncates(self, version: int) -> bool:
@@ -281,8 +293,8 @@ class Group(Generic[Name, Event]):
 
         They are: the members, newest first; the target at this position; its earlier versions; its
         later ones, unknown when this position was first read. A table that fits only these was
-        ahead of the target then, so none of its rows was applied. Before version `floor` the target
-        was another table.
+        ahead of the target then, so none of its rows was applied. Before version ``floor``, the
+        target was another table.
         """
         self._approach(at)
         found = [(state.version, -len(state.awaited), name) for name, state in self.members.items()]
@@ -310,8 +322,9 @@ class Group(Generic[Name, Event]):
         Args:
             template: the first of `templates` that it fits; None for the target at this position.
             equals: all templates that it fits.
-            least: the lowest possible version of its rows, not read before the target had it.
-            earliest: items from this version on are as uncertain, even if versions in between
+            least: the lowest possible version of its rows, which were not read before the target
+                had it.
+            earliest: items from this version on are just as uncertain, even if versions in between
                 differ, because they do not concern columns that the table has.
         """
         self._approach(at)
@@ -363,7 +376,7 @@ class Group(Generic[Name, Event]):
         """Add a created table that fits no template yet, because only it has certain items.
 
         Its rows are held until it is read again and fits another template: a later version, or any
-        if it `waits` for something else.
+        template if it ``waits`` for something else.
         """
         self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
@@ -405,7 +418,7 @@ class Group(Generic[Name, Event]):
         return former and replace(former, version=max(former.version, self.base))
 
     def come_back(self, member: Name, at: Place, version: int) -> None:
-        """Add a created table at this version, as the dropped member of its name."""
+        """Add a created table at this version, continuing the dropped member of its name."""
         assert member not in self.members, f"{self}: {member} joins twice"
         self.dropped.pop(member, None)
         self.members[member] = MemberState(version, at)
@@ -432,10 +445,11 @@ class Group(Generic[Name, Event]):
     # Decisions of the target's lock.
 
     def cut_over(self, resolved: ResolvedItem, resume: Place, *, forced: bool) -> Cutover:
-        """Make `resolved` the next item: after the cutover all members have it.
+        """Make ``resolved`` the next item: after the cutover, all members have it.
 
-        A forced cutover grants it to the members that lack it, after every row that any reading may
-        have treated as version `known`. `resume`: the source's saved position if it were saved now.
+        With a forced cutover, the item counts as made by the members that lack it, after every row
+        that may have been treated as version ``known`` before. ``resume``: the position that would
+        be saved for the source now.
         """
         assert self.base <= self.known == len(self._history), f"{self}: a second cutover at once"
         assert forced or self.ready, f"{self}: not ready for {self.known + 1}"
@@ -450,7 +464,10 @@ class Group(Generic[Name, Event]):
 
     @property
     def can_adopt(self) -> bool:
-        """Whether the next version can be used without reading again: `_at_hand`, no rows held."""
+        """Whether the next version can be used without reading again.
+
+        `_at_hand`, and no rows held.
+        """
         return self._at_hand and not self.held[self.known + 1]
 
     def adopt(self) -> None:
@@ -481,18 +498,18 @@ class Group(Generic[Name, Event]):
         return parts
 
     def read_past(self, at: Place) -> None:
-        """Pass the cutovers up to a place that this reading has no more events before."""
+        """Pass the cutovers up to a position before which the binlog has no more events."""
         self._reach(max(at, self.seen))
 
     def released(self, version: int) -> None:
-        """Note that the rows forwarded by a release are applied."""
+        """Record that the rows forwarded by a release are applied."""
         del self.releasing[version]
 
     @property
     def _at_hand(self) -> bool:
         """Whether the next cutover is passed and changes no decision of this run.
 
-        It would if a table ahead was created, or if an item was doubtful or renumbered.
+        It would change one if a table ahead was created, or if an item was doubtful or renumbered.
         """
         version = self.known + 1
         items, resolved = self.items.get(version, ()), self.resolved(version)
@@ -504,9 +521,9 @@ class Group(Generic[Name, Event]):
 
     @property
     def ready(self) -> bool:
-        """Whether each member has the item after `known`, so that no older row can follow.
+        """Whether each member has the item after ``known``, so that no older row can follow.
 
-        This reading must have passed everything that earlier readings acted upon.
+        All positions up to which the binlog was read before must have been passed.
         """
         ahead = any(cutover.version > self.base for cutover in self._cutovers)
         return (
@@ -560,7 +577,7 @@ class Group(Generic[Name, Event]):
 
     @property
     def next_cutover(self) -> Place | None:
-        """The position of the next cutover that this reading has not passed."""
+        """The position of the next cutover that was not passed yet."""
         return next((cutover.at for cutover in self._cutovers if cutover.version > self.base), None)
 
     @property
@@ -572,7 +589,7 @@ class Group(Generic[Name, Event]):
     # Positions in the stream of events.
 
     def _approach(self, at: Place) -> None:
-        """Pass the cutovers before an event, which must not precede the last one."""
+        """Pass the cutovers before an event, which must not precede the last event."""
         assert at >= self.seen, f"{self}: {at} comes after {self.seen}"
         while (ahead := self.next_cutover) is not None and ahead < at:
             self._reach(ahead)

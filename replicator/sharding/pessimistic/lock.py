@@ -1,8 +1,8 @@
 """The lock: the agreement of all sources of a target on its next item.
 
-A `TargetLock` lives as long as the task; a group lives as long as one run of its source. The lock
-reads the groups directly, so nothing has to be announced, withdrawn or synchronised. All of them
-live on one event loop, and no method waits.
+A `TargetLock` exists as long as the task; a group exists as long as one run of its source. The lock
+reads the groups directly, so nothing must be announced, withdrawn or synchronised. All of them run
+on one event loop, and no method waits.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class TargetLock(Generic[Name, Event]):
         self.earlier = list(earlier)
         self.groups: dict[str, Group[Name, Event]] = {}
         self.left_out: set[tuple[str, Place]] = set()
-        """The TRUNCATEs, by source, that are not items of their members."""
+        """By source, the TRUNCATEs that are not items of their members."""
         self.shown = dict(shown or {})
-        """The earlier items that a member shows, by the source and the position of its item."""
+        """By source and position of a member's item, the earlier items that the member shows."""
         self.owner: str | None = pending.owner if pending else None
         self.pending = pending
         self._cutovers = {source: list((cutovers or {}).get(source, ())) for source in self.sources}
@@ -166,7 +166,7 @@ class TargetLock(Generic[Name, Event]):
     def resolve(self, resume: Mapping[str, Place]) -> Resolution[Name, Event]:
         """Decide the agreed item. The caller saves the result with all cutovers, then executes it.
 
-        `resume`: the positions at which the sources would be saved now.
+        ``resume``: by source, the position that would be saved now.
         """
         assert self.agreed, f"{self}: not agreed"
         self.look()
@@ -178,7 +178,8 @@ class TargetLock(Generic[Name, Event]):
     def late(self) -> tuple[str, Item[Name, Event]] | None:
         """A doubtful item that is not a new item, with its source, or None.
 
-        Its member has made an earlier item late. None while a source is not being read.
+        Its member has shown by a later statement that the item is late. None while a source is not
+        being read.
         """
         if self.pending is not None or any(
             source not in self.groups or self.groups[source].known != self.version
@@ -241,7 +242,7 @@ class TargetLock(Generic[Name, Event]):
         if item.discards_rows and not skip and not self.agreed:
             whose, run = "have not run it", "run it on them, or "
             if self.outside:
-                # No shard of the task can resolve it.
+                # No shard of the task can resolve the lock.
                 whose, run = "are retired, or whose source is not in the task file", ""
             raise UnlockError(
                 f"{name} removes rows, also those of shards that {whose} ({item.text!r}):"
@@ -253,7 +254,10 @@ class TargetLock(Generic[Name, Event]):
     def _chosen(
         self, name: str, source: str, owner: str | None, member: Name | None, *, skip: bool
     ) -> Item[Name, Event]:
-        """Return the statement to execute; it must be unique without `owner` and `member`."""
+        """Return the statement to execute.
+
+        Without ``owner`` and ``member``, it must be the only one.
+        """
         items = self.candidates(source)
         if member is not None:
             items = tuple(item for item in items if item.member == member)
@@ -281,7 +285,7 @@ class TargetLock(Generic[Name, Event]):
     def _choice(
         found: Sequence[tuple[str, Item[Name, Event]]], texts: Mapping[str, set[str]]
     ) -> Choice[Name, Event]:
-        """Return the choice of a statement; `texts` has all texts of each source."""
+        """Return the choice of a statement; ``texts``: by source, all texts."""
         alone = ((source, item) for source, item in found if len(texts[source]) == 1)
         source, item = next(alone, found[0])
         members: dict[str, list[Name]] = {}
@@ -337,10 +341,10 @@ class TargetLock(Generic[Name, Event]):
         )
 
     def executed(self) -> None:
-        """Note that the pending item is executed on the target and recorded as done.
+        """Record that the pending item is executed on the target and recorded as done.
 
         The caller makes groups that `Group.can_adopt` adopt the version, and restarts the sources
-        of the others. Until then they keep using the version that they know.
+        of the others. Until then, these groups use the version that they know.
         """
         assert self.pending is not None, f"{self}: nothing was decided"
         self.history = (*self.history, self.pending.resolved)
@@ -350,7 +354,7 @@ class TargetLock(Generic[Name, Event]):
     def leave_out_truncations(self) -> frozenset[str]:
         """Stop counting TRUNCATEs of members as items if others have another statement instead.
 
-        Return the sources that must restart, because the versions of later rows there are one
+        Returns the sources that must restart, because the versions of their later rows are one
         lower.
         """
         left_out = {
@@ -365,7 +369,7 @@ class TargetLock(Generic[Name, Event]):
     def _items_of(self, version: int) -> list[tuple[str, Item[Name, Event]]]:
         """Return the open items of a version, with their sources.
 
-        Excludes items of tables ahead, whose numbers may change when these join.
+        Excludes items of tables ahead, whose numbers may change when these tables join.
         """
         groups = ((source, self.groups.get(source)) for source in self.sources)
         return [
@@ -377,7 +381,7 @@ class TargetLock(Generic[Name, Event]):
         ]
 
     def _disputed_versions(self) -> list[int]:
-        """Return the versions of open items, however far ahead, on which members differ, in order.
+        """Return the versions of open items on which members differ, however far ahead, in order.
 
         Compares only new items, because there may be thousands of open ones.
         """

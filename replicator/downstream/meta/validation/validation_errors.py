@@ -22,10 +22,11 @@ VALIDATION_ERROR_TABLE = MetaTable(
 )
 
 MOST_LISTED = 1000
-"""The number of errors listed at most."""
+"""Maximum number of errors in a list."""
 
 MOST_CORRECTIONS = 3
-"""The corrections of a row after which the task stops: something changes the row each time."""
+"""Number of corrections of a row after which the task gives up: something changes the row each
+time."""
 
 KEPT_SECONDS = 30 * 86_400
 """Seconds for which the error of a corrected row is kept."""
@@ -35,7 +36,7 @@ _WRONG = f"state = 'new' AND corrections < {MOST_CORRECTIONS}"
 
 
 class ErrorState(StrEnum):
-    """The operator's word on an error, or that its row was corrected."""
+    """The state of an error: the operator's answer, or that its row was corrected."""
 
     NEW = "new"
     CORRECTED = "corrected"
@@ -173,9 +174,9 @@ class ValidationErrorStore:
         ]
 
     async def mark(self, ids: Collection[int], state: ErrorState) -> None:
-        """Save the operator's word on errors; without ids, on all new ones.
+        """Save the operator's answer to errors; without ids, to all new ones.
 
-        The task may again correct a row that differs after this.
+        If a row differs after this, the task may correct it again.
         """
         where, values = _chosen(ids, "state = 'new'")
         await self._meta.write(

@@ -1,4 +1,4 @@
-"""The keys that the validation must still compare, in a meta table.
+"""The keys that validation must still compare, in a meta table.
 
 They are saved with each checkpoint, so that a killed process loses none. Keys applied since the
 checkpoint are read and queued again.
@@ -24,10 +24,10 @@ VALIDATION_KEY_TABLE = MetaTable(
 )
 
 _PART_BYTES = 1 << 19
-"""The approximate size of key lines in a row and in a statement; TiDB's limit is 6 MiB a row."""
+"""Approximate bytes of key lines in a row and in a statement; TiDB's limit is 6 MiB per row."""
 
 _PART_ROWS = 500
-"""The rows of one statement."""
+"""Number of rows of one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _statements(keys: Iterable[SavedKeys]) -> Iterator[tuple[int, list[SavedKeys
 
 
 def _rows(keys: Iterable[SavedKeys]) -> Iterator[SavedKeys]:
-    """Cut keys that are too long for a row, after a line."""
+    """Split keys that are too long for one row, after a line."""
     for found in keys:
         begin = 0
         while begin < len(found.lines):

@@ -24,10 +24,10 @@ class Verification:
     """The last comparison of all rows of a target, and the current one.
 
     Attributes:
-        verified_at: end of the last one, in seconds since 1970; 0 if none has ended.
-        rows: rows of the target that it compared.
-        differing: rows that differed, and were not corrected.
-        progress: saved progress of the current one; empty if it has not begun.
+        verified_at: end of the last comparison, in seconds since 1970; 0 if none has ended.
+        rows: number of the target's rows that it compared.
+        differing: number of rows that differed, and were not corrected.
+        progress: saved progress of the current comparison; empty if it has not begun.
     """
 
     verified_at: int = 0
@@ -66,7 +66,7 @@ class VerificationStore:
     async def finish(
         self, target: TableName, rows: int, differing: int, *, queues: bool = False
     ) -> Verification:
-        """Save that a verification ends now.
+        """Save the result of a verification, with the present time as its end.
 
         ``queues``: whether the target is queued for reconciliation.
         """
