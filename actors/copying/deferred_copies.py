@@ -78,8 +78,7 @@ async def deferred_copy(
     DatabaseUnavailableError.
 
     Args:
-        applied: by target, the key of a position in the source's binlog up to which the target is
-            known to have everything.
+        applied: for each target, the key of a binlog position up to which it has everything.
     """
     checkpoint = await meta.load(setup.source)
     if checkpoint is None or setup.source in blocked.sources:

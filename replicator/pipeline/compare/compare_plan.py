@@ -189,8 +189,7 @@ def plan_comparison(
         where: the SQL condition of the rows to compare.
         joins: whether shards may differ if the target accepts all of their rows.
 
-    Raises:
-        replicator.pipeline.plans.planning.PlanError: a shard can't be read like the target.
+    Raises `replicator.pipeline.plans.planning.PlanError` if a shard can't be read like the target.
     """
     fills = _fill_fields(target, shards) if joins else {}
     left_out = _left_out(target, shards, fills.keys(), joins=joins)

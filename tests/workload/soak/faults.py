@@ -87,7 +87,7 @@ def kill_child(scene: Scene) -> None:
 def kill_workers(scene: Scene) -> None:
     """Kill all of Spark's Python workers."""
     words = scene.task.descendants()
-    send([pid for pid, text in words.items() if "pyspark" in text], signal.SIGKILL)
+    send([pid for pid, text in words.items() if "worker_fork" in text], signal.SIGKILL)
 
 
 def freeze_task(scene: Scene) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from tests.support.tasks.processes import TaskProcess
+from tests.workload.soak.estate import TASK
 
 MEMORY_SECONDS = 10.0
 PARTS = 6
@@ -67,8 +68,9 @@ class Comparisons:
     """Runs `compare` again and again beside the task; one thread.
 
     Attributes:
-        ends: how often it ended with each exit code.
-        found: the end of the output of those that found a difference.
+        ends: how often it ended with each exit code. Rows that wait for a lock or for a
+            reconciliation differ, so these comparisons count separately.
+        found: the end of the output of the others that found a difference.
     """
 
     def __init__(self, file: Path, every: float) -> None:
@@ -83,14 +85,25 @@ class Comparisons:
         """Compare, until it is over."""
         while not self.over.wait(self._every):
             if (task := self.task) is not None:
+                waits = _rows_wait(task)
                 try:
                     answer = task.cli("compare", str(self._file), patience=300)
                 except subprocess.TimeoutExpired:
                     self.ends["not ended in 300 s"] += 1
                     continue
-                self.ends[str(answer.returncode)] += 1
-                if answer.returncode == 1:
+                code = str(answer.returncode)
+                if answer.returncode == 1 and (waits or _rows_wait(self.task)):
+                    code += " while rows wait"
+                elif answer.returncode == 1:
                     self.found.append((answer.stdout + answer.stderr)[-1_500:])
+                self.ends[code] += 1
+
+
+def _rows_wait(task: TaskProcess | None) -> bool:
+    status = task.status(TASK) if task is not None else None
+    if status is None:
+        return True
+    return bool(status.reconciling or status.locks or status.blocked)
 
 
 def metrics(port: int) -> dict[str, float]:
