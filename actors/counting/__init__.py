@@ -1,1 +1,1 @@
-"""What a task has done since its process started."""
+"""Counts of what a task has done since its process started."""

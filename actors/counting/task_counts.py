@@ -1,7 +1,7 @@
-"""What a task has done since its process started, across all its generations.
+"""Counts of what a task has done since its process started, across all its generations.
 
-Restarts, pauses and faults end readers, the writer and the full copy; they all add to the counts of
-the task, which its supervisor keeps. Targets are counted by name, since their numbers are only
+Restarts, pauses and faults end readers, the writer and the full copy. All of them add to the counts
+of the task, which its supervisor keeps. Targets are counted by name, because their numbers are only
 valid in one generation.
 """
 
@@ -32,8 +32,10 @@ from replicator.status import (
 
 @dataclass(slots=True)
 class TransactionCount:
-    """Transactions of one source, which arrive in order; one that is cut into segments counts
-    once."""
+    """Counts the transactions of one source in their order.
+
+    A transaction that is cut into segments counts once.
+    """
 
     number: int = 0
     last: int = -1
@@ -47,9 +49,9 @@ class TransactionCount:
 
 @dataclass(slots=True)
 class ShardCounts:
-    """Row events of one shard that were read, and when the last one was written.
+    """The number of row events of one shard that were read, and the time of the last one.
 
-    ``until``: by the clock of the source, to about 1 MiB of binlog; 0 if it is unknown.
+    ``until`` is this time by the clock of the source, to about 1 MiB of binlog; 0 if it is unknown.
     """
 
     rows: int = 0
@@ -58,10 +60,15 @@ class ShardCounts:
 
 @dataclass(slots=True)
 class SourceCounts:
-    """Row events that were read from a source, their bytes, and lost connections. Row events that
-    are read again count again. ``read_until``: by the clock of the source, 0 before anything was
-    read. ``applied``: the transactions that have rows on the target. ``items``: by target and
-    shard, the highest number of a schema change that was logged. ``shards``: by name.
+    """The row events that were read from a source, their bytes, and lost connections.
+
+    Row events that are read again count again.
+
+    Attributes:
+        read_until: time of the last event by the clock of the source; 0 before the first event.
+        applied: the transactions that have rows on the target.
+        items: by target and shard, the highest number of a schema change that was logged.
+        shards: the counts of each shard, by name.
     """
 
     rows: int = 0
@@ -75,7 +82,7 @@ class SourceCounts:
     )
 
     def is_new(self, event: str, target: TableName, shard: TableName, number: int) -> bool:
-        """Note what a shard did, and return whether it is read for the first time.
+        """Record an event of a shard, and return whether it is read for the first time.
 
         ``number`` grows with each such event of the shard: a version of the target, or a place.
         """
@@ -85,7 +92,7 @@ class SourceCounts:
         return new
 
     def add(self, rows: int, size: int, until: float) -> None:
-        """Count row events and bytes; ``until`` as `read_until`, 0 if that is not known."""
+        """Count row events and bytes; ``until`` as `read_until`, 0 if it is not known."""
         self.rows += rows
         self.bytes += size
         self.read_until = until or self.read_until
@@ -93,14 +100,15 @@ class SourceCounts:
 
 @dataclass(slots=True)
 class TargetCounts:
-    """Rows written to a target.
+    """The rows written to a target.
 
     Attributes:
-        inserted: rows, as are ``overwritten`` and ``deleted``.
-        missing: rows to change or delete that the target did not have.
-        filtered: changes that expression filters left out; a change counts each time it is read.
+        inserted, overwritten, deleted: numbers of rows.
+        missing: number of rows to change or delete that the target did not have.
+        filtered: number of changes that expression filters skipped; a change counts each time it is
+            read.
         bytes: size of the applied row events.
-        applied: their transactions, by source.
+        applied: the transactions of these events, by source.
     """
 
     inserted: int = 0
@@ -126,9 +134,9 @@ class TargetCounts:
 
 @dataclass(slots=True)
 class CopyCounts:
-    """Rows of the full copy whose key was on the target already.
+    """The rows of the full copy whose key was on the target already.
 
-    ``before``: the progress when the last run ended, until a new one has counted.
+    ``before``: the progress when the last run ended, until a new run has counted.
     """
 
     replaced: int = 0
@@ -138,7 +146,7 @@ class CopyCounts:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Why a shard can't be read; ``remedy``: the statement that permits it, if there is one."""
+    """The reason why a shard can't be read; ``remedy`` is the statement that permits it, if any."""
 
     reason: str
     remedy: str = ""
@@ -146,7 +154,7 @@ class Unreadable:
 
 @dataclass(slots=True)
 class UnreadableShards:
-    """The followed shards that the account can't read, as they were found last.
+    """The followed shards that the account can't read, as found last.
 
     Attributes:
         found: the shards.
@@ -157,7 +165,7 @@ class UnreadableShards:
     waiting: dict[TableName, tuple[Member, Unreadable]] = field(default_factory=dict)
 
     def status(self) -> tuple[UnreadableShard, ...]:
-        """The shards, each with the targets that may lack rows."""
+        """Return the shards, each with the targets that may lack rows."""
         every = dict(self.waiting.values()) | self.found
         return tuple(
             UnreadableShard(
@@ -173,12 +181,12 @@ class UnreadableShards:
 
 @dataclass(slots=True)
 class ReconciliationCounts:
-    """The queue of targets to reconcile, as it was seen last.
+    """The queue of targets to reconcile, as read last.
 
     Attributes:
         entries: the entries, by their keys.
-        corrected: rows corrected since the process started.
-        queued: set when the queue was changed since.
+        corrected: number of rows corrected since the process started.
+        queued: an event that is set when the queue has changed since.
     """
 
     entries: dict[tuple[str, ...], Reconciling] = field(default_factory=dict)
@@ -186,7 +194,7 @@ class ReconciliationCounts:
     queued: anyio.Event = field(default_factory=anyio.Event)
 
     def changed(self) -> None:
-        """Notify the reconciler that the queue was changed."""
+        """Notify the reconciler that the queue has changed."""
         # An anyio event can't be cleared.
         self.queued.set()
         self.queued = anyio.Event()
@@ -198,9 +206,9 @@ class RetiringShards:
 
     Attributes:
         asked: by source, the shards to retire at the next start of the actors; None for all.
-        refused: why the last of these were not retired.
+        refused: why the last request was refused.
         done: the retired shards of the task.
-        wanted: set when a shard is asked for.
+        wanted: an event that is set when there is a request.
     """
 
     asked: dict[str, frozenset[TableName] | None] = field(default_factory=dict)
@@ -209,16 +217,16 @@ class RetiringShards:
     wanted: anyio.Event = field(default_factory=anyio.Event)
 
     def ask(self, shards: Mapping[str, frozenset[TableName] | None]) -> None:
-        """Have shards retired."""
+        """Request that shards be retired."""
         self.asked, self.refused = dict(shards), ()
         self.wanted.set()
 
     def answer(self, refused: tuple[str, ...]) -> None:
-        """Note what became of the request."""
+        """Record the result of the request."""
         self.asked, self.refused, self.wanted = {}, refused, anyio.Event()
 
     def status(self) -> tuple[ShardStatus, ...]:
-        """The retired shards."""
+        """Return the retired shards."""
         return tuple(
             ShardStatus(
                 one.member.source,
@@ -235,9 +243,12 @@ class RetiringShards:
 class TaskCounts:
     """The counts of a task: of its sources by id, of its targets by name.
 
-    ``unreadable``: what the account can't read now. ``awaited``: the former and the new targets
-    of renamed shards that wait for others, by shard and place. ``joined``: the created tables that
-    have joined their targets without waiting, with the places of their statements.
+    Attributes:
+        unreadable: what the account can't read at present.
+        awaited: by shard and place, the former and the new targets of renamed shards that wait for
+            other shards.
+        joined: the created tables that have joined their targets without waiting, with the places
+            of their statements.
     """
 
     started: datetime = field(default_factory=now)
@@ -260,5 +271,5 @@ class TaskCounts:
 
     @property
     def rows(self) -> int:
-        """Rows that were written, of all targets."""
+        """Return the number of rows written, over all targets."""
         return sum(target.written for target in self.targets.values())

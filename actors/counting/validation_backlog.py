@@ -14,12 +14,13 @@ from replicator.downstream.meta.validation.validation_keys import SavedKeys
 from replicator.mysql.names import Member, TableName
 
 COMPARISONS = 3
-"""A row is an error after so many comparisons with the same difference."""
+"""Number of comparisons with the same difference after which a row is an error."""
 
 BUSY_COMPARISONS = 12
-"""The same for a row that is applied again and again meanwhile.
+"""The same number for a row that is applied again and again meanwhile.
 
-A value that changes to and fro has the same difference by chance, in one of four comparisons.
+A value that alternates between two values has the same difference by chance in one of four
+comparisons.
 """
 
 
@@ -49,7 +50,7 @@ class WaitingKeys:
 
 @dataclass(slots=True)
 class SuspectRow:
-    """A row that differs, until it is known whether a change of it is still to be applied.
+    """A row that differs, while an unapplied change may still explain the difference.
 
     Times are by the monotonic clock.
 
@@ -60,7 +61,7 @@ class SuspectRow:
         ends: by source, the end of its binlog (file, offset) at the last comparison.
         comparisons: number of comparisons with this difference.
         quiet: number of these since the row was last applied.
-        certain: when the comparisons sufficed; 0 before.
+        certain: time when the comparisons sufficed; 0 before.
     """
 
     digest: bytes
@@ -73,7 +74,7 @@ class SuspectRow:
 
     @property
     def suffices(self) -> bool:
-        """Whether no change that is still to be applied explains the difference."""
+        """Whether the comparisons exclude that an unapplied change explains the difference."""
         return self.quiet >= COMPARISONS or self.comparisons >= BUSY_COMPARISONS
 
 
@@ -82,19 +83,19 @@ class ValidationBacklog:
     """Keys that wait, rows that differ, and the counts of all comparisons.
 
     Attributes:
-        most: how many keys may wait.
+        most: maximum number of keys that may wait.
         waiting: keys whose comparison is not due yet, the oldest first.
         due: keys whose comparison is due, the oldest first.
         parked: keys of targets with a shard that can't be read at present.
         suspects: rows that differ, by target and key line.
         checked: number of keys compared.
-        skipped: number of keys left out, because there were too many, or because their servers
-            could not be read.
-        errors: number of errors by the operator's answer.
+        skipped: number of keys that were skipped because there were too many, or because their
+            servers could not be read.
+        errors: number of errors, by the operator's answer.
         looking: keys that are being compared.
         left_out: targets that can't be validated, with the reason.
-        resumed: whether the keys saved by an earlier process were loaded.
-        reported: set when errors are saved; a new event follows each time.
+        resumed: whether the keys that an earlier process saved were loaded.
+        reported: an event that is set when errors are saved; a new event replaces it each time.
     """
 
     most: int = 0
@@ -130,7 +131,7 @@ class ValidationBacklog:
         self.reported = anyio.Event()
 
     def add(self, keys: WaitingKeys) -> None:
-        """Add keys for their first comparison; if there are too many, the oldest are skipped."""
+        """Add keys for their first comparison; if there are too many, skip the oldest."""
         self.waiting.append(keys)
         self._applied.append(keys)
         self._count += keys.count
@@ -140,8 +141,8 @@ class ValidationBacklog:
     def take(self, until: float, most: int) -> list[WaitingKeys]:
         """Remove and return keys that were applied before ``until``, not many more than ``most``.
 
-        The newest come first, so that a row that is wrong now is found soon, even if many keys wait
-        after a catch-up.
+        The newest keys come first, so that a row that is wrong now is found soon, even if many keys
+        wait after a catch-up.
         """
         while self.waiting and self.waiting[0].since <= until:
             self.due.append(self.waiting.popleft())
@@ -156,7 +157,7 @@ class ValidationBacklog:
     def give_back(
         self, keys: Iterable[WaitingKeys], unreadable: Collection[TableName] = ()
     ) -> None:
-        """Return keys to the queue that could not be compared; the others of `take` are done.
+        """Return keys to the queue that could not be compared; the other keys of `take` are done.
 
         Keys of ``unreadable`` targets are parked.
         """
@@ -166,7 +167,7 @@ class ValidationBacklog:
         self._count += sum(one.count for one in back)
 
     def unpark(self, target: TableName) -> None:
-        """Make the parked keys of a target due, since its shards can be read again."""
+        """Make the parked keys of a target due, because its shards can be read again."""
         of_target = [keys for keys in self.parked if keys.target == target]
         self.parked = deque(keys for keys in self.parked if keys.target != target)
         self.due.extendleft(replace(keys, failures=0) for keys in reversed(of_target))
@@ -174,8 +175,8 @@ class ValidationBacklog:
     def applied_again(self, differing: Iterable[TableName] = ()) -> dict[TableName, set[bytes]]:
         """Return the keys applied since the last call, by target.
 
-        Only for targets that have rows in doubt, and for ``differing`` ones. Rows in doubt that
-        were applied are not quiet any more.
+        This concerns only targets that have suspect rows, and ``differing`` targets. Suspect rows
+        that were applied are no longer quiet.
         """
         targets = {target for target, _ in self.suspects} | set(differing)
         found: dict[TableName, set[bytes]] = {}
@@ -196,8 +197,8 @@ class ValidationBacklog:
         Args:
             place: the target and the key line of the row.
             seen: the difference that was found.
-            again: whether the target had everything by then that the shards had at the comparison
-                before. If not, another equal difference proves nothing.
+            again: whether the target now has everything that the shards had at the former
+                comparison. If not, the same difference proves nothing.
             applied: whether the row was applied after the comparison began.
         """
         before = self.suspects.get(place)
@@ -224,14 +225,14 @@ class ValidationBacklog:
             yield SavedKeys(target, None, (), b"".join(parts))
 
     def resume(self, saved: Iterable[SavedKeys]) -> None:
-        """Add the keys that an earlier process has saved; their comparisons begin again."""
+        """Add the keys that an earlier process saved; their comparisons start again."""
         now = time.monotonic()
         for keys in saved:
             if keys.shard is not None:
                 self.add(WaitingKeys(keys.target, keys.shard, keys.columns, keys.lines, now))
                 continue
             for key in keys.lines.split(b"\n")[:-1]:
-                # No difference has an empty digest, so the first one found replaces this.
+                # No difference has an empty digest, so the first one found replaces this digest.
                 self.suspects[keys.target, key] = SuspectRow(b"", now, now, {})
 
     def _pop(self, keys: deque[WaitingKeys]) -> WaitingKeys:

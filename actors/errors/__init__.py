@@ -1,1 +1,1 @@
-"""What stops a task or a part of it: faults, transient errors, what a server's refusal means."""
+"""The errors that stop a task or a part of it: faults, transient errors, refusals of servers."""

@@ -1,4 +1,4 @@
-"""What stops a task or a part of it: a fault with everything that its operator needs to know."""
+"""The errors that stop a task or a part of it; a fault has all that its operator needs to know."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from replicator.schema.registry.registry import SchemaRegistry
 
 @dataclass(frozen=True, slots=True)
 class DdlEvent:
-    """The statement of a binlog that a fault is about. The operator can override it.
+    """The statement in a binlog that a fault concerns. The operator can override it.
 
     ``actions`` are the overrides that help; `fault` takes them from the catalogue.
     """
@@ -28,7 +28,7 @@ class DdlEvent:
 
 @dataclass(frozen=True, slots=True)
 class UnreadRows:
-    """The rows that a fault is about. The operator can declare their structure.
+    """The rows that a fault concerns. The operator can declare their structure.
 
     Attributes:
         member: the shard.
@@ -43,7 +43,7 @@ class UnreadRows:
 
 @dataclass(frozen=True, slots=True)
 class TaskParts:
-    """Parts of a task that can be blocked while all others continue.
+    """Parts of a task that can be blocked while all other parts continue.
 
     The task holds the rows of a blocked target, and does not read a blocked source.
     """
@@ -52,47 +52,47 @@ class TaskParts:
     sources: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether there are any parts."""
         return bool(self.targets or self.sources)
 
 
 def of_target(*names: TableName) -> TaskParts:
-    """The scope of a fault that concerns these targets only."""
+    """Return the scope of a fault that concerns only these targets."""
     return TaskParts(targets=frozenset(names))
 
 
 def of_source(source: str) -> TaskParts:
-    """The scope of a fault that keeps one source from being read."""
+    """Return the scope of a fault that keeps one source from being read."""
     return TaskParts(sources=frozenset({source}))
 
 
 class Recovery(Enum):
-    """How a task gets over a fault."""
+    """How a task recovers from a fault."""
 
     BY_OPERATOR = auto()
     """The operator applies a remedy, and resumes."""
     OPERATOR_OR_RETRY = auto()
-    """The operator applies a remedy; the task also tries the parts again by itself."""
+    """The operator applies a remedy; the task also tries again by itself."""
     NONE = auto()
-    """This process can't go on, whatever the operator does."""
+    """This process can't continue, whatever the operator does."""
     FAILOVER = auto()
     """Another server answers for a source: a new run searches for its position there."""
     RETRY = auto()
-    """Only a lock of another session is in the way: the task tries the parts again."""
+    """Only a lock of another session prevents the work: the task tries again."""
 
 
 class FatalError(Exception):
-    """A fault: to continue would lose, duplicate or corrupt rows.
+    """A fault: continuing would lose, duplicate or corrupt rows.
 
     Attributes:
         event: a stable name.
         message: the cause, for the operator.
-        remedies: what the operator can do, besides overriding the statement that the fault is
-            ``about``, or declaring the structure of these rows.
+        remedies: what the operator can do. Overriding the statement, or declaring the structure of
+            the rows, that the fault is ``about`` is not among them.
         where: source, target and position, as far as known.
         scope: the parts of the task that are blocked; None for the whole task.
-        about: the statement or the rows.
-        recovery: as `Recovery`.
+        about: the statement or the rows that the fault concerns.
+        recovery: how the task recovers.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ def fault(
 
     Args:
         event: its name.
-        case: the kind of fault, if it has several.
+        case: the variant of the fault, if it has several.
         scope: as in `FatalError`. By default the ``target`` or ``source`` among the fields, if the
             catalogue says that the fault blocks a target or a source.
         about: as in `FatalError`; the actions of a statement come from the catalogue.
@@ -161,7 +161,7 @@ def fault(
 
 
 class TransientError(Exception):
-    """The source, the target or Spark is unavailable for now; trying again is safe."""
+    """The source, the target or Spark is unavailable at present; it is safe to try again."""
 
 
 class LostCommitsError(TransientError):
@@ -173,7 +173,7 @@ class LostCommitsError(TransientError):
 
 
 class SourceMovedError(TransientError):
-    """Another server has taken over a source. The task searches for its position there."""
+    """Another server has replaced a source. The task searches for its position there."""
 
 
 class SparkFailedError(TransientError):
@@ -196,10 +196,9 @@ class ExecutorError(SparkFailedError):
 
 
 def refuse_clash(registry: SchemaRegistry, target: TableName, who: str) -> None:
-    """Raise FatalError if a target differs from another one only in case, and its server ignores
-    case.
+    """Raise FatalError if two targets differ only in case and their server ignores case.
 
-    ``who``: the shard or database that is routed there.
+    ``who``: the shard or database that is routed to the target.
     """
     other = registry.clash(target)
     if other is not None:

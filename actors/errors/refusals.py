@@ -1,5 +1,7 @@
-"""What a server's refusal means for a task: a fault, unless the server is only unavailable, or a
-lock is in the way."""
+"""The meaning of a server's refusal for a task.
+
+It is a fault, unless the server is only unavailable, or a lock prevents the work.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,10 @@ def refusal(
     source: str | None,
     of: TableName | None = None,
 ) -> FatalError | DatabaseUnavailableError:
-    """The error to raise for an error of a server: of a source, or (None) of the target. ``of``:
-    the target whose table, or a shard of which, the statement is about. An error of that table
-    alone blocks no other target.
+    """Return the exception to raise for an error of a source, or (None) of the target.
+
+    ``of``: the target whose table, or a shard of which, the statement concerns. An error that
+    concerns only this table blocks no other target.
     """
     if is_unavailable(error) or is_contention(error):
         return DatabaseUnavailableError(f"{address}: {error}", server=str(address))
@@ -70,9 +73,9 @@ def refusal(
 
 
 def recovery_from(code: int) -> Recovery:
-    """Return how a task gets over a fault with this error of a server.
+    """Return how a task recovers from a fault with this error of a server.
 
-    A server that denies access may allow it again without anybody having to tell the task.
+    A server that denies access may allow it again without anybody telling the task.
     """
     if code in MISSING_PRIVILEGE | LOGIN_REFUSED:
         return Recovery.OPERATOR_OR_RETRY
@@ -80,9 +83,9 @@ def recovery_from(code: int) -> Recovery:
 
 
 def refused_in_executor(address: DatabaseAddress, code: int, message: str) -> FatalError:
-    """The fault that the target refuses the login of a Spark executor.
+    """Return the fault for a target that refuses the login of a Spark executor.
 
-    ``code`` and ``message`` are those of LOGIN_REFUSED that the executor was told.
+    ``code`` and ``message`` are those of the LOGIN_REFUSED error that the executor got.
     """
     if code == CR.CR_SSL_CONNECTION_ERROR:
         finding, way = message, "fix what the message says (`replicator check` has the remedy)"
@@ -98,24 +101,26 @@ def refused_in_executor(address: DatabaseAddress, code: int, message: str) -> Fa
 
 
 def refuse_engine(name: TableName, table: Table) -> None:
-    """Raise FatalError for a target that can't roll back."""
+    """Raise FatalError for a target whose engine has no transactions."""
     if table.transactional:
         return
     raise fault("target.not-transactional", target=name)
 
 
 def unfit_filter(error: ExpressionError, member: str, target: TableName) -> FatalError:
-    """The fault that an expression filter can't be evaluated on the rows of a shard."""
+    """Return the fault for an expression filter that can't be evaluated on the rows of a shard."""
     return fault("rows.filter-unfit", member=member, error=error, target=target)
 
 
 Others = Callable[[Collection[TableName]], bool]
-"""Whether there are other targets that go on: otherwise the task need not set these aside."""
+"""Returns whether other targets continue; if none does, the task need not set these aside."""
 
 
 def locked_fault(targets: Collection[TableName], message: str, where: str) -> FatalError:
-    """The fault that holds these targets until the task tries them again. ``message``: the server's
-    error."""
+    """Return the fault that holds these targets until the task tries them again.
+
+    ``message`` is the server's error.
+    """
     names = sorted(targets)
     return fault(
         "target.locked",

@@ -1,8 +1,9 @@
 """Exponential back-off for the cases that stamina does not cover.
 
-Attempts that end in success or in one kind of exception are stamina's. These are the others: an
-attempt that fails by its result, a wait that the operator or a stop ends early, and waits that
-start small again after a success. stamina always sleeps to the end of a wait and never resets it.
+stamina repeats attempts that end in success or in one kind of exception. This module has the other
+cases: an attempt that fails by its result, a wait that the operator or a stop ends early, and waits
+that become short again after a success. stamina always sleeps to the end of a wait, and never
+resets the waits.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ stamina.instrumentation.set_on_retry_hooks(())
 
 Error = TypeVar("Error", bound=Exception)
 Tell = Callable[[Error, str, float], None]
-"""Gets a failure: the error, `times`, and the seconds until the next attempt."""
+"""Reports a failure: the error, the text of `times`, and the seconds until the next attempt."""
 
 
 def times(since: datetime, seconds: float) -> str:
-    """When the first failure was, and when the next attempt is, after so many seconds."""
+    """Return when the first failure was, and when the next attempt is, in ``seconds``."""
     following = now() + timedelta(seconds=seconds)
     return f"since {since:%Y-%m-%d %H:%M:%S} UTC, next attempt at {following:%H:%M:%S} UTC"
 
@@ -36,9 +37,9 @@ async def until_done(
     waits: tuple[float, float],
     tell: Tell[Error],
 ) -> None:
-    """Try until it ends without this kind of exception, and report each failure.
+    """Repeat an attempt until it ends without this kind of exception; report each failure.
 
-    ``waits``: the first and the longest between two attempts, in seconds; they double.
+    ``waits`` are the first and the longest wait between two attempts, in seconds; waits double.
     """
     since: datetime | None = None
     async for one in stamina.retry_context(
@@ -66,11 +67,11 @@ class Backoff:
         self.next = self._first
 
     def reset(self) -> None:
-        """After a success: the next wait is the first one again."""
+        """After a success: start again with the first wait."""
         self.next = self._first
 
     async def wait(self, until: anyio.Event | None = None) -> None:
-        """Wait for `next` seconds, or until an event; the wait after that is twice as long."""
+        """Wait for `next` seconds or until an event, and double the next wait."""
         seconds = self.next
         self.next = min(2 * seconds, self._longest)
         with anyio.move_on_after(seconds):

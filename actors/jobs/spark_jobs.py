@@ -1,4 +1,4 @@
-"""Submitting Spark jobs from an actor: in a thread, a few times where Spark fails, never stuck."""
+"""Submits Spark jobs from an actor: in a thread, several times if Spark fails, never stuck."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from replicator.pipeline.spark.cluster_state import (
 from replicator.status import now
 
 RETRY_WAIT = (0.2, 15.0)
-"""Seconds before the first and, at most, before any later attempt."""
+"""Seconds before the second attempt, and the maximum before any later attempt."""
 
 SPARK_ATTEMPTS = 3
-"""How often a job that Spark itself failed is submitted before a new session is made."""
+"""Number of times that a job that Spark itself failed is submitted before a new session is made."""
 
 EXECUTOR_LOOK = 2.0
 """Seconds between two checks whether a cluster still has executors for a running job."""
@@ -43,16 +43,16 @@ NO_EXECUTORS = (
     " whether workers are alive and have free cores and memory. The task goes on as soon as there"
     " is an executor"
 )
-"""Why a job waits: the cluster's manager has the application."""
+"""The reason why a job waits if the cluster's manager has the application."""
 
 NO_MASTER = (
     "the Spark cluster has no executor for the task, and no master answers. Start the master; the"
     " task then goes on"
 )
-"""Why a job waits: the master is down."""
+"""The reason why a job waits if the master is down."""
 
 _NO_MEMORY = re.compile(r"[\w.]*MemoryError\b")
-"""What Python, NumPy and Arrow raise, each under a name of its own."""
+"""The errors of Python, NumPy and Arrow for missing memory, each with its own name."""
 
 SPARK_FAILED = (PySparkException, Py4JJavaError)
 """The errors of a job that Spark failed."""
@@ -61,7 +61,10 @@ Result = TypeVar("Result")
 
 
 class JobAttempts(Backoff):
-    """The attempts at one piece of work: the waits between them, and how often Spark failed."""
+    """The attempts at one piece of work.
+
+    The waits between them, and the number of Spark's failures.
+    """
 
     def __init__(self) -> None:
         super().__init__(RETRY_WAIT)
@@ -69,21 +72,24 @@ class JobAttempts(Backoff):
         self._since: datetime | None = None
 
     def times(self, waited: int = 0) -> str:
-        """When the first failure was, and when the next attempt is; ask for it before each wait.
+        """Return when the first failure was, and when the next attempt is.
+
+        Call it before each wait.
+
         ``waited``: the seconds between the first error of the failed attempt and its end.
         """
         self._since = self._since or now() - timedelta(seconds=waited)
         return times(self._since, self.next)
 
     def spark_failed(self, error: Exception) -> None:
-        """Count a failure of Spark itself, or of what ran in it.
+        """Count a failure of Spark itself, or of code that ran in it.
 
-        Raises SparkFailedError when there were too many, ExecutorError where it was Python's.
+        Raises SparkFailedError after too many failures, ExecutorError if the failure was Python's.
         """
         self.spark_failures += 1
         if self.spark_failures < SPARK_ATTEMPTS:
             return
-        # The error stands after the traceback, which the log has.
+        # The error follows after the traceback, which the log has.
         of_python = isinstance(error, PythonException)
         text = str(error).strip().splitlines()[-1] if of_python else without_stack(error)
         message = f"Spark failed {self.spark_failures} times: {text}"
@@ -93,7 +99,7 @@ class JobAttempts(Backoff):
 
 
 def without_stack(error: Exception) -> str:
-    """The words of an error of Spark, without where in Java it was raised."""
+    """Return the message of a Spark error, without its Java stack trace."""
     return str(error).partition("\n\tat ")[0].replace("\n: ", ": ").strip()
 
 
@@ -104,17 +110,18 @@ async def submit(
     starving: Callable[[str], None],
     stop: anyio.Event | None = None,
 ) -> Result:
-    """Run a job that blocks until Spark has done it, and return its result.
+    """Run a job that blocks until Spark has completed it, and return its result.
 
-    A cancellation waits for the end of the job, and ends it if a cluster has no executor for it.
+    A cancellation waits for the end of the job, and ends the job if a cluster has no executor for
+    it.
 
     Args:
         starving: called with the reason when a cluster has no executor for the job any more, and
             with an empty text when it has one again.
-        stop: ends the job when it is set and there is no executor.
+        stop: an event that ends the job when there is no executor.
 
-    Raises one of SPARK_FAILED when Spark failed, SparkFailedError when its JVM is gone,
-    ApplicationLostError when the cluster's master does not have the application any more.
+    Raises one of SPARK_FAILED if Spark failed, SparkFailedError if its JVM is gone,
+    ApplicationLostError if the cluster's master does not have the application any more.
     """
     try:
         if is_local(spark.master or ""):
@@ -129,7 +136,7 @@ async def submit(
 
 
 def _jvm_gone() -> tuple[type[Exception], ...]:
-    """The errors of a job whose connection to the JVM broke."""
+    """Return the errors of a job whose connection to the JVM broke."""
     # Imported here: a start needs nothing else of Arrow, whose import takes a tenth of a second.
     import pyarrow
 
@@ -155,12 +162,12 @@ async def _watched(job: Callable[[], Result], watch: _ExecutorWatch) -> Result:
 
 @define(eq=False)
 class _ExecutorWatch:
-    """Watches the executors of a job, and ends the job if it has none and nothing waits for it.
+    """Watches the executors of a job, and ends a job without executors that nobody waits for.
 
     Attributes:
-        ended: set when the job has ended.
+        ended: an event that is set when the job has ended.
         lost: why the application gets no executors any more; None unless the watch ended the job
-            for that reason.
+            for this reason.
     """
 
     _context: SparkContext
@@ -171,7 +178,7 @@ class _ExecutorWatch:
     _why: str = field(default="", init=False)
 
     async def run(self) -> None:
-        """Look until the job has ended, or must end."""
+        """Check repeatedly until the job has ended, or must end."""
         try:
             while not (self._why and self._stop is not None and self._stop.is_set()):
                 await self._until_next_look()
@@ -195,8 +202,8 @@ class _ExecutorWatch:
             self._starving(why)
 
     async def _explain(self) -> str:
-        """Return why there is no executor; notes that the application is lost."""
-        # A master that accepts no connection can take minutes: nobody waits for that thread.
+        """Return why there is no executor; record if the application is lost."""
+        # A master that accepts no connection can take minutes, so nobody waits for this thread.
         answer = await anyio.to_thread.run_sync(ask_master, self._context, abandon_on_cancel=True)
         if answer is MasterAnswer.UNKNOWN:
             self.lost = ApplicationLostError(
@@ -207,8 +214,10 @@ class _ExecutorWatch:
         return NO_MASTER if answer is MasterAnswer.SILENT else NO_EXECUTORS
 
     async def _end(self) -> None:
-        """Wait for the end of the job. Ends it if it has no executor: its thread waits for it, and
-        can't be cancelled."""
+        """Wait for the end of the job, and end the job if it has no executor.
+
+        This is needed because the thread of the job waits for Spark, and can't be cancelled.
+        """
         with suppress(Py4JError):
             while not self.ended.is_set():
                 count = await anyio.to_thread.run_sync(executor_count, self._context)
@@ -226,7 +235,7 @@ class _ExecutorWatch:
 
 
 _logged: WeakKeyDictionary[SparkContext, frozenset[LostExecutor]] = WeakKeyDictionary()
-"""The lost executors that the log has, by application."""
+"""The lost executors that were logged, by application."""
 
 
 def _count_and_log(context: SparkContext) -> int:

@@ -19,18 +19,17 @@ from replicator.sharding.items import GroupState
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Source to group: everything before this has been answered when ``done`` is set."""
+    """Source to group: set ``done`` when everything before this message has been answered."""
 
     done: anyio.Event
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentEnd:
-    """Reader to writer: the segment has one `TargetSegment` for each of ``targets``, and ends at
-    ``end``.
+    """Reader to writer: a segment ends at ``end``, and has a `TargetSegment` for each target.
 
-    ``complete`` is False where the segment was cut inside a transaction; ``end`` then is the
-    boundary before that transaction.
+    ``targets`` are the numbers of these targets. ``complete`` is False if the segment was cut
+    inside a transaction; ``end`` is then the boundary before that transaction.
     """
 
     source: str
@@ -45,12 +44,12 @@ class SegmentEnd:
 
 @dataclass(frozen=True, slots=True)
 class DdlItem:
-    """A DDL event of a member as it is to be executed on the target.
+    """A DDL event of a member in the form that is executed on the target.
 
-    The position of the statement, source and member identify the item for ever. An item that is not
-    ``recorded`` may be executed again without harm. ``reconciled``: the columns in which only the
-    shard knows the values of its rows, after a statement that the target makes or has made by
-    another item. Then nothing is executed, and these columns are queued to be reconciled.
+    The position of the statement, the source and the member identify the item permanently. An item
+    that is not ``recorded`` may be executed again without harm. ``reconciled``: the columns whose
+    values only the shard knows, after a statement that the target executes or has executed by
+    another item. Such an item executes nothing, and these columns are queued to be reconciled.
     """
 
     source: str
@@ -64,9 +63,9 @@ class DdlItem:
 
 @dataclass(frozen=True, slots=True)
 class GroupSaved:
-    """A group after a segment, as a checkpoint there keeps it.
+    """The state of a group after a segment, in the form that a checkpoint saves.
 
-    ``members`` are the numbers and versions of its members; ``state`` is the rest, for a group
+    ``members`` are the numbers and versions of its members. ``state`` is the rest, for a group
     whose DDL is coordinated.
     """
 
@@ -78,15 +77,19 @@ class GroupSaved:
 class TargetSegment:
     """Reader to group, and group to writer: the part of a segment that concerns one target.
 
-    The reader gives its ``rows``, and the ``effects`` of the segment's ``statement`` on the
-    target's members, which come after them. The group gives in their place what is to be done:
-    the rows that are left are all of ``version``, and ``ddl`` is a barrier after them. ``saved`` is
-    None where the group is as it was before the segment. ``renamed``: a member got another name, or
-    made a change that its target has already. So rows before and after it do not belong into one
-    batch, which tells rows apart by the names of their members, and those without a key by all of
-    their values. ``paths``: by the number of a member, `MemberColumns.path` of its rows, if it is
-    not empty. ``release``: the group is to give the rows of the next version, which it has held in
-    memory.
+    The reader sets ``rows`` and ``effects``: the effects of the segment's ``statement`` on the
+    target's members, which come after the rows. The group replaces them by what is to be done: all
+    remaining rows are of ``version``, and ``ddl`` is a barrier after them.
+
+    Attributes:
+        saved: the state of the group; None if the segment did not change it.
+        renamed: whether a member got another name, or executed a change that its target already
+            has. Rows before and after such a statement must not be in one batch, which
+            distinguishes rows by the names of their members, and rows without a key by all of their
+            values.
+        paths: by the number of a member, the `MemberColumns.path` of its rows, unless it is empty.
+        release: whether the group has to send the rows of the next version, which it holds in
+            memory.
     """
 
     source: str
@@ -114,8 +117,9 @@ class BatchDone:
 
 @dataclass(frozen=True, slots=True)
 class BatchCut:
-    """The writer's job to the writer: rows collide in a batch that ends inside a transaction. The
-    rest of the transaction may delete the other row: a row that moves between shards can be
+    """The writer's job to the writer: rows collide in a batch that ends inside a transaction.
+
+    The rest of the transaction may delete the other row: a row that moves between shards can be
     inserted into the new one long before it is deleted from the old one.
     """
 
@@ -126,7 +130,7 @@ class BatchCut:
 class DdlDone:
     """The writer's job to the writer: the item is executed, and its structures are known.
 
-    ``put_off``: it is not, and waits until other sources have caught up.
+    ``put_off``: the item is not executed, and waits until other sources have caught up.
     """
 
     item: DdlItem | TargetStep
@@ -135,8 +139,9 @@ class DdlDone:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """To the writer: finish all complete segments of one source, or of all (None), save, then set
-    ``done``.
+    """To the writer: finish the complete segments of one source, save, then set ``done``.
+
+    A source of None means all sources.
     """
 
     done: anyio.Event
@@ -150,8 +155,8 @@ GroupMessage = TargetSegment | Drain
 class Passed:
     """Coordinator to writer: set ``done`` when all rows up to these segments are applied and saved.
 
-    ``after``: by source, the incarnation and the segment. ``positions``: the positions of the
-    sources are to be saved, too, and not only the low watermarks.
+    ``after``: by source, the incarnation and the segment. ``positions``: also save the positions of
+    the sources, not only the low watermarks.
     """
 
     after: Mapping[str, tuple[int, int]]
@@ -168,8 +173,11 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class TargetStep:
-    """Coordinator to writer: a change of a target that no statement is read for. ``run`` makes it,
-    while no batch touches the target and no bucket of it is ahead of others."""
+    """Coordinator to writer: a change of a target that no statement in a binlog demands.
+
+    ``run`` makes the change while no batch writes to the target and none of its buckets is ahead of
+    others.
+    """
 
     target: int
     run: Callable[[], Awaitable[None]]

@@ -1,1 +1,1 @@
-"""Proposing a task file for given servers: routes for sharded tables, the command."""
+"""The command that proposes a task file for given servers, with routes for sharded tables."""

@@ -1,4 +1,4 @@
-"""`replicator init`: a task file for given servers, with routes for their sharded tables."""
+"""`replicator init`: writes a task file for given servers, with routes for their sharded tables."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def init(
 ) -> None:
     """Write a task file for these servers, and check it.
 
-    Tables whose names differ in numbers only (shop_1.orders_3, shop_2.orders_4), and tables of the
-    same name on several servers, are taken for shards of one table (shop.orders). Tables that are
-    alone are listed in comments. Read the file before you run it.
+    Tables whose names differ only in numbers (shop_1.orders_3, shop_2.orders_4), and tables with
+    the same name on several servers, are taken as shards of one table (shop.orders). Other tables
+    are listed in comments. Read the file before you run it.
     """
     COMPILATIONS.at_first_call = True
     from actors.proposing.proposals import propose
@@ -118,7 +118,7 @@ async def _tables(sources: Mapping[str, DatabaseAddress]) -> dict[str, list[Tabl
 
 
 def _address(option: str, text: str, password: str) -> DatabaseAddress:
-    """Return the address in a text. Raises BadParameter."""
+    """Return the address that a text contains. Raises BadParameter."""
     from replicator.mysql.connection.address import DatabaseAddress
 
     user, _, server = text.rpartition("@")
@@ -129,7 +129,7 @@ def _address(option: str, text: str, password: str) -> DatabaseAddress:
 
 
 def _password(variable: str) -> str:
-    """Return the value of a variable, or ask for it. Raises BadParameter."""
+    """Return the value of a variable, or prompt for it. Raises BadParameter."""
     value = os.environ.get(variable)
     if value is None and not sys.stdin.isatty():
         raise typer.BadParameter(f"export {variable} first: the task file takes it from there")

@@ -1,4 +1,4 @@
-"""Routes for tables whose names differ in numbers only. Pure."""
+"""Routes for tables whose names differ only in numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ProposedRoute:
     Attributes:
         schema_pattern, table_pattern: patterns that match these tables, and no table whose name
             differs in more than the varying numbers.
-        target: where they go.
+        target: the target of the route.
         shards: the tables, each with its source.
     """
 
@@ -31,7 +31,7 @@ class ProposedRoute:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The proposed routes, and the tables that are alone, each with its source."""
+    """The proposed routes, and the tables without a route, each with its source."""
 
     routes: tuple[ProposedRoute, ...]
     alone: tuple[tuple[str, TableName], ...]
@@ -40,8 +40,8 @@ class Proposal:
 def propose(tables: Mapping[str, Iterable[TableName]]) -> Proposal:
     """Propose routes for the tables of these sources.
 
-    Two routes never get the same target: a target that several groups of names would have keeps
-    the numbers' places as ``n``.
+    Two routes never get the same target: if several groups of names would have the same target, the
+    target's name has ``n`` at the places of the numbers.
     """
     groups: dict[tuple[str, str], list[tuple[str, TableName]]] = {}
     for source, names in sorted(tables.items()):

@@ -1,4 +1,4 @@
-"""The text of a proposed task file. Pure."""
+"""The text of a proposed task file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member
 
 _SHOWN = 3
-"""Shards that a comment names."""
+"""Maximum number of shards that a comment names."""
 
 
 def task_text(
@@ -84,7 +84,7 @@ def _routes(proposal: Proposal) -> Iterator[str]:
 
 
 def _extracted(route: ProposedRoute) -> Iterator[str]:
-    """The columns that distinguish the shards, as a comment."""
+    """Yield the columns that distinguish the shards, as a comment."""
     yield "    # If shards have rows with equal keys, the target's key needs columns that"
     yield "    # tell the shard (`check` prints the statement that adds them):"
     for part in distinguishing({Member(source, name) for source, name in route.shards}):

@@ -1,1 +1,1 @@
-"""The report of a task: what its log tells of a time, in a terminal and as a page."""
+"""The report of a task: what its log says about a time span, on a terminal and as a page."""

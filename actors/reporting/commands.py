@@ -1,4 +1,4 @@
-"""The command that tells what a task did: report."""
+"""The command `report`, which shows what a task did."""
 
 from __future__ import annotations
 
@@ -97,7 +97,10 @@ def _nothing(task: str, reader: LogReader) -> str:
 
 
 def _moment(given: str, now: datetime) -> datetime:
-    """A time, or how long before ``now``. Raises BadParameter."""
+    """Return a time that is given as such, or as a time span before ``now``.
+
+    Raises BadParameter.
+    """
     from config.values import parse_duration, parse_moment
 
     try:

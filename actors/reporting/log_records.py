@@ -1,6 +1,6 @@
-"""The records of a log, line by line: JSON as `replicator run` writes it, among other lines.
+"""Reads the records of a log line by line: JSON as `replicator run` writes it, among other lines.
 
-Reads a stream, however long it is. A line that is no record is counted, and ends nothing.
+The log is read as a stream, so it may have any length. A line that is no record is only counted.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from datetime import UTC, datetime
 from typing import BinaryIO
 
 LONGEST_LINE = 4 << 20
-"""Bytes of a line; of a longer one each piece counts as a line that is no record."""
+"""Maximum length of a line in bytes; each piece of a longer line counts as a line without a
+record."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """One record: when, how grave, what, and its fields as they stand there."""
+    """One record: its time, level and event, and its other fields as they are in the log."""
 
     at: datetime
     level: str
@@ -26,14 +27,14 @@ class LogRecord:
     fields: Mapping[str, object]
 
     def text(self, name: str) -> str:
-        """A field as text: empty where it is missing or null."""
+        """Return a field as text; empty if it is missing or null."""
         value = self.fields.get(name)
         if value is None:
             return ""
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
     def number(self, name: str) -> float | None:
-        """A field as a number; None where it is none."""
+        """Return a field as a number; None if it is none."""
         value = self.fields.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
@@ -44,7 +45,7 @@ class LogRecord:
         return number if math.isfinite(number) else None
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A field that is a list, as texts; empty where it is none."""
+        """Return a field that is a list, as texts; empty if it is no list."""
         value = self.fields.get(name)
         return tuple(map(str, value)) if isinstance(value, list) else ()
 
@@ -52,7 +53,7 @@ class LogRecord:
 class LogReader:
     """Reads the records of one task from ``since`` on (None: from the beginning).
 
-    ``lines``, ``unreadable``, ``earlier`` and ``others`` (by task) count what it has met so far.
+    ``lines``, ``unreadable``, ``earlier`` and ``others`` (by task) count what it has read so far.
     """
 
     def __init__(self, task: str, since: datetime | None = None) -> None:
@@ -61,7 +62,7 @@ class LogReader:
         self.others: dict[str, int] = {}
 
     def records(self, lines: Iterable[bytes]) -> Iterator[LogRecord]:
-        """The records in the order of the log."""
+        """Yield the records in the order of the log."""
         for line in lines:
             if not (line := line.strip()):
                 continue
@@ -72,7 +73,7 @@ class LogReader:
             elif self._since is not None and record.at < self._since:
                 self.earlier += 1
             elif (task := record.fields.get("task")) not in (None, self._task):
-                # So many names has no file; the counts of one with more are of no use.
+                # No real log has this many tasks; the counts of one with more would be useless.
                 if len(self.others) < 1000:
                     self.others[str(task)] = self.others.get(str(task), 0) + 1
             else:
@@ -80,7 +81,7 @@ class LogReader:
 
 
 def lines_of(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file, none longer than `LONGEST_LINE`."""
+    """Yield the lines of a file, in pieces of at most `LONGEST_LINE`."""
     return iter(lambda: file.readline(LONGEST_LINE), b"")
 
 

@@ -1,4 +1,4 @@
-"""The report as a page: one file without scripts, which loads nothing; plots are SVG in it."""
+"""The report as a page: one file without scripts that loads nothing and contains SVG plots."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from replicator.monitoring.page_elements import (
 from replicator.terminal.figures import number, seconds
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM, _TOP = 960.0, 190.0, 70.0, 34.0, 24.0, 8.0
-"""A plot in its own units; the browser scales it."""
+"""The size of a plot in its own units; the browser scales it."""
 
 _STEPS = (*(60 * m for m in (1, 2, 5, 10, 15, 30)), *(3600 * h for h in (1, 2, 3, 6, 12, 24)))
-"""Seconds between two marks of the time axis; days beyond that."""
+"""Possible seconds between two marks of the time axis; longer ones are whole days."""
 
 
 def report_page(report: Report, reader: LogReader) -> str:
-    """The report as a page of its own."""
+    """Return the report as a complete page."""
     html, body = empty_page(f"report: {report.task}")
     add_text(body, "h1", f"{report.task}: what its log shows")
     add_text(body, "div", span_told(report), "dim")
@@ -92,7 +92,7 @@ def _changes(body: ET.Element, report: Report) -> None:
 
 
 def _waits(change: SchemaChange, end: datetime) -> str:
-    """The shards by how long their rows waited, the longest first."""
+    """Return the shards by how long their rows waited, the longest first."""
     waits = [
         (w.seconds or (end - w.since).total_seconds(), w.seconds is None, f"{w.source} {w.member}")
         for w in change.waits
@@ -134,7 +134,7 @@ def _moments(body: ET.Element, report: Report) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A plot: its times and its largest value, and where they are drawn."""
+    """The frame of a plot: its times, its largest value, and their places in the drawing."""
 
     first: datetime
     last: datetime
@@ -217,7 +217,7 @@ def _label(svg: ET.Element, x: float, y: float, words: str, anchor: str) -> None
 def _runs(
     points: Sequence[Point], value_of: Callable[[Point], float | None]
 ) -> Iterator[list[tuple[datetime, float]]]:
-    """The points as lines: each ends where a value is unknown, or records are missing."""
+    """Yield the points as lines; a line ends where a value is unknown or records are missing."""
     gaps = [(b.at - a.at).total_seconds() for a, b in pairwise(points)]
     longest = timedelta(seconds=3 * median(gaps) + 1)
     run: list[tuple[datetime, float]] = []
@@ -233,7 +233,7 @@ def _runs(
 
 
 def nice(most: float) -> float:
-    """The next of 1, 2, 5, 10 … that is at least so much."""
+    """Return the smallest of 1, 2, 5, 10 … that is at least ``most``."""
     if most <= 1:
         return 1.0
     power = 10.0 ** math.floor(math.log10(most))
@@ -241,7 +241,7 @@ def nice(most: float) -> float:
 
 
 def time_marks(first: datetime, last: datetime) -> list[tuple[datetime, str]]:
-    """At most nine marks at round times between two moments, with their labels."""
+    """Return at most nine marks at round times between two moments, with their labels."""
     span = max((last - first).total_seconds(), 1.0)
     days = math.ceil(span / 86400 / 8) * 86400
     step = next((s for s in (*(1, 2, 5, 10, 15, 30), *_STEPS) if span / s <= 8), days)

@@ -1,7 +1,7 @@
-"""What a log tells of a time: from its records to a report. Pure, and bounded in memory.
+"""Makes a report from the records of a log, with bounded memory.
 
 The order of records is that of `actors/task/supervisor.py`: a fault comes before the parts that it
-blocks, ``task.step`` with ``programs`` begins a process.
+blocks, and ``task.step`` with ``programs`` is the first record of a process.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from actors.reporting.log_records import LogRecord
 from replicator.events.all_events import FAULT_EVENTS
 
 MOST_POINTS = 2000
-"""Of more points each two neighbours become one."""
+"""Maximum number of points; of more points, each two neighbours are merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Rows a second, on average, and the largest lag in seconds (None: unknown), up to a time."""
+    """The average rows per second and the maximum lag in seconds (None: unknown), up to a time."""
 
     at: datetime
     rows_per_second: float
@@ -29,7 +29,7 @@ class Point:
 
 
 class Curve:
-    """Points in the order of time, and the extremes of all records that went into them."""
+    """Points in the order of time, and the extremes of all records that they are made of."""
 
     def __init__(self) -> None:
         self.points: list[Point] = []
@@ -39,17 +39,17 @@ class Curve:
 
     @property
     def last_lag(self) -> float | None:
-        """The lag of the last point."""
+        """Return the lag of the last point."""
         return self.points[-1].lag_seconds if self.points else None
 
     @property
     def mean_rows(self) -> float:
-        """Rows a second, on average of all records."""
+        """Return the average rows per second of all records."""
         records = sum(point.records for point in self.points)
         return sum(p.rows_per_second * p.records for p in self.points) / max(records, 1)
 
     def add(self, point: Point) -> None:
-        """Take another record."""
+        """Add another record."""
         if self.most_rows is None or point.rows_per_second > self.most_rows.rows_per_second:
             self.most_rows = point
         if point.lag_seconds is not None and (
@@ -75,20 +75,23 @@ def _both(one: Point, other: Point) -> Point:
 
 
 MOST_MOMENTS, MOST_CHANGES, MOST_FAULTS, MOST_KINDS = 1000, 1000, 1000, 500
-"""Of each list of a report so many are kept, the last ones; all are counted."""
+"""Maximum lengths of the lists of a report: the last entries are kept, and all are counted."""
 
 FAULTS = frozenset(event.name for event in FAULT_EVENTS)
 
 _AHEAD_OF_START = frozenset({"memory.settings", "task-file.no-effect", "task-file.open-to-others"})
-"""What a process logs before ``task.step`` with ``programs``."""
+"""The events that a process logs before ``task.step`` with ``programs``."""
 
 _TOLD_AS_PARTS = frozenset({"target.blocked", "source.blocked", "task.restart", "lock.conflict"})
-"""Warnings and errors that a report tells in other places."""
+"""Warnings and errors that a report shows in other sections."""
 
 
 @dataclass(frozen=True, slots=True)
 class LifeMoment:
-    """Something in the life of the task. ``kind``: such as ``start``, ``killed`` or ``restart``."""
+    """An event in the life of the task.
+
+    ``kind`` is ``start``, ``killed``, ``restart`` or similar.
+    """
 
     at: datetime
     kind: str
@@ -97,7 +100,7 @@ class LifeMoment:
 
 @dataclass(slots=True)
 class ShardWait:
-    """A shard that brought a schema change, and so long its rows waited; None: they still do."""
+    """A shard of a schema change, and how long its rows waited; None if they still wait."""
 
     source: str
     member: str
@@ -107,9 +110,9 @@ class ShardWait:
 
 @dataclass(slots=True)
 class SchemaChange:
-    """A schema change of a target. ``outcome``: such as ``executed`` or ``waits for shards``.
+    """A schema change of a target. ``outcome`` is ``executed``, ``waits for shards`` or similar.
 
-    ``answer``: what the operator had done instead; empty if nothing.
+    ``answer``: what the operator had executed instead; empty if nothing.
     """
 
     target: str
@@ -125,17 +128,23 @@ class SchemaChange:
 
     @property
     def ended(self) -> str:
-        """How it ended, or what it waits for."""
+        """Return how the schema change ended, or what it waits for."""
         return self.answer or self.outcome
 
     def longest_wait(self, end: datetime) -> float:
-        """Seconds that the rows of a shard waited at most; up to ``end`` where they still wait."""
+        """Return the longest time in seconds that rows of a shard waited.
+
+        For rows that still wait, this is the time up to ``end``.
+        """
         return max((w.seconds or (end - w.since).total_seconds() for w in self.waits), default=0.0)
 
 
 @dataclass(slots=True)
 class FaultSpan:
-    """A fault from its record to its end. ``until`` None: it is there at the end of the log."""
+    """A fault from its record to its end.
+
+    ``until`` is None if the fault lasts to the end of the log.
+    """
 
     event: str
     error: str
@@ -148,25 +157,25 @@ class FaultSpan:
     _open: set[tuple[str, str]] = field(default_factory=set)
 
     def block(self, kind: str, name: str) -> None:
-        """Note a part that it blocks."""
+        """Record a part that the fault blocks."""
         self._open.add((kind, name))
         self.blocked.append(f"{kind} {name}")
 
     def resume(self, kind: str, name: str, at: datetime) -> None:
-        """Note that a part goes on."""
+        """Record that a part continues."""
         if (kind, name) in self._open:
             self._open.discard((kind, name))
             if not self._open:
                 self.end(at, "resumed")
 
     def end(self, at: datetime, how: str) -> None:
-        """It is there no more."""
+        """Record the end of the fault."""
         self.until, self.ended = at, how
 
 
 @dataclass(slots=True)
 class MessageCount:
-    """How often a warning or an error came, and what the last one said."""
+    """How often a warning or an error occurred, and the text of the last one."""
 
     event: str
     level: str
@@ -178,7 +187,7 @@ class MessageCount:
 
 @dataclass(frozen=True, slots=True)
 class CopyFigures:
-    """What the log last said of the full copy."""
+    """What the log last said about the full copy."""
 
     finished: bool
     rows: float
@@ -189,7 +198,7 @@ class CopyFigures:
 
 @dataclass(frozen=True, slots=True)
 class Down:
-    """No process ran, or it was paused: from when until when (None: to the end of the log)."""
+    """A time span without a running process, or with a pause; None: up to the end of the log."""
 
     since: datetime
     until: datetime | None
@@ -198,7 +207,10 @@ class Down:
 
 @dataclass(slots=True)
 class Report:
-    """What happened. ``counts``: by the kind of a moment; ``more``: what the lists leave out."""
+    """The report.
+
+    ``counts``: by the kind of an event; ``more``: numbers of entries left out of lists.
+    """
 
     task: str
     first: datetime | None = None
@@ -219,7 +231,7 @@ class Report:
 
 
 def report_of(task: str, records: Iterable[LogRecord]) -> Report:
-    """The report of a task from the records of its log, in their order."""
+    """Return the report of a task from the records of its log, in their order."""
     builder = _Builder(task)
     for record in records:
         builder.take(record)
@@ -288,7 +300,7 @@ class _Builder:
             taken(record)
 
     def finished(self) -> Report:
-        """The report, once all records are taken."""
+        """Return the report, once all records are added."""
         report = self._report
         if self._down is not None:
             report.downs.append(self._down)
@@ -431,8 +443,10 @@ class _Builder:
     # Schema changes.
 
     def _change(self, record: LogRecord, name: str = "") -> SchemaChange:
-        """The change with this name; without one, that of a lock, which has the name of its
-        version."""
+        """Return the change with this name; without a name, the change of the record's lock.
+
+        The change of a lock has the name of its version.
+        """
         version = "" if name else record.text("version")
         key = (record.text("target"), name or version)
         change = self._changes.get(key)
@@ -449,7 +463,10 @@ class _Builder:
         self._wait(self._change(record), record)
 
     def _opened(self, record: LogRecord) -> None:
-        """A statement of the optimistic mode is open. It has no version, and may come again."""
+        """A statement of the optimistic mode is open.
+
+        It has no version, and may be logged again.
+        """
         change = self._change(record, record.text("statement"))
         change.resolved, change.outcome = None, f"open: {record.text('reason')}"
         self._wait(change, record)
@@ -457,12 +474,12 @@ class _Builder:
     def _wait(self, change: SchemaChange, record: LogRecord) -> None:
         shard = (record.text("source"), record.text("member"))
         waiting = {(w.source, w.member) for w in change.waits if w.seconds is None}
-        # After a crash the statement is read again.
+        # After a crash, the statement is read again.
         if change.resolved is None and shard not in waiting:
             change.waits.append(ShardWait(*shard, record.at))
 
     def _released(self, record: LogRecord) -> None:
-        """Open statements of some shards of a source are resolved, and their rows flow."""
+        """Open statements of some shards of a source are resolved, and their rows are released."""
         source, members = record.text("source"), record.texts("members")
         for change in self._changes.values():
             if change.target != record.text("target") or change.version:
@@ -497,7 +514,7 @@ class _Builder:
         for target in targets:
             running = self._running.get(target)
             if running is None or running.executed_seconds is not None:
-                # It is read again at later starts; then its change has ended.
+                # The statement is read again at later starts, when its change has already ended.
                 found = (c for c in self._changes.values() if c.target == target and not c.resolved)
                 running = next((c for c in found if c.outcome != "executed"), None)
             if running is not None:
@@ -513,7 +530,7 @@ class _Builder:
         if change is None:
             change = self._changes.get((target, statement))
         if change is None or (not change.version and change.executed_seconds is not None):
-            # No lock: each statement is a change of its own, unless a crash interrupted it.
+            # Without a lock, each statement is a separate change, unless a crash interrupted it.
             again = running is not None and running.executed_seconds is None
             if running is not None and again and running.statement == statement:
                 change = running
@@ -535,7 +552,7 @@ class _Builder:
     # Throughput, lag, the copy.
 
     def _progress(self, record: LogRecord) -> None:
-        # The last moments of a process, which has nothing to follow any more.
+        # The last records of a process, which follows no source any more.
         if record.text("condition") == "stopped":
             return
         rows = record.number("rows") or 0.0
@@ -563,7 +580,7 @@ class _Builder:
 
 
 def _example(record: LogRecord) -> str:
-    """What a record says of its cause, and of where."""
+    """Return the cause that a record states, and its source or target."""
     where = " ".join(
         f"{name} {record.text(name)}" for name in ("source", "target") if record.text(name)
     )

@@ -1,4 +1,4 @@
-"""The report in a terminal: a few lines and short tables, the last of each kind."""
+"""The report on a terminal: a few lines and short tables with the last entries of each kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from replicator.terminal.figures import number, seconds
 from replicator.terminal.fitting_table import FittingTable, TextColumn
 
 MOST_ROWS = 10
-"""Rows of a table; the page has more."""
+"""Maximum number of rows of a table; the page has more."""
 
 
 _COUNTED = {
@@ -30,7 +30,7 @@ _COUNTED = {
 
 
 class Summary:
-    """What a terminal shows of a report."""
+    """The parts of a report that a terminal shows."""
 
     def __init__(self, report: Report, reader: LogReader) -> None:
         self._report, self._reader = report, reader
@@ -131,18 +131,18 @@ def _first(names: Sequence[str], otherwise: str) -> str:
 
 
 def took(fault: FaultSpan, report: Report) -> str:
-    """How long a fault was there."""
+    """Return how long a fault lasted."""
     end = fault.until or report.last or fault.since
     return seconds((end - fault.since).total_seconds())
 
 
 def short(moment: datetime) -> str:
-    """A moment for a column."""
+    """Return a moment in the form for a column."""
     return f"{moment.astimezone(UTC):%m-%d %H:%M:%S}"
 
 
 def span_told(report: Report) -> str:
-    """From when until when."""
+    """Return the start and the end of the report."""
     if report.first is None or report.last is None:
         return "no records"
     span = seconds((report.last - report.first).total_seconds())
@@ -150,7 +150,7 @@ def span_told(report: Report) -> str:
 
 
 def figures_told(report: Report) -> Iterator[str]:
-    """Counts, throughput, lag and copy: each as a line."""
+    """Yield counts, throughput, lag and copy, each as a line."""
     counts = [
         f"{word} {number(report.counts[kind])}"
         for kind, word in _COUNTED.items()
@@ -176,7 +176,7 @@ def figures_told(report: Report) -> Iterator[str]:
 
 
 def doubts_told(reader: LogReader) -> Iterator[str]:
-    """What of the log is not in the report."""
+    """Yield which parts of the log are not in the report."""
     if reader.unreadable:
         lines = number(reader.lines)
         yield f"{number(reader.unreadable)} of {lines} lines are no records, left out"

@@ -1,1 +1,1 @@
-"""What a task has saved, as its actors read it: groups and locks, positions, retired shards."""
+"""Reads what a task has saved: groups and locks, positions, retired shards."""

@@ -1,4 +1,4 @@
-"""Groups and decisions of the version rule as text, for the meta tables, and back."""
+"""Converts groups and decisions of the version rule to text for the meta tables, and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from replicator.watermark import Place
 class ShardStatement:
     """The event of an item: the statement in the binlog of its shard.
 
-    ``instead``: what the operator wants executed on the target in its place, if anything.
+    ``instead`` is what the operator wants executed on the target in its place, if anything.
     """
 
     statement: Statement
@@ -32,9 +32,9 @@ class ShardStatement:
 class SavedDecision:
     """The part of a decision record that has no column.
 
-    ``before``: the target's structure before the item (`dump_structure`); empty where an older
-    release has not saved it. ``shown``: the later items of members that show earlier ones, with the
-    numbers of these (`replicator.sharding.pessimistic.lock.TargetLock.shown`).
+    ``before`` is the target's structure before the item (`dump_structure`); empty if an older
+    release has not saved it. ``shown``: the later items of members that show earlier items, with
+    the numbers of these (`replicator.sharding.pessimistic.lock.TargetLock.shown`).
     """
 
     resolved: ResolvedItem
@@ -49,10 +49,12 @@ class SavedDecision:
 class LockHistory:
     """The items of one target, from the meta tables.
 
-    ``versions``: the numbers of the items in ``history``. ``structures``: the target's, by its
-    version, as texts (`dump_structure`). ``outside``: shards whose rows the target has, of sources
-    that are not in the task file. ``earlier``: the items before version 0, the last one first.
-    ``shown``: as for the lock.
+    Attributes:
+        versions: the numbers of the items in ``history``.
+        structures: the target's structures by version, as texts (`dump_structure`).
+        outside: shards whose rows the target has, of sources that are not in the task file.
+        earlier: the items before version 0, the last one first.
+        shown: as for the lock.
     """
 
     history: list[ResolvedItem] = field(default_factory=list)
@@ -70,22 +72,22 @@ _DECISION = TypeAdapter(SavedDecision)
 
 
 def dump_group(state: GroupState[TableName]) -> str:
-    """A group's state as JSON."""
+    """Return a group's state as JSON."""
     return _GROUP.dump_json(state).decode()
 
 
 def load_group(text: str) -> GroupState[TableName]:
-    """The state that `dump_group` wrote."""
+    """Return the state that `dump_group` wrote."""
     return _GROUP.validate_json(text)
 
 
 def dump_decision(decision: SavedDecision) -> str:
-    """A decision as JSON."""
+    """Return a decision as JSON."""
     return _DECISION.dump_json(decision).decode()
 
 
 def load_decision(text: str) -> SavedDecision:
-    """The decision that `dump_decision` wrote."""
+    """Return the decision that `dump_decision` wrote."""
     return _DECISION.validate_json(text)
 
 
@@ -95,9 +97,9 @@ def record_of(
     before: str = "",
     shown: Mapping[tuple[str, Place], Iterable[int]] = {},
 ) -> DecisionRecord:
-    """A resolution as it is saved before it is executed; ``before`` as in `SavedDecision`.
+    """Return a resolution in the form that is saved before it is executed.
 
-    ``shown``: as for the lock.
+    ``before`` is as in `SavedDecision`, and ``shown`` as for the lock.
     """
     item, resolved = resolution.item, resolution.resolved
     cutovers = dict(resolution.cutovers)
@@ -130,7 +132,7 @@ def earlier_record(
 
 
 def histories(records: Iterable[DecisionRecord]) -> dict[TableName, LockHistory]:
-    """The history of each target from its records, which come in order of their versions."""
+    """Return the history of each target from its records, which come in order of their versions."""
     found: dict[TableName, LockHistory] = {}
     for record in records:
         history = found.setdefault(record.target, LockHistory())
@@ -157,11 +159,11 @@ def first_groups(
     source: str = "",
     start: int = 0,
 ) -> Mapping[TableName, GroupState[TableName]]:
-    """By target, the groups of a source of which nothing is saved.
+    """Return the groups, by target, of a source for which nothing is saved.
 
-    A group starts at the version that its target has then. That is saved with the first checkpoint:
-    the target may go on while the task file does not name the source. If the task ended before
-    that checkpoint, the statements of the cutovers since ``start`` are read again.
+    A group starts at the version that its target has at this moment. The first checkpoint saves it,
+    because the target may advance while the task file does not name the source. If the task ends
+    before that checkpoint, the statements of the cutovers since ``start`` are read again.
 
     Args:
         members: the shards of the source, each with its target.

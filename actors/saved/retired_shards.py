@@ -15,7 +15,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 
 
 async def retirements_of(task: Task) -> Sequence[Retirement]:
-    """What is retired of a task. Raises DatabaseUnavailableError, FatalError."""
+    """Return what is retired of a task. Raises DatabaseUnavailableError, FatalError."""
     with closing(Connection(address_of(task.target_database))) as target:
         try:
             return await read_retirements(target, task.meta_schema, task.name)
@@ -24,7 +24,7 @@ async def retirements_of(task: Task) -> Sequence[Retirement]:
 
 
 def without_retired(task: Task, retired: Sequence[Retirement]) -> Task:
-    """Return a task that leaves out the retired shards and sources."""
+    """Return a task that excludes the retired shards and sources."""
     if task.remove_meta or not retired:
         return task
     sources = {one.member.source for one in retired if one.member.name == EVERY_SHARD}

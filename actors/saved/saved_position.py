@@ -1,4 +1,4 @@
-"""The position in a source's binlog that a checkpoint has."""
+"""The position in a source's binlog that a checkpoint has saved."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from replicator.downstream.meta.checkpoint import Checkpoint
 
 
 def saved_position(checkpoint: Checkpoint) -> SourcePosition:
-    """The position to continue from, with everything that was saved about it."""
+    """Return the position to continue from, with everything that was saved about it."""
     return SourcePosition(
         BinlogPosition(checkpoint.file, checkpoint.offset),
         checkpoint.gtid,

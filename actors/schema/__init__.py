@@ -1,1 +1,1 @@
-"""What a task knows of the structures of its shards and targets, and which statements it omits."""
+"""The structures of shards and targets, and the statements that filters ignore."""

@@ -2,7 +2,7 @@
 
 A rule of `insert-value-expr` decides about a row by its values in the full copy or in the event.
 If a statement converts a column of the rule, the result for the shard's rows may change without
-any event: rows that were left out would stay missing, and others would stay on the target.
+any event: rows that were skipped would stay missing, and others would stay on the target.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ from replicator.schema.structure.structure import Column, Table
 
 
 class FilteredColumns:
-    """The rules by source. ``copies``: the task copies, and so can copy a target again."""
+    """The rules by source.
+
+    ``copies``: whether the task copies tables, and so can copy a target again.
+    """
 
     def __init__(self, filters: Mapping[str, ExpressionFilters], *, copies: bool) -> None:
         self._filters = {source: of for source, of in filters.items() if of}
@@ -36,8 +39,10 @@ class FilteredColumns:
     def refuse(
         self, effect: Effect, statement: Statement, member: Member, change: MemberChange
     ) -> None:
-        """Raise FatalError where a filter may decide differently about rows of the shard after a
-        statement."""
+        """Raise FatalError if a filter might decide differently after a statement.
+
+        This concerns a filter for the rows of the statement's shard.
+        """
         filters = self._filters.get(member.source)
         answered = effect.answered if effect.filtered else effect.instead is not None
         if filters is None or answered:
@@ -54,7 +59,7 @@ class FilteredColumns:
         for name in names:
             before, after = change.before.column(name), change.after.column(name)
             if before is None or after is None:
-                # Told where rows are planned: the rule does not fit them.
+                # If the rule does not fit the rows, the fault is raised where their plans are made.
                 continue
             if _may_change(change, before, after, touched, charset=charset, strict=strict):
                 raise self._fault(effect, statement, member, filters, (before, after))
@@ -86,14 +91,16 @@ class FilteredColumns:
 
 
 NO_FILTERED_COLUMNS = FilteredColumns({}, copies=False)
-"""A task without expression filters."""
+"""The value for a task without expression filters."""
 
 
 def _inserting_columns(
     filters: ExpressionFilters, member: Member, structure: Table
 ) -> tuple[str, ...]:
-    """The columns of the shard's rules, if one is about new rows, and the columns that these are
-    computed from."""
+    """Return the columns that the shard's rules use, if a rule concerns new rows.
+
+    The result also has the columns that these columns are computed from.
+    """
     names: dict[str, None] = {}
 
     def find(name: str) -> FilterColumn | None:
@@ -123,7 +130,7 @@ def _may_change(
     charset: bool,
     strict: bool,
 ) -> bool:
-    """Whether a change of a column's values may change the result of an expression."""
+    """Return whether a change of a column's values may change the result of an expression."""
     part = column_part(before.name)
     if part in touched.dropped | touched.renamed | touched.added:
         return True
@@ -144,6 +151,6 @@ def _keeps_values(before: Column, after: Column, *, strict: bool) -> bool:
         return False
     kinds = {before.base_type, after.base_type}
     families = {before.sql_type.family, after.sql_type.family}
-    # CHAR and BINARY change the ends of values.
+    # CHAR and BINARY change trailing characters of values.
     alike = len(kinds) == 1 or (len(families) == 1 and kinds.isdisjoint(("char", "binary")))
     return alike and conversion(before, after).fit is Fit.ALL

@@ -1,4 +1,4 @@
-"""The structure of a member after a DDL event."""
+"""Learns the structure of a member after a DDL event."""
 
 from __future__ import annotations
 
@@ -56,18 +56,19 @@ LOOK_SECONDS = 10.0
 """Seconds between two checks whether the target is still the same server with the same settings."""
 
 CLOSE_SECONDS = 5.0
-"""How long the end of a run waits until the scratch table is dropped; the next start drops it."""
+"""Maximum wait at the end of a run for dropping the scratch table; else the next start drops it."""
 
 NOT_DROPPED = (DatabaseUnavailableError, MySQLError)
 
 _CHARSETS = {"utf8": "utf8mb3"}
-"""Two names of one charset."""
+"""Alternative names of charsets."""
 
 
 @define(eq=False)
 class SchemaTracker:
-    """Learns structures from a scratch table on the target, and adds them to the registry. A
-    structure that was ``learned`` before, on the same server, is not learned again.
+    """Learns structures from a scratch table on the target, and adds them to the registry.
+
+    A structure that was ``learned`` before, on the same server, is not learned again.
     """
 
     _registry: SchemaRegistry
@@ -84,9 +85,11 @@ class SchemaTracker:
             await self._table.close()
 
     async def learn(self, source: str, effect: Effect, statement: Statement) -> KnownStructure:
-        """Add to the registry, and return, the structure of an effect's table after its statement.
-        Where it can't be determined, it is a guess from there on. Raises DatabaseUnavailableError,
-        and FatalError where a filter would decide otherwise about rows that have come before.
+        """Learn the structure of an effect's table after its statement; add it to the registry.
+
+        If the structure can't be determined, the table has a guessed structure from this statement
+        on. Return the structure. Raises DatabaseUnavailableError, and FatalError if a filter would
+        decide differently about earlier rows.
         """
         registry, at = self._registry, statement.transaction
         number = registry.number(Member(source, effect.table))
@@ -96,7 +99,8 @@ class SchemaTracker:
             own = replace(effect, statement=effect.created, instead=None, created=None)
             after = await self._created(source, own, statement)
             registry.learn(number, at, after)
-            # The shard's rows are as its own statement made it, and it joins as the operator says.
+            # The shard's rows have the structure of its own statement; the target gets the
+            # operator's.
             joins = effect.kind is EffectKind.CREATE
             return await self._created(source, effect, statement) if joins else after
         before = registry.held(number, at - 1)
@@ -108,11 +112,11 @@ class SchemaTracker:
                 after = self._copy(source, origin, effect.table, at)
                 former = registry.number(Member(source, origin))
                 if after.known and former is not None:
-                    # The statement may give parents other names that other groups learn of.
+                    # The statement may give new names to parents, which other groups learn.
                     registry.inherit(number, at, former)
                     return after
             case EffectKind.CREATE if effect.statement.only_if_missing and there:
-                # MySQL also logs it for an existing table, where it has no effect.
+                # MySQL also logs this statement for an existing table, on which it has no effect.
                 if before.known or before.structure is None:
                     return before
                 after = await self._created(source, effect, statement)
@@ -134,8 +138,9 @@ class SchemaTracker:
         registry.learn(number, at, after)
         if effect.kind is EffectKind.ALTER and (columns := renamed_columns(effect.statement)):
             registry.rename_parent(source, at, ParentChange(effect.table, effect.table, columns))
-        # Of a deferred shard, too, rows may be on the target that were filtered before; those that
-        # were copied after the statement were filtered by their new values.
+        # Rows of a deferred shard may also be on the target, filtered by their former values. Rows
+        # that were
+        # copied after the statement were filtered by their new values.
         copied = registry.copying(number, at) in (CopyState.COPIED, CopyState.DEFERRED)
         if effect.kind is EffectKind.ALTER and copied and registry.copied_before(number, at):
             made = MemberChange(before.structure, after.structure)
@@ -156,8 +161,10 @@ class SchemaTracker:
             )
 
     async def filtered(self, source: str, effect: Effect, statement: Statement) -> Effect:
-        """Return an effect whose filter depends on the structures, filtered or not; raises like
-        `learn`, and FatalError if a rule forbids the statement."""
+        """Return an effect whose filter depends on the structures, filtered if the rule says so.
+
+        Raises the same errors as `learn`, and FatalError if a rule forbids the statement.
+        """
         number = self._registry.number(Member(source, effect.table))
         before = (
             UNSEEN if number is None else self._registry.held(number, statement.transaction - 1)
@@ -168,7 +175,7 @@ class SchemaTracker:
     def decided(
         self, source: str, effect: Effect, statement: Statement, change: MemberChange
     ) -> Effect:
-        """Return an effect after its statement was learned, filtered or not.
+        """Return an effect after its statement was learned, filtered if a rule says so.
 
         Raises FatalError if a rule forbids the statement.
         """
@@ -180,7 +187,7 @@ class SchemaTracker:
             raise forbidden(source, statement, error, of_target(effect.target)) from error
 
     async def _created(self, source: str, effect: Effect, statement: Statement) -> KnownStructure:
-        """What a CREATE TABLE makes."""
+        """Return the structure that a CREATE TABLE makes."""
         if not is_like(effect.statement):
             return await self._on_scratch_table(effect, None, statement.context)
         (template,) = effect.statement.named(TableRole.LIKE)
@@ -203,7 +210,7 @@ class SchemaTracker:
     async def _on_scratch_table(
         self, effect: Effect, before: Table | None, context: StatementContext
     ) -> KnownStructure:
-        # The result on a server that refuses the shard's own statement.
+        # The statements to try on a server that refuses the shard's own statement.
         instead = tuple(
             classify_in(context, sql, default_schema=effect.target.schema)
             for sql in effect.instead or ()
@@ -215,7 +222,7 @@ class SchemaTracker:
                 outcome = await self._outcome(asked, before, effect.statement, instead, context)
         keys = keys_after(before.definition.foreign_keys if before else (), effect.statement)
         if outcome.structure is None and before is not None and _is_so(effect.statement, outcome):
-            # The structure was read later, with the keys that the table had by then.
+            # The structure was read later, and has the keys that the table had at that time.
             return KnownStructure(with_keys(before, keys), Provenance.LEARNED)
         if outcome.structure is None:
             return guess(
@@ -226,7 +233,7 @@ class SchemaTracker:
         after = named(outcome.structure, name_after(before, effect.statement))
         engine = named_engine(effect.statement) or (before.engine if before else "")
         if engine in REPLACED:
-            # TiDB shows another one.
+            # TiDB shows another engine.
             after, keys = with_engine(after, engine), ()
         after = with_keys(after, keys)
         if outcome.given and not reads_alike(effect.statement, instead):
@@ -260,14 +267,13 @@ class SchemaTracker:
 
 
 def _is_so(statement: ParsedStatement, outcome: LearnedOutcome) -> bool:
-    """Whether a server has refused a statement about keys because the keys already are as it
-    says."""
+    """Return whether a server refused a statement about keys because it would change nothing."""
     if outcome.code not in KEY_IS_SO:
         return False
     return statement.kind is not StatementKind.ALTER_TABLE or not may_change_columns(statement)
 
 
 def _alike(one: Table, other: Table) -> bool:
-    """Whether rows of both structures are read in the same way."""
+    """Return whether rows of both structures are read in the same way."""
     texts = [[_CHARSETS.get(c.charset, c.charset) for c in table.columns] for table in (one, other)]
     return texts[0] == texts[1] and not differences(one, other)

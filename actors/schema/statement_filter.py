@@ -1,4 +1,4 @@
-"""What the task file's event filters make of statements."""
+"""Applies the task file's event filters to statements."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ from replicator.schema.effects.event_kinds import (
 
 
 class ForbiddenStatementError(Exception):
-    """A rule of the task file wants an error at the statement; the text says which."""
+    """A rule of the task file demands an error at a statement; the text names the rule."""
 
 
 class StatementFilter:
-    """Applies the filter of one source."""
+    """Applies the event filter of one source to statements."""
 
     def __init__(self, source: str, event_filter: EventFilter) -> None:
         self._filter = event_filter
         self._log = structlog.get_logger().bind(source=source)
 
     def apply(self, statement: ParsedStatement, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-        """Return the effects of a statement, those that are filtered with nothing to execute.
+        """Return the effects of a statement; those that a rule ignores have nothing to execute.
 
-        What the statement did to its member stays. If the structure before decides, the effect is
-        undecided. Raises ForbiddenStatementError.
+        The effect on the structure of the member itself remains. If the decision depends on the
+        structure before the statement, the effect is marked as undecided. Raises
+        ForbiddenStatementError.
         """
         return tuple(
             replace(effect, undecided=True)
@@ -52,7 +53,7 @@ class StatementFilter:
         )
 
     def decided(self, effect: Effect, change: MemberChange) -> Effect:
-        """Return an effect that could not be filtered without the structures of its table.
+        """Return an effect that could not be filtered without its table's structures.
 
         Raises ForbiddenStatementError.
         """
@@ -64,9 +65,9 @@ class StatementFilter:
     def answered(
         self, statement: ParsedStatement, effects: tuple[Effect, ...]
     ) -> tuple[Effect, ...]:
-        """The effects of a statement that the operator skips.
+        """Return the effects of a statement that the operator skips.
 
-        What a rule leaves out is no change of the target's then, either, so no shard waits for it.
+        An effect that a rule ignores does not change the target either, so no shard waits for it.
         """
         return tuple(
             replace(effect, filtered=True, answered=True)
@@ -77,9 +78,10 @@ class StatementFilter:
         )
 
     def leaves_out(self, statement: ParsedStatement, schema: str, route: Route) -> bool:
-        """Whether a statement that can't be carried over is to be ignored.
+        """Return whether a statement that can't be replicated is to be ignored.
 
-        ``schema`` is the one in effect. One whose tables are not known is filtered by that.
+        ``schema`` is the default schema of its session, whose rules apply if its tables are not
+        known.
         """
         named = [*statement.named(TableRole.SUBJECT), *statement.named(TableRole.EXCHANGED)]
         tables = [TableName(reference.schema, reference.table) for reference in named]
@@ -132,7 +134,7 @@ class StatementFilter:
 def forbidden(
     source: str, statement: Statement, error: ForbiddenStatementError, scope: TaskParts
 ) -> FatalError:
-    """The fault of a statement that a filter of the task file forbids."""
+    """Return the fault for a statement that a filter of the task file forbids."""
     return fault(
         "ddl.forbidden",
         scope=scope,
@@ -147,7 +149,7 @@ def forbidden(
 def unsupported(
     source: str, segment: Segment, statement: Statement, error: DdlError, scope: TaskParts
 ) -> FatalError:
-    """The fault of a statement that ends a segment and can't be replicated."""
+    """Return the fault for a statement that ends a segment and can't be replicated."""
     return fault(
         "ddl.not-supported",
         "alone" if segment.complete else "in-transaction",

@@ -1,1 +1,1 @@
-"""A task as a service of systemd: its unit, and what it tells systemd while it runs."""
+"""A task as a systemd service: its unit, and its notifications to systemd."""

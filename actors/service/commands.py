@@ -1,4 +1,4 @@
-"""The command that makes a task a service: service."""
+"""The command `service`, which prints a systemd unit for a task."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def service(
     file = task_file.resolve()
     names = ("JAVA_HOME", "REPLICATOR_SECRET_KEY_FILE")
     environment = {name: os.environ[name] for name in names if os.environ.get(name)}
-    # A running service has the folder of the task file as its own.
+    # A running service has the folder of the task file as its working directory.
     environment = {name: os.path.abspath(value) for name, value in environment.items()}
     command = [*_program(), "run", str(file), *(["--standby"] if standby else [])]
     secrets = sorted(set(task.variables))
@@ -49,7 +49,11 @@ def service(
 
 
 def _program() -> list[str]:
-    """This program: its script beside the Python that runs it, or the module."""
-    # Not resolved: a virtual environment's Python is a link, and finds its packages by it.
+    """Return the command of this program.
+
+    Its script beside the Python that runs it, or the module.
+    """
+    # The link is kept: a virtual environment's Python is a link, and finds its packages by its
+    # path.
     script = Path(sys.executable).with_name("replicator")
     return [str(script)] if script.is_file() else [sys.executable, "-m", "cli"]

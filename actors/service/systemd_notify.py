@@ -1,8 +1,8 @@
 """Notifications to systemd: the task is ready, its status, and that its event loop runs.
 
-The protocol is that of sd_notify(3): datagrams of assignments to the socket named by
-``NOTIFY_SOCKET``, which is a path, or ``@`` and a name in the abstract namespace. Without it,
-nothing is sent.
+The protocol is that of sd_notify(3): datagrams with assignments are sent to the socket that
+``NOTIFY_SOCKET`` names, by a path, or by ``@`` and a name in the abstract namespace. Without this
+variable, nothing is sent.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _READY = ("standby", "running", "pausing", "paused")
 
 
 class ServiceManager:
-    """The systemd that started this process, if any, as found in the environment."""
+    """The systemd that started this process, if any, according to the environment."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         given = environment.get("NOTIFY_SOCKET", "")
-        # A space for systemd is a NUL for the kernel.
+        # A leading @ in systemd's notation is a NUL for the kernel.
         self._address = f"\0{given[1:]}" if given.startswith("@") else given
         self._beat = min(BEAT_SECONDS, (_watchdog_seconds(environment) or BEAT_SECONDS * 3) / 3)
         self._ready = False
 
     async def keep(self, status: Callable[[], TaskStatus]) -> None:
-        """Send the status of the task until cancelled, and at the end that it stops."""
+        """Send the status of the task until cancelled; finally send that the task stops."""
         if not self._address.startswith(("/", "\0")):
             return
         try:

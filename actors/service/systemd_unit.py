@@ -1,4 +1,4 @@
-"""The systemd unit of a task. Pure.
+"""The systemd unit of a task.
 
 Format: systemd.service(5), systemd.exec(5); quoting and escapes: systemd.syntax(7),
 systemd.unit(5) for ``%`` and systemd.service(5) for ``$``.
@@ -92,7 +92,7 @@ WantedBy=multi-user.target
 
 
 def unit_file_name(task: str) -> str:
-    """The name of the unit's file, with the escapes of systemd-escape(1)."""
+    """Return the name of the unit's file, with the escapes of systemd-escape(1)."""
     parts = [
         chr(byte) if re.fullmatch(r"[A-Za-z0-9:_.-]", chr(byte)) else f"\\x{byte:02x}"
         for byte in task.encode()
@@ -108,11 +108,11 @@ def systemd_unit(
     environment: Mapping[str, str],
     secrets: Sequence[str],
 ) -> str:
-    """The text of the unit.
+    """Return the text of the unit.
 
-    ``command`` and ``folder`` have absolute paths; ``environment``: variables beside those that
-    every task gets; ``secrets``: names of those with passwords, which no unit may hold, since
-    everybody can read it. Raises ValueError for a word with a control character.
+    ``command`` and ``folder`` have absolute paths. ``environment`` has variables besides those that
+    every task gets. ``secrets`` are the names of variables with passwords, which must not be in a
+    unit, because everybody can read it. Raises ValueError for a word with a control character.
     """
     for text in (*command, folder, *environment.values()):
         if shown_line(text) != text:
@@ -127,9 +127,9 @@ def systemd_unit(
         file=file,
         shell_file=f"'{file}'" if "\\" in file else file,
         description=f"replicator task {shown_line(task).replace('%', '%%')}",
-        # Only in a command line is a dollar sign more than a character.
+        # A dollar sign has a special meaning only in a command line.
         command=" ".join(_word(word).replace("$", "$$") for word in command),
-        # A path to the end of the line, without quotes.
+        # The path extends to the end of the line and has no quotes.
         folder=folder.replace("%", "%%"),
         user=user,
         environment=given,

@@ -1,1 +1,1 @@
-"""The task file as actors need it, and the commands that need no task."""
+"""Converts the task file for the actors; also the commands that need no task."""

@@ -1,4 +1,4 @@
-"""Commands that need no task: encrypt makes passwords, files copies the files of the package."""
+"""Commands that need no task: `encrypt` makes passwords, `files` copies files of the package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def encrypt(
         typer.Option(help="Write a new key to this file, which must not exist yet, and end."),
     ] = None,
 ) -> None:
-    """Encrypt a password for the task file. The command asks for it, or reads standard input."""
+    """Encrypt a password for the task file. The command prompts for it, or reads standard input."""
     from config import secret_key
 
     try:
@@ -34,7 +34,7 @@ def encrypt(
             raise typer.BadParameter(
                 "name the file with the key: --key-file FILE; --new-key FILE makes one"
             )
-        # An unusable key is an error before the user types a password.
+        # An unusable key has to be an error before the user types a password.
         secret_key.encrypt("", key_file)
         typer.echo(secret_key.encrypt(_password(), key_file))
     except secret_key.SecretKeyError as error:
@@ -49,7 +49,7 @@ def files(
     """Copy examples of task files, the JSON schema of the task file for editors, alert rules for
     Prometheus and a Grafana dashboard to a folder.
 
-    Files that exist already are not changed: then the command copies nothing, and exits with 1.
+    Existing files are not changed: if there are any, the command copies nothing, and exits with 1.
     """
     import shutil
 

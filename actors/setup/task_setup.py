@@ -1,4 +1,4 @@
-"""From a task file's models to what actors need: addresses, routers, starts, limits, columns."""
+"""Converts the task file's models to what actors need: addresses, routers, starts, columns."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ from replicator.routing.online_tables import NO_ONLINE_NAMES, OnlineNames
 from replicator.routing.routes import RouteError, Router, RouteRule, Routes, routes_of
 
 SEGMENT_TARGET_BYTES = 1 << 20
-"""A segment ends at the first transaction boundary after so many bytes."""
+"""Size in bytes after which a segment ends at the next transaction boundary."""
 
 SEGMENT_MAX_BYTES = 4 << 20
 """A larger transaction is cut into segments of this size."""
 
 SEGMENT_WIDEST = 16
-"""How many times larger a segment may be if its rows go to many targets."""
+"""Factor by which a segment may be larger if its rows go to many targets."""
 
 SEGMENTS_OF_A_BATCH = 4
-"""The least size of a target's part in such a segment."""
+"""Minimum size of a target's part in such a segment."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSetup:
     """The task as a replica of a source.
 
-    ``relay``: keeps a copy of the binlog, from when it is started on.
+    ``relay`` keeps a copy of the binlog, from when it is started on.
     """
 
     server_id: int
@@ -64,10 +64,10 @@ class ReplicaSetup:
 
 @dataclass(frozen=True, slots=True)
 class SourceSetup:
-    """One source of a task: where it is, what is read from it and how.
+    """One source of a task: its server, and what is read from it.
 
-    ``rules`` are the rules that ``columns`` and the filters implement. ``accepts_cascades``: the
-    operator accepts that foreign keys change rows without logging it.
+    ``rules`` are the rules that ``columns`` and the filters implement. ``accepts_cascades``:
+    whether the operator accepts that foreign keys change rows without logging the changes.
     """
 
     source: str
@@ -85,17 +85,17 @@ class SourceSetup:
 
     @property
     def relay(self) -> Relay | None:
-        """The relay of the source, if it has one."""
+        """Return the relay of the source, if it has one."""
         return self.replica.relay
 
     def leaves_out_rows(self, table: TableName) -> bool:
-        """Whether filters leave out rows of a table."""
+        """Return whether filters skip rows of a table."""
         filtered = self.expression_filters.concern(table.schema, table.table)
         return filtered or bool(self.event_filter.rows_left_out(table.schema, table.table))
 
 
 def address_of(endpoint: Endpoint) -> DatabaseAddress:
-    """How to reach a server."""
+    """Return the address of a server."""
     session: tuple[tuple[str, str], ...] = ()
     if isinstance(endpoint, TargetDatabase):
         session = tuple((name, str(value)) for name, value in endpoint.session.items())
@@ -111,14 +111,14 @@ def address_of(endpoint: Endpoint) -> DatabaseAddress:
 
 
 def _server_key_of(security: Security | None) -> ServerKey:
-    """With which key a password may be encrypted."""
+    """Return the key with which a password may be encrypted."""
     if security is None:
         return ServerKey()
     return ServerKey(Pem(security.server_public_key_path), security.get_server_public_key)
 
 
 def _tls_of(security: Security | None) -> Tls | None:
-    """The TLS settings of the connections to a server; None without any."""
+    """Return the TLS settings of the connections to a server; None without any."""
     if security is None:
         return None
     ca, cert, key = (Pem(p.file, p.text.get_secret_value()) for p in security.parts())
@@ -127,12 +127,15 @@ def _tls_of(security: Security | None) -> Tls | None:
 
 
 def binlog_source(setup: SourceSetup, expected: ServerIdentity | None) -> BinlogSource:
-    """How to request the binlog of a source; ``expected``: the server that must answer."""
+    """Return how to request the binlog of a source; ``expected`` is the server that must answer."""
     return BinlogSource(setup.address, setup.replica.server_id, expected, relay=setup.relay)
 
 
 def source_setups(task: Task) -> tuple[SourceSetup, ...]:
-    """The sources of a task, in the order of its instances. Raises RouteError, ExpressionError."""
+    """Return the sources of a task, in the order of its instances.
+
+    Raises RouteError, ExpressionError.
+    """
     return tuple(_setup(task, instance) for instance in task.mysql_instances)
 
 
@@ -258,8 +261,9 @@ def _expression_rule(name: str, rule: config.rules.ExpressionFilter) -> Expressi
 
 
 def beside(setups: Mapping[str, SourceSetup]) -> dict[str, SourceSetup]:
-    """The same sources, for reading their binlogs beside the readers that follow them. A server
-    serves one replica per server id.
+    """Return the same sources, for reading their binlogs in parallel to their readers.
+
+    They have other server ids, because a server serves one replica per server id.
     """
     return {
         source: replace(
@@ -270,20 +274,22 @@ def beside(setups: Mapping[str, SourceSetup]) -> dict[str, SourceSetup]:
 
 
 def _server_id(*names: str) -> int:
-    """The same id for the same names at every start, far from ids that people choose.
+    """Return the same id for the same names at every start, far from ids that people choose.
 
-    Another host has another one. Where the former host was cut off, a server waits until its
-    connection has timed out before it sends a binlog to the same id again, a minute by default.
+    It depends on the host. If another host ran the task and lost its connection, the server would
+    otherwise wait until this connection times out (a minute by default) before it sends a binlog to
+    the same id again.
     """
     return 0x40000000 | zlib.crc32("\0".join(names).encode()) & 0x3FFFFFFF
 
 
 ColumnsOf = Callable[[Member], MemberColumns]
-"""The rules for a member's columns. Raises FatalError where its name does not fit the rules."""
+"""Returns the rules for a member's columns. Raises FatalError if its name does not fit the
+rules."""
 
 
 def columns_of(setups: Mapping[str, SourceSetup]) -> ColumnsOf:
-    """The rules about columns of these sources, by their names."""
+    """Return the rules for the columns of these sources' members."""
 
     def of(member: Member) -> MemberColumns:
         setup, name = setups[member.source], member.name
@@ -303,7 +309,7 @@ def columns_of(setups: Mapping[str, SourceSetup]) -> ColumnsOf:
 
 
 def marks_of(columns: ColumnsOf) -> MarksOf:
-    """What all rows of a shard have on its target, by these rules."""
+    """Return the values that all rows of a shard have on its target, according to these rules."""
 
     def of(member: Member) -> str:
         try:
