@@ -1,6 +1,6 @@
-"""The command line: all commands, from the modules beside their subjects.
+"""The command line: all commands, which are defined in the modules of their rooms.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no such running task.
+Exit codes: 0 success, 1 failure, 2 wrong usage or configuration, 3 no such running task.
 """
 
 from __future__ import annotations
@@ -73,8 +73,9 @@ def with_messages(
 ) -> Callable[P, None]:
     """Turn errors that the user can fix into a message and an exit code.
 
-    ``unable``: the code where the command could not do its work, whatever the reason. ``logs``: its
-    standard error output is a log, which consists of JSON unless it is a terminal.
+    ``unable`` is the exit code if the command could not do its work, whatever the reason. ``logs``
+    says that the command's standard error output is a log, which consists of JSON unless it is a
+    terminal.
     """
 
     def as_json(given: Mapping[str, object]) -> bool:
@@ -106,7 +107,7 @@ def with_messages(
                 traceback.print_exception(error)
                 raise typer.Exit(unable) from None
             remedies = getattr(cause, "remedies", ())
-            # The text of a fault already has its remedies.
+            # The text of a fault already contains its remedies.
             message = getattr(cause, "message", "") if remedies else str(cause)
             complain(message, where=getattr(cause, "where", ""), remedies=remedies)
             raise typer.Exit(unable or code) from None
@@ -116,7 +117,7 @@ def with_messages(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        # Imported here: no other command needs it, and the import is slow.
+        # Imported here, because no other command needs it, and the import is slow.
         import importlib.metadata
 
         out.print(f"replicator {importlib.metadata.version('replicator')}", highlight=False)
@@ -190,7 +191,7 @@ app.add_typer(schema, name="schema")
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     app()
 
 

@@ -1,4 +1,4 @@
-"""The task file: models, loading, friendly errors."""
+"""The task file: its models, loading it, and helpful error messages."""
 
 from config.loading import load_task
 from config.models import Task

@@ -1,4 +1,4 @@
-"""What all sections of the task file have in common, and a walk over their keys."""
+"""The base class of all sections of the task file, and a walk over the keys of sections."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from config.paths import Path
 
 
 def hyphenated(name: str) -> str:
-    """The key of a field: ``target_schema`` is ``target-schema`` in the file."""
+    """Return the key of a field: ``target_schema`` is ``target-schema`` in the file."""
     return name.replace("_", "-")
 
 
 class Section(BaseModel):
-    """A section of the task file: frozen, strict about keys; a key without a value is not given."""
+    """A section of the task file: immutable, without unknown keys.
+
+    A key without a value is ignored.
+    """
 
     model_config = ConfigDict(
         frozen=True,
@@ -39,7 +42,7 @@ class Section(BaseModel):
 
 
 def keys_of(section: type[Section]) -> dict[str, str]:
-    """The keys of a section as written in the file, each with the name of its field."""
+    """Return the keys of a section as written in the file, each with the name of its field."""
     return {field.alias or name: name for name, field in section.model_fields.items()}
 
 
@@ -47,9 +50,10 @@ _MANY: dict[object, str] = {tuple: "[]", dict: ".NAME"}
 
 
 def inner_section(annotation: object) -> tuple[type[Section] | None, str]:
-    """The section that a type holds, if any, and how many it holds.
+    """Return the section class that a type contains, if any, and how it contains it.
 
-    ``[]`` for a list of sections, ``.NAME`` for a map of them, empty for one.
+    The text is ``[]`` for a list of sections, ``.NAME`` for a map of them, and empty for a single
+    one.
     """
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return annotation, ""
@@ -61,7 +65,7 @@ def inner_section(annotation: object) -> tuple[type[Section] | None, str]:
 
 
 def walk(section: type[Section], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    """Every key below a section, written like ``sources[].from`` or ``routes.NAME``; its field."""
+    """Yield each key below a section, like ``sources[].from``, and its field."""
     for key, name in keys_of(section).items():
         field = section.model_fields[name]
         place = f"{prefix}.{key}" if prefix else key
@@ -72,7 +76,7 @@ def walk(section: type[Section], prefix: str = "") -> Iterator[tuple[str, FieldI
 
 
 def section_at(root: type[Section], path: Path) -> type[Section] | None:
-    """The section at a path; None when there is none of a known form."""
+    """Return the section class at a path; None if there is none or its form is unknown."""
     annotation: Any = root
     for step in path:
         section, below = inner_section(annotation)
@@ -90,5 +94,5 @@ def section_at(root: type[Section], path: Path) -> type[Section] | None:
 
 
 def homes_of(root: type[Section], key: str) -> list[str]:
-    """The places where a key belongs, such as ``syncers.NAME.batch``."""
+    """Return the places where a key belongs, such as ``syncers.NAME.batch``."""
     return [place for place, _ in walk(root) if place.rpartition(".")[2] == key]

@@ -1,6 +1,7 @@
-"""Keys of DM that need care: old spellings, keys without effect here, and unsupported keys.
+"""Keys of DM that need special handling: old spellings, and keys that have no effect or fail here.
 
-Old spellings are replaced before anything is checked. A key without effect causes a warning.
+Old spellings are replaced before anything is checked. A key without effect causes a warning, and an
+unsupported key an error.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ RENAMED: tuple[tuple[str, str, str], ...] = (
 """Section (a pattern), old key and present key."""
 
 NOT_GIVEN: tuple[object, ...] = (None, "", [], {})
-"""Values that mean "not given". DM prints both spellings of a key, one of them empty."""
+"""Values that mean "not set". DM prints both spellings of a key, with one of them empty."""
 
 
 def replace_old_spellings(document: Document) -> None:
@@ -47,7 +48,10 @@ def replace_old_spellings(document: Document) -> None:
 
 
 def _replace_is_sharding(document: Document) -> None:
-    """Replace ``is-sharding: true``. In DM it means pessimistic mode if ``shard-mode`` is empty."""
+    """Replace ``is-sharding.
+
+    True``, which means pessimistic mode in DM if ``shard-mode`` is empty.
+    """
     data = document.data
     if isinstance(data, dict) and data.get("is-sharding") is True and not data.get("shard-mode"):
         data["shard-mode"] = "pessimistic"
@@ -56,23 +60,23 @@ def _replace_is_sharding(document: Document) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NoEffect:
-    """A key without effect, and why."""
+    """A key without effect, and the reason."""
 
     pattern: str
-    """Keys joined by dots, `*` for any name or index (`config.paths.select`)."""
+    """Keys joined by dots; `*` matches any name or index (`config.paths.select`)."""
     why: str
     modes: tuple[str, ...] = MODES
-    """The values of ``task-mode`` with which it has no effect."""
+    """The values of ``task-mode`` with which the key has no effect."""
     values: tuple[object, ...] = ()
-    """The values that are warned about; none: each that says something."""
+    """The values that cause a warning; empty for all values that are set."""
     unless: str = ""
-    """The key beside it that gives it an effect."""
+    """A key in the same section that gives this key an effect."""
 
     def applies(self, value: object) -> bool:
-        """Whether this value of the key is warned about."""
+        """Return whether this value of the key causes a warning."""
         if self.values:
             return value in self.values
-        # A number that is 0 is DM's way to leave it out.
+        # A number of 0 is DM's way to leave the number out.
         return value not in NOT_GIVEN and (value != 0 or isinstance(value, bool))
 
 
@@ -141,7 +145,10 @@ _SYNCER = {
 def _of_stage(
     named: str, inline: str, keys: Mapping[str, str], idle: str, idle_modes: tuple[str, ...]
 ) -> Iterator[NoEffect]:
-    """The entries of a stage: ``keys`` have no effect, and none of it has while it is idle."""
+    """Yield the entries of a stage.
+
+    ``keys`` never have an effect; the other keys of the stage have none while the stage is idle.
+    """
     at_work = tuple(mode for mode in MODES if mode not in idle_modes)
     for section, part in ((named, f"{named}.*"), (f"{_INSTANCE}.{inline}",) * 2):
         yield NoEffect(section, idle, idle_modes)
@@ -199,7 +206,7 @@ IGNORED: tuple[NoEffect, ...] = (
 def take_out_ignored(data: object) -> list[tuple[Path, str]]:
     """Remove the keys that DM does not read in this ``task-mode``, whatever their values.
 
-    Return path and message of each key that had a value.
+    Return the path and a message for each key that had a value.
     """
     mode = data.get("task-mode") if isinstance(data, dict) else None
     found = []
@@ -216,7 +223,7 @@ def take_out_ignored(data: object) -> list[tuple[Path, str]]:
 
 
 def find_no_effect(data: object) -> Iterator[tuple[Path, str]]:
-    """Yield path and message of each key in the file that has no effect."""
+    """Yield the path and a message for each key in the file that has no effect."""
     mode = data.get("task-mode") if isinstance(data, dict) else None
     for entry in NO_EFFECT:
         if mode not in entry.modes:
@@ -227,7 +234,7 @@ def find_no_effect(data: object) -> Iterator[tuple[Path, str]]:
 
 
 def _is_given_beside(data: object, path: Path, key: str) -> bool:
-    """Whether a key is given in the same section."""
+    """Return whether a key is set in the same section."""
     section: Any = data
     for step in path[:-1]:
         section = section[step]
@@ -236,21 +243,21 @@ def _is_given_beside(data: object, path: Path, key: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """A key that can't be used yet: any value but an empty one, or only the values named."""
+    """A key that is not supported: any value except an empty one, or only some values."""
 
     pattern: str
-    """Keys joined by dots, `*` for any name or index (`config.paths.select`)."""
+    """Keys joined by dots; `*` matches any name or index (`config.paths.select`)."""
     what: str
     """The unsupported feature, as the subject of a sentence."""
     instead: str = ""
     """The alternative, as a full clause."""
     values: tuple[object, ...] = ()
-    """The values that are not supported; none: every value that is not empty."""
+    """The values that are not supported; empty for every value that is set."""
     modes: tuple[str, ...] = ()
-    """The values of ``task-mode`` with which it is not supported; none: all of them."""
+    """The values of ``task-mode`` with which the key is not supported; empty for all."""
 
     def applies(self, value: object) -> bool:
-        """Whether this value of the key is not supported."""
+        """Return whether this value of the key is not supported."""
         return value in self.values if self.values else bool(value)
 
 
@@ -270,12 +277,15 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
     Unsupported("mydumpers.*.where", *_WHERE, modes=_COPIES),
     Unsupported("mysql-instances.*.mydumper.where", *_WHERE, modes=_COPIES),
 )
-"""What DM's task file can ask for and this program can't do yet: the one list of it. When something
-becomes supported, delete its entry here; the reference page follows by itself."""
+"""The only list of what DM's task file can request and this program does not support.
+
+When something becomes supported, delete its entry here; the reference page is generated from the
+list.
+"""
 
 
 def find_unsupported(data: object) -> Iterator[tuple[Path, str]]:
-    """The path and the message of everything in the file that is not supported yet."""
+    """Yield the path and the message of everything in the file that is not supported."""
     mode = data.get("task-mode") if isinstance(data, dict) else None
     for entry in UNSUPPORTED:
         if entry.modes and mode not in entry.modes:

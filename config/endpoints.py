@@ -1,6 +1,6 @@
-"""Database servers: where they are and who logs in.
+"""The sections about database servers: their addresses, accounts and TLS.
 
-Certificates and keys that stand in the task file itself, in PEM.
+Certificates and keys can be in the task file itself, in PEM.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ENCRYPTED_KEYS = ("-----BEGIN ENCRYPTED PRIVATE KEY-----", "Proc-Type: 4,ENCRYP
 
 
 def _text(value: object, mark: str) -> str:
-    """The text of a PEM, given as text or, as DM prints it, as a list of bytes."""
+    """Return a PEM text that is given as text or, as DM prints it, as a list of bytes."""
     if isinstance(value, list) and all(type(n) is int and 0 <= n < 256 for n in value):
         value = bytes(value)
     if isinstance(value, bytes):
@@ -65,7 +65,7 @@ _NOTHING = SecretStr("")
 
 @dataclass(frozen=True, slots=True)
 class PemPart:
-    """A certificate or key: its file, and the text itself where the task file holds it."""
+    """A certificate or key: its file, or its text if the task file contains it."""
 
     file: str
     text: SecretStr
@@ -86,14 +86,15 @@ class Security(Section):
     the server. The task sends it only over loopback or to a server whose certificate `ssl-ca`
     verifies; other servers need `server-public-key-path` or `get-server-public-key`.
 
-    Each of the three certificate settings may be given as bytes, base64 or a file; if several are
-    given, the first of these counts. Relative paths start at the working directory of the process.
-    Files are read on this host, for each new connection.
+    Each of the three certificate settings may be given as bytes, base64 or a file. If a setting is
+    given in several of these forms, the one named first here counts. Relative paths start at the
+    working directory of the process. Files are read on this host, for each new connection.
     """
 
     ssl_ca: str = ""
-    """File with the certificate of the authority that signed the server's certificate, or of one
-    above it. It may hold several."""
+    """File with the certificate of the authority that signed the server's certificate, or of a
+    higher authority. It may contain several certificates.
+    """
     ssl_cert: str = ""
     """File with the client's certificate, followed by the intermediate certificates. Needs
     `ssl-key`."""
@@ -124,7 +125,7 @@ class Security(Section):
     RSA key that the server sends."""
 
     def parts(self) -> tuple[PemPart, PemPart, PemPart]:
-        """The authority, the client's certificate, its key."""
+        """The certificates of the authority and of the client, and the client's key."""
         return (
             PemPart(self.ssl_ca, self.ssl_ca_bytes or self.ssl_ca_base64),
             PemPart(self.ssl_cert, self.ssl_cert_bytes or self.ssl_cert_base64),

@@ -1,4 +1,4 @@
-"""Loading a task file: everything that is wrong with it is reported at once."""
+"""Loads a task file, and reports all its problems at once."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def load_task(path: FilePath, environment: Mapping[str, str] | None = None) -> T
 
     ``environment`` has the variables for passwords; the default is the environment of the process.
 
-    Raises TaskFileError with all problems of these files: unreadable, no YAML, duplicate or unknown
-    keys, wrong values, names of things that are not there, unsupported keys.
+    Raises TaskFileError with all problems of these files: unreadable files, YAML errors, duplicate
+    or unknown keys, wrong values, names of missing parts, unsupported keys.
     """
     document = _read(path, str(path))
     if document.problems and document.data is None:
@@ -62,7 +62,8 @@ def load_task(path: FilePath, environment: Mapping[str, str] | None = None) -> T
 def name_and_variables(path: FilePath) -> tuple[str, tuple[str, ...]]:
     """Return the name of the task in a file, and the variables that its passwords are taken from.
 
-    The name is empty if the file can't be read or has none. The rest of the file may be wrong.
+    The name is empty if the file can't be read or has no name. The rest of the file may have
+    errors.
     """
     document = _read(path, str(path))
     if not isinstance(document.data, dict):
@@ -95,7 +96,10 @@ def _similar_file(path: FilePath) -> str:
 
 
 def _add_source_files(document: Document, data: dict[str, object], folder: FilePath) -> bool:
-    """Add the sources of the source files to the inline ones; False when one can't be read."""
+    """Add the sources of the source files to the inline sources.
+
+    Return False if one can't be read.
+    """
     names = data.get("source-files")
     inline = data.get("sources")
     if not isinstance(names, list) or not isinstance(inline, list | None):
@@ -124,7 +128,7 @@ def _add_source_files(document: Document, data: dict[str, object], folder: FileP
 
 
 def _validate(document: Document) -> Task | None:
-    """The task, or None after its faults were added to the document's problems."""
+    """Return the task, or None after adding its problems to the document."""
     try:
         return Task.model_validate(document.data)
     except ValidationError as error:
@@ -136,7 +140,7 @@ def _validate(document: Document) -> Task | None:
         paths = {path_of(found) for found in errors}
         for found in errors:
             at = path_of(found)
-            # A list whose entries are all wrong counts as empty, too.
+            # A list whose entries are all wrong is also reported as empty.
             if found["type"] == "too_short" and any(at == p[: len(at)] != p for p in paths):
                 continue
             document.problems.append(document.problem(at, message_of(found, Task)))
@@ -167,7 +171,7 @@ _SECURITY = ("target-database.security", "sources.*.from.security")
 
 
 def changeable(path: FilePath) -> str:
-    """Who else may change a file, and what to do; empty where nobody may, or it can't be seen."""
+    """Return which other accounts may change a file, and the remedy; empty if none, or unknown."""
     found = _looked_at(path)
     if found is None:
         return ""
@@ -183,9 +187,9 @@ def changeable(path: FilePath) -> str:
 
 
 def readable(path: FilePath) -> str:
-    """Who else may read a file, and what to do; empty where nobody may.
+    """Return which other accounts may read a file, and the remedy; empty if none.
 
-    A file of root may be readable by its group, which then is the way to give it to an account.
+    A file that root owns may be readable by its group, which is the way to give an account access.
     """
     found = _looked_at(path)
     if found is None:
@@ -203,10 +207,10 @@ def readable(path: FilePath) -> str:
 def exposed(document: Document, folder: FilePath) -> Iterator[str]:
     """Yield a warning for each file with a secret that other accounts may read or change.
 
-    `ssh` and the clients of the servers check key files in the same way: whoever owns a key file,
-    or may write to it, can replace the key. The files are the task file and its source files if
-    they have a password or key as plain text, password files, and the key files of certificates.
-    ``document`` is the file as written, before passwords replace the names of their places.
+    `ssh` and the clients of the servers check key files in the same way, because the owner of a key
+    file and everyone who may write to it can replace the key. The files are the task file and its
+    source files if they have a password or key as plain text, password files, and the key files of
+    certificates. ``document`` must be the file as written: passwords not filled in.
     """
     files: dict[FilePath, None] = {}
     for pattern in ("target-database", "sources.*.from"):
@@ -231,7 +235,7 @@ def exposed(document: Document, folder: FilePath) -> Iterator[str]:
 
 
 def key_files(document: Document) -> Iterator[tuple[tuple[str | int, ...], FilePath]]:
-    """The files with the keys of certificates, each with its place in the task file."""
+    """Yield the key files of certificates, each with its place in the task file."""
     for pattern in _SECURITY:
         for path, section in select(document.data, pattern):
             key = section.get("ssl-key") if isinstance(section, dict) else None
@@ -266,7 +270,7 @@ def path_of(error: ErrorDetails) -> Path:
 
 
 def message_of(error: ErrorDetails, root: type[Section]) -> str:
-    """Return the message for an error, with the nearest valid key or value if that helps."""
+    """Return the message for an error, with the nearest valid key or value if there is one."""
     kind, path = error["type"], path_of(error)
     context = error.get("ctx", {})
     if kind == "missing":

@@ -1,4 +1,4 @@
-"""The task: what a task file says, checked and with its defaults filled in."""
+"""The models of the task file, which check the values and fill in defaults."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from config.rules import AllowListRules, ColumnMapping, EventFilterRules, Expres
 from config.values import Flag, Moment, Size, TableRule, Timezone, Whole, none_if_empty
 
 FIRST_EVENT = 4
-"""Offset of the first event of a binlog file: the magic number before it takes four bytes."""
+"""Offset of the first event of a binlog file: the magic number before it has four bytes."""
 
 _SHADOW_TABLES = (r"^_(.+)_(?:new|gho)$",)
 _TRASH_TABLES = (r"^_(.+)_(?:ghc|del|old)$",)
 
 
 class RelayPurge(Section):
-    """When files of the relay log are deleted. Files that the task still needs always stay."""
+    """When files of the relay log are deleted. Files that the task still needs are always kept."""
 
     interval: Annotated[Whole, Field(ge=1)] = 3600
-    """Seconds between two looks."""
+    """Seconds between two checks for files to delete."""
     expires: Annotated[Whole, Field(ge=0)] = 0
     """Hours after which a file is deleted. 0: its age does not matter."""
     remain_space: Annotated[Whole, Field(ge=0)] = 15
@@ -71,7 +71,8 @@ class Source(Section):
     """Tracing in old versions of DM."""
     enable_relay: Flag = False
     """Keep a local copy of the binlog (relay log) in `relay-dir`, and read it instead of the
-    source. Without it, the copy begins when the source is about to purge what the task needs."""
+    source. When false, the copy begins when the source is about to purge what the task needs.
+    """
     relay_dir: str = ""
     """Directory of the relay log. Empty: there is none."""
     relay_binlog_name: str = ""
@@ -130,19 +131,19 @@ class Instance(Section):
     mydumper_config_name: str = ""
     """Name of one of the `mydumpers`."""
     mydumper: Mydumper | None = None
-    """The same settings, inline."""
+    """The settings of a mydumper, inline."""
     mydumper_thread: Annotated[Whole, Field(ge=0)] = 0
     """Overrides `threads` of the mydumper. 0: not set."""
     loader_config_name: str = ""
     """Name of one of the `loaders`."""
     loader: Loader | None = None
-    """The same settings, inline."""
+    """The settings of a loader, inline."""
     loader_thread: Annotated[Whole, Field(ge=0)] = 0
     """Overrides `pool-size` of the loader. 0: not set."""
     syncer_config_name: str = ""
     """Name of one of the `syncers`."""
     syncer: Syncer | None = None
-    """The same settings, inline."""
+    """The settings of a syncer, inline."""
     syncer_thread: Annotated[Whole, Field(ge=0)] = 0
     """Overrides `worker-count` of the syncer. 0: not set."""
     validator_config_name: str = ""
@@ -161,8 +162,9 @@ class Task(Section):
     """`full`: copy the tables once. `incremental`: follow the binlogs. `all`: copy, then follow."""
     shard_mode: Literal["", "pessimistic", "optimistic"] = ""
     """How schema changes of shards are merged. `pessimistic`: the target changes after all shards
-    have made the change. `optimistic`: the target changes as soon as it can hold the rows of all
-    shards. Empty: the same, and a target is dropped with its last shard."""
+    have executed the change. `optimistic`: the target changes as soon as it can hold the rows of
+    all shards. Empty: as `optimistic`, and a target is dropped with its last shard.
+    """
     is_sharding: Flag = False
     """Old spelling: `true` means `shard-mode: pessimistic`."""
     meta_schema: Annotated[str, Field(min_length=1, max_length=64)] = "dm_meta"
@@ -208,15 +210,15 @@ class Task(Section):
     mysql_instances: Annotated[tuple[Instance, ...], Field(min_length=1)]
     """The sources of the task, with their rules."""
     routes: dict[str, Route] = Field(default_factory=dict)
-    """Which target table each shard is written to."""
+    """The target table that each shard is written to."""
     filters: dict[str, EventFilterRules] = Field(default_factory=dict)
-    """Which kinds of events are skipped."""
+    """The kinds of events that are skipped."""
     block_allow_list: dict[str, AllowListRules] = Field(default_factory=dict)
-    """Which tables are replicated. Old spelling: `black-white-list`."""
+    """The tables that are replicated. Old spelling: `black-white-list`."""
     expression_filter: dict[str, ExpressionFilter] = Field(default_factory=dict)
-    """Which rows are skipped."""
+    """The rows that are skipped."""
     column_mappings: dict[str, ColumnMapping] = Field(default_factory=dict)
-    """Which key columns are rewritten, so that keys of shards do not collide."""
+    """The key columns that are rewritten so that keys of shards do not collide."""
     mydumpers: dict[str, Mydumper] = Field(default_factory=dict)
     """How the full copy reads."""
     loaders: dict[str, Loader] = Field(default_factory=dict)
@@ -228,7 +230,7 @@ class Task(Section):
     full_copy: Annotated[Copy, Field(alias="copy")] = Copy()
     """The speed limit of the full copy."""
     spark: Spark = Spark()
-    """The Spark that processes the rows."""
+    """Where Spark runs, which processes the rows."""
     writer: Writer = Writer()
     """How the task collects and writes rows."""
     memory: Annotated[Size, Field(ge=1 << 30, le=1 << 40)] | None = None
@@ -271,12 +273,12 @@ class Task(Section):
 
     @property
     def file(self) -> str:
-        """The path of the task file, as commands take it from any folder."""
+        """The path of the task file, in a form that commands accept from any folder."""
         return self._file
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the file says without effect, each with its file, line and key."""
+        """The parts of the file that have no effect, each with its file, line and key."""
         return tuple(map(str, self._warnings))
 
     @property
@@ -291,7 +293,7 @@ class Task(Section):
 
     @property
     def open_files(self) -> tuple[str, ...]:
-        """The files with secrets that others may read or change, with what to do about it."""
+        """The files with secrets that other accounts may read or change, each with a remedy."""
         return self._open_files
 
     def with_notes(
@@ -301,8 +303,11 @@ class Task(Section):
         open_files: tuple[str, ...],
         file: str,
     ) -> Task:
-        """Return this task with the path of its file, the warnings of the file, the variables with
-        its passwords, and the files with secrets that are open to others."""
+        """Return this task with notes from loading it.
+
+        The notes are the path of its file, the warnings of the file, the environment variables of
+        its passwords, and the files with secrets that other accounts may access.
+        """
         task = self.model_copy()
         task._warnings = warnings
         task._variables = variables
@@ -311,14 +316,14 @@ class Task(Section):
         return task
 
     def without(self, sources: Collection[str], shards: Collection[tuple[str, str, str]]) -> Task:
-        """Return this task without some sources, and without shards (source, schema, table)."""
+        """Return this task without some sources and without some shards (source, schema, table)."""
         left = tuple(i for i in self.mysql_instances if i.source_id not in sources)
         task = self.model_copy(update={"mysql_instances": left})
         task._retired = frozenset(shards)
         return task
 
     def retired_of(self, instance: Instance) -> frozenset[tuple[str, str]]:
-        """The shards of an instance, as schema and table, that are left out whatever its rules."""
+        """The shards of an instance (schema, table) that are excluded whatever its rules say."""
         return frozenset(
             (schema, table)
             for source, schema, table in self._retired
@@ -327,65 +332,74 @@ class Task(Section):
 
     @property
     def follows_online_ddl(self) -> bool:
-        """Whether gh-ost and pt-online-schema-change are followed, by any spelling."""
+        """Return whether gh-ost and pt-online-schema-change are followed, by any spelling."""
         return self.online_ddl or bool(self.online_ddl_scheme)
 
     @property
     def pool_size(self) -> int:
-        """How many chunks a full copy writes at the same time, over all sources."""
+        """Return how many chunks a full copy writes at the same time, over all sources."""
         return max(self.loader_of(instance).pool_size for instance in self.mysql_instances)
 
     def source(self, source_id: str) -> Source:
-        """The source of that name; KeyError when there is none."""
+        """Return the source with this id. Raises KeyError if there is none."""
         for source in self.sources:
             if source.source_id == source_id:
                 return source
         raise KeyError(source_id)
 
     def routes_of(self, instance: Instance) -> tuple[Route, ...]:
-        """The routes of an instance, in the order in which it names them."""
+        """Return the routes of an instance, in the order in which it names them."""
         return tuple(self.routes[name] for name in instance.route_rules)
 
     def filters_of(self, instance: Instance) -> tuple[tuple[str, EventFilterRules], ...]:
-        """The event filters of an instance and of its source, each with its name."""
+        """Return the event filters of an instance and of its source, each with its name."""
         own = [(name, self.filters[name]) for name in instance.filter_rules]
         given = self.source(instance.source_id).filters
         return (*own, *((f"filter {n} of the source", f) for n, f in enumerate(given, 1)))
 
     def mappings_of(self, instance: Instance) -> tuple[tuple[str, ColumnMapping], ...]:
-        """The column mappings of an instance with their names."""
+        """Return the column mappings of an instance with their names."""
         return tuple((name, self.column_mappings[name]) for name in instance.column_mapping_rules)
 
     def expression_filters_of(self, instance: Instance) -> tuple[tuple[str, ExpressionFilter], ...]:
-        """The expression filters of an instance with their names."""
+        """Return the expression filters of an instance with their names."""
         return tuple((name, self.expression_filter[name]) for name in instance.expression_filters)
 
     def allow_list_of(self, instance: Instance) -> AllowListRules:
-        """The allow list of an instance; one that allows everything where it names none."""
+        """Return the allow list of an instance; if it names none, a list that allows everything."""
         name = instance.block_allow_list
         return self.block_allow_list[name] if name else AllowListRules()
 
     def mydumper_of(self, instance: Instance) -> Mydumper:
-        """How a full copy reads from an instance: inline, by name, or the defaults."""
+        """Return how a full copy reads from an instance.
+
+        Inline settings, named ones, or the defaults.
+        """
         name = instance.mydumper_config_name
         given = instance.mydumper or (self.mydumpers[name] if name else Mydumper())
         threads = instance.mydumper_thread
         return given.model_copy(update={"threads": threads}) if threads else given
 
     def loader_of(self, instance: Instance) -> Loader:
-        """How a full copy writes the rows of an instance: inline, by name, or the defaults."""
+        """Return how a full copy writes an instance's rows.
+
+        Inline settings, named ones, or the defaults.
+        """
         name = instance.loader_config_name
         given = instance.loader or (self.loaders[name] if name else Loader())
         size = instance.loader_thread
         return given.model_copy(update={"pool_size": size}) if size else given
 
     def validator_of(self, instance: Instance) -> Validator:
-        """How the rows of an instance are validated: by name, or not at all."""
+        """Return how the rows of an instance are validated: named settings, or no validation."""
         name = instance.validator_config_name
         return self.validators[name] if name else Validator()
 
     def syncer_of(self, instance: Instance) -> Syncer:
-        """The replication settings of an instance: inline, by name, or the defaults."""
+        """Return the replication settings of an instance.
+
+        Inline settings, named ones, or the defaults.
+        """
         if instance.syncer is not None:
             return instance.syncer
         name = instance.syncer_config_name

@@ -1,4 +1,4 @@
-"""Passwords: as written, encrypted, from the environment or from a file of their own."""
+"""Passwords: in plain text, encrypted, from the environment, or from a separate file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from config.secret_key import KEY_FILE_VARIABLE, SecretKeyError, decrypt, encryp
 from config.yaml_lines import Document
 
 PATTERNS = ("target-database", "sources.*.from")
-"""The sections that hold a ``password`` (`config.paths.select`)."""
+"""The sections that have a ``password`` (`config.paths.select`)."""
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -28,7 +28,7 @@ _IV_BYTES = 16
 
 
 class WrongPasswordError(Exception):
-    """A password that can't be had; the message says why and what to do."""
+    """A password that can't be obtained; the message says why, and gives a remedy."""
 
 
 def fill_in_passwords(
@@ -36,10 +36,9 @@ def fill_in_passwords(
 ) -> tuple[str, ...]:
     """Replace the references to passwords by the passwords; return the variables that were used.
 
-    ``folder`` is that of the task file, where relative paths start. A password that looks like a
-    number to YAML is taken as written: ``0123`` is not 83. A password
-    that can't be obtained is added to the document's problems. So is a placeholder for a password,
-    as DM prints it.
+    ``folder`` is the folder of the task file, where relative paths start. A password that looks
+    like a number to YAML is taken as written: ``0123`` is not 83. A password that can't be obtained
+    is added to the document's problems, and so is DM's placeholder for a password.
     """
     variables = []
     for key, section in _sections(document):
@@ -85,7 +84,7 @@ def _from_environment(name: str, environment: Mapping[str, str]) -> str:
 
 
 def _from_file(path: FilePath) -> str:
-    """The content, without the line's end that editors add, and the mark before the text."""
+    """Return the content, without a byte order mark and the line end that editors add."""
     try:
         content = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -132,9 +131,10 @@ def _is_masked(password: str) -> bool:
 
 
 def _is_encrypted(password: str) -> bool:
-    """Whether it has the form of DM's encryption (`dm/pkg/encrypt` of pingcap/tiflow).
+    """Return whether the password has the form of DM's encryption.
 
-    That is base64 of 16 random bytes, ``@`` and the password's bytes.
+    This form (`dm/pkg/encrypt` of pingcap/tiflow) is base64 of 16 random bytes, ``@`` and the
+    password's bytes.
     """
     try:
         content = base64.b64decode(password, validate=True)

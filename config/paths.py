@@ -10,7 +10,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 def dotted(path: Path) -> str:
-    """The path as people write it: ``mysql-instances[0].route-rules[1]``."""
+    """Return the path in the form that people write: ``mysql-instances[0].route-rules[1]``."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -21,9 +21,10 @@ def dotted(path: Path) -> str:
 
 
 def select(data: object, pattern: str) -> Iterator[tuple[Path, object]]:
-    """Every value whose path fits a pattern of keys joined by dots; ``*`` fits any key or index.
+    """Yield every value whose path matches a pattern of keys that are joined by dots.
 
-    Values of an unexpected shape are passed over: they are reported where shapes are checked.
+    ``*`` matches any key or index. Values of an unexpected shape are skipped; the check of shapes
+    reports them.
     """
     steps = pattern.split(".") if pattern else []
     yield from _below(data, steps, ())

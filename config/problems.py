@@ -1,4 +1,4 @@
-"""What is wrong with a task file, said so that it can be put right at once."""
+"""The problems of a task file, with all that is needed to fix them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One fault: the file, the line (from 1; 0 where there is none), the key and what is wrong."""
+    """One problem: the file, the line (from 1; 0 without a line), the key, and the description."""
 
     file: str
     line: int
@@ -22,7 +22,7 @@ class Problem:
 
 
 class TaskFileError(Exception):
-    """A task file that can't be used; ``problems`` holds every fault found, by file and line."""
+    """A task file that can't be used; ``problems`` has every problem, by file and line."""
 
     def __init__(self, path: str, problems: Iterable[Problem]) -> None:
         self.path = path
@@ -36,7 +36,10 @@ class TaskFileError(Exception):
 
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:
-    """The choice most like ``word``, upper and lower case alike; None when none is like it."""
+    """Return the choice that is most similar to ``word``, ignoring case.
+
+    None if none is similar.
+    """
     by_lower = {choice.lower().replace("_", "-"): choice for choice in choices}
     wanted = word.lower().replace("_", "-")
     found = difflib.get_close_matches(wanted, by_lower, n=1, cutoff=0.6)
@@ -44,6 +47,6 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """A closing clause that names the nearest choice; empty when there is none."""
+    """Return a closing clause that names the nearest choice; empty if there is none."""
     found = nearest(word, choices)
     return f"; did you mean `{found}`?" if found else ""

@@ -12,14 +12,14 @@ from config.values import Duration, Flag, Mebibytes, Size, Whole, none_if_empty
 
 
 def _listening(address: str) -> str:
-    """An address to listen at: ``host:port``, or ``[::1]:port``."""
+    """Check an address to listen at: ``host:port``, or ``[::1]:port``."""
     if address:
         host_and_port(address)
     return address
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """The two parts of ``host:port``. Raises ValueError."""
+    """Return the two parts of ``host:port``. Raises ValueError."""
     host, colon, port = address.rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not (colon and host and port.isascii() and port.isdigit() and int(port) < 1 << 16):
@@ -32,7 +32,7 @@ _Count = Annotated[Whole, Field(ge=1)]
 _CHUNK_BYTES = 64 << 20
 
 OnDuplicate = Literal["replace", "error", "ignore"]
-"""What happens when a key is in the target already."""
+"""What happens if a key is on the target already."""
 
 
 class Mydumper(Section):
@@ -45,12 +45,13 @@ class Mydumper(Section):
     chunk_filesize: Annotated[
         Mebibytes, AfterValidator(lambda size: size or _CHUNK_BYTES), Field(ge=1 << 16)
     ] = _CHUNK_BYTES
-    """Largest size of a chunk; in MiB if no unit is given, at least 64KiB. 0 means the default.
-    Each chunk is written in one transaction."""
+    """Maximum size of a chunk; in MiB if no unit is given, at least 64KiB. 0 means the default.
+    Each chunk is written in one transaction.
+    """
     statement_size: Whole | None = None
     """Size of a statement in bytes."""
     rows: Annotated[Whole, Field(ge=0)] = 0
-    """Largest number of rows in a chunk. 0: 200,000."""
+    """Maximum number of rows in a chunk. 0: 200,000."""
     where: str = ""
     """Condition for the rows to copy."""
     skip_tz_utc: Flag = False
@@ -98,7 +99,7 @@ class Copy(Section):
     """The speed limit of the full copy."""
 
     rows_per_second: Annotated[Whole, Field(ge=0)] = 0
-    """Largest number of rows copied per second, over all sources. 0: no limit."""
+    """Maximum number of rows copied per second, over all sources. 0: no limit."""
 
 
 class Syncer(Section):
@@ -136,9 +137,11 @@ class Syncer(Section):
 
 
 class Validator(Section):
-    """Validation of rows while the task runs. `fast` and `full`: the task reads the keys that it
-    applied again from shard and target, and compares. The other keys except `cycle` are about
-    that."""
+    """Validation of rows while the task runs.
+
+    In the modes `fast` and `full`, the task reads the keys that it has applied again, from shard
+    and target, and compares the rows. The other keys except `cycle` concern these two modes.
+    """
 
     mode: Literal["none", "fast", "full", "rolling"] = "none"
     """`none`: no validation. `fast`: the row must exist on the target. `full`: its values must be
@@ -159,8 +162,10 @@ class Validator(Section):
     batch_query_size: _Count = 500
     """Number of keys in a query."""
     max_pending_row_count: _Count = 1_000_000
-    """Largest number of keys that wait for validation. Keys beyond it are not validated, and are
-    counted as skipped."""
+    """Maximum number of keys that wait for validation.
+
+    Further keys are not validated, and are counted as skipped.
+    """
     meta_flush_interval: str = ""
     """Time between two saves of the validation's state."""
     max_pending_row_size: int | str = ""
@@ -201,7 +206,8 @@ class Metrics(Section):
     listen: Annotated[str, AfterValidator(_listening)] = ""
     """Address and port, such as `127.0.0.1:9216`, of the metrics (`/metrics`), the health checks
     (`/healthz`, `/readyz`) and the status page (`/`). Empty: none. There is no password, and the
-    pages show table names and statements: only let people reach the port who may see these."""
+    pages show table names and statements: restrict access to the port to people who may see these.
+    """
 
 
 class Limits(Section):
@@ -209,6 +215,9 @@ class Limits(Section):
     memory."""
 
     largest_event: Annotated[Size, Field(ge=1 << 20, le=1 << 30)] | None = None
-    """Largest binlog event, row and query result that the task accepts, from 1MiB to 1GiB (the
-    protocol's limit), after decompression. Default: 1GiB, or an eighth of the memory if that is
-    less."""
+    """Maximum size of the binlog events, rows and query results that the task accepts.
+
+    From 1MiB to 1GiB (the protocol's limit), after decompression. Default: 1GiB, or an eighth of
+    the
+    memory if that is less.
+    """

@@ -16,9 +16,9 @@ class NamedPart:
     section: str
     key: str
     many: bool = False
-    """The key holds a list of names."""
+    """Whether the key has a list of names."""
     inline: str = ""
-    """The key that holds such a part itself, instead of a name."""
+    """The key that contains such a part itself, instead of a name."""
 
 
 NAMED_PARTS: tuple[NamedPart, ...] = (
@@ -35,7 +35,7 @@ NAMED_PARTS: tuple[NamedPart, ...] = (
 
 
 def find_wrong_references(data: object) -> Iterator[tuple[Path, str]]:
-    """The path and the message of every name that leads nowhere and part that nothing names."""
+    """Yield the path and the message of every name of a missing part, and of every unused part."""
     if not isinstance(data, dict):
         return
     for part in NAMED_PARTS:
@@ -44,7 +44,7 @@ def find_wrong_references(data: object) -> Iterator[tuple[Path, str]]:
 
 
 def find_unused_sources(data: object) -> Iterator[tuple[Path, str]]:
-    """The path and a warning for every source that no instance uses."""
+    """Yield the path and a warning for every source that no instance uses."""
     used = {value for _, value in select(data, "mysql-instances.*.source-id")}
     for path, value in select(data, "sources.*.source-id"):
         if value not in used:

@@ -1,10 +1,8 @@
 """Named rules that instances refer to: routes, allow lists, filters, column mappings.
 
-Patterns and lists are kept as written; the routing package compiles them.
+Patterns and lists are stored as written; the routing package compiles them.
 
-The names of events in filters.
-
-Source: the TiDB Data Migration page "Binlog Event Filter".
+Source of the event names in filters: the TiDB Data Migration page "Binlog Event Filter".
 """
 
 from __future__ import annotations
@@ -69,7 +67,7 @@ EVENT_NAMES = (
 """The events that a filter can name."""
 
 ROW_EVENT_NAMES = frozenset({"all", "all dml", "insert", "update", "delete"})
-"""Those that are about rows, `all` among them."""
+"""The event names that concern rows, including `all`."""
 
 OTHER_NAMES = {
     "create schema": "create database",
@@ -79,7 +77,7 @@ OTHER_NAMES = {
     "add index": "create index",
     "modify pk": "drop primary key",
 }
-"""Second names of events."""
+"""Alternative names of events."""
 
 NO_EFFECT_NAMES = frozenset(
     {
@@ -89,13 +87,13 @@ NO_EFFECT_NAMES = frozenset(
         "modify table charset and collate",
     }
 )
-"""Events that have no statement: views, and kinds that DM accepts and gives to none of a source."""
+"""Events without statements: views, and kinds that DM accepts but never finds."""
 
 
 def event_name(text: str) -> str:
-    """The name in `EVENT_NAMES` or `NO_EFFECT_NAMES` that a filter's text means.
+    """Return the name in `EVENT_NAMES` or `NO_EFFECT_NAMES` for the text of a filter.
 
-    Raises ValueError for one that can't be used.
+    Raises ValueError for a name that can't be used.
     """
     name = " ".join(text.lower().split())
     name = OTHER_NAMES.get(name, name)
@@ -128,8 +126,8 @@ class ExtractTable(Section):
     """Writes a part of the shard's table name into a column."""
 
     table_regexp: _Extracting
-    """Regular expression that is searched in the name. The value is the text of its groups,
-    joined."""
+    """Regular expression that is searched for in the name. The value is the joined text of its
+    groups."""
     target_column: _Name
     """Column of the target, of a text type. It may be part of a key."""
 
@@ -138,8 +136,8 @@ class ExtractSchema(Section):
     """Writes a part of the shard's schema name into a column."""
 
     schema_regexp: _Extracting
-    """Regular expression that is searched in the name. The value is the text of its groups,
-    joined."""
+    """Regular expression that is searched for in the name. The value is the joined text of its
+    groups."""
     target_column: _Name
     """Column of the target, of a text type. It may be part of a key."""
 
@@ -148,8 +146,8 @@ class ExtractSource(Section):
     """Writes a part of the source id into a column."""
 
     source_regexp: _Extracting
-    """Regular expression that is searched in the name. The value is the text of its groups,
-    joined."""
+    """Regular expression that is searched for in the id. The value is the joined text of its
+    groups."""
     target_column: _Name
     """Column of the target, of a text type. It may be part of a key."""
 
@@ -170,9 +168,9 @@ class Route(Section):
     expression must match the name of each shard. If you change the rule, rows already on the target
     keep their values: copy the target again."""
     extract_schema: ExtractSchema | None = None
-    """The same, from the schema's name."""
+    """A column that is filled from the schema's name, in the same way."""
     extract_source: ExtractSource | None = None
-    """The same, from the source id."""
+    """A column that is filled from the source id, in the same way."""
 
     @model_validator(mode="after")
     def _columns_of_their_own(self) -> Route:
@@ -203,7 +201,7 @@ class TablePattern(Section):
 
 
 class AllowListRules(Section):
-    """Which schemas and tables are replicated. Schemas are decided first, then tables."""
+    """The schemas and tables that are replicated. Schemas are decided first, then tables."""
 
     do_dbs: tuple[str, ...] = ()
     """Replicate only these schemas. A name that starts with `~` is a regular expression."""
@@ -216,7 +214,7 @@ class AllowListRules(Section):
 
 
 class EventFilterRules(Section):
-    """Which binlog events of the matching tables are replicated. A full copy is not filtered.
+    """The binlog events of the matching tables that are replicated. A full copy is not filtered.
 
     The rules of a table work together. An event that any rule ignores is skipped. Otherwise, a
     statement that matches an `Error` rule stops the task. If the table has `Do` rules, only events
@@ -230,8 +228,11 @@ class EventFilterRules(Section):
     events: tuple[EventName, ...] = ()
     """Kinds of events, such as `truncate table` or `all dml`."""
     sql_pattern: tuple[str, ...] = ()
-    """Regular expressions that are searched in statements, ignoring case. If a rule has both events
-    and patterns, `Do` needs a match of both, `Ignore` and `Error` a match of either."""
+    """Regular expressions that are searched for in statements, ignoring case.
+
+    If a rule has both events and patterns, `Do` needs a match of both, `Ignore` and `Error` a match
+    of either.
+    """
     action: Literal["Do", "Ignore", "Error"]
     """What happens to an event that matches. `Error` is for statements only: it stops the task."""
 
@@ -286,8 +287,10 @@ class ExpressionFilter(Section):
     insert_value_expr: str = ""
     """Skips inserts, and rows of the full copy."""
     update_old_value_expr: str = ""
-    """Skips updates, by the row before the update. If the next key is given too, both must be
-    true."""
+    """Skips updates, by the row before the update.
+
+    If `update-new-value-expr` is given too, both must be true.
+    """
     update_new_value_expr: str = ""
     """Skips updates, by the row after the update."""
     delete_value_expr: str = ""

@@ -1,7 +1,7 @@
-"""Passwords that a key file encrypts: Fernet, of the package `cryptography`.
+"""Passwords that are encrypted with a key file, by Fernet of the package `cryptography`.
 
-Fernet is AES-128 in CBC mode with an HMAC over it (the specification "Fernet Spec"), so that a
-password that somebody has changed is noticed. In a task file it stands as ``ENC(…)``.
+Fernet is AES-128 in CBC mode with an HMAC (the specification "Fernet Spec"), so a changed password
+is detected. In a task file, an encrypted password has the form ``ENC(…)``.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import stat
 from pathlib import Path as FilePath
 
 KEY_FILE_VARIABLE = "REPLICATOR_SECRET_KEY_FILE"
-"""Names the key file where the task file does not."""
+"""The environment variable that names the key file if the task file does not."""
 
 _ENCRYPTED = re.compile(r"ENC\((.*)\)", re.DOTALL)
 
 
 class SecretKeyError(Exception):
-    """A key file that can't be used, or a password that it has not encrypted."""
+    """A key file that can't be used, or a password that was not encrypted with it."""
 
 
 def encrypted_part(written: str) -> str | None:
-    """What stands within ``ENC(…)``; None where a password is not written so."""
+    """Return the text within ``ENC(…)``; None if a password does not have this form."""
     match = _ENCRYPTED.fullmatch(written)
     return match[1].strip() if match else None
 
 
 def make_key(path: FilePath) -> None:
-    """Write a new key into a file that nobody else can read. Raises SecretKeyError."""
-    # Here, since no other command waits for it.
+    """Write a new key into a file that no other account can read. Raises SecretKeyError."""
+    # Imported here, because no other command needs it.
     from cryptography.fernet import Fernet
 
     try:
@@ -46,7 +46,7 @@ def make_key(path: FilePath) -> None:
 
 
 def encrypt(password: str, key_file: FilePath) -> str:
-    """The password as it stands in a task file. Raises SecretKeyError."""
+    """Return the encrypted form of a password for a task file. Raises SecretKeyError."""
     from cryptography.fernet import Fernet
 
     token = Fernet(_read_key(key_file)).encrypt(password.encode("utf-8", "surrogateescape"))
@@ -54,7 +54,7 @@ def encrypt(password: str, key_file: FilePath) -> str:
 
 
 def decrypt(token: str, key_file: FilePath) -> str:
-    """The password that was encrypted. Raises SecretKeyError."""
+    """Return the decrypted password. Raises SecretKeyError."""
     from cryptography.fernet import Fernet, InvalidToken
 
     try:

@@ -1,4 +1,4 @@
-"""Kinds of values: whole numbers, truth values, sizes, durations, time zones."""
+"""Types of values: whole numbers, truth values, sizes, durations, time zones."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _OFFSET = re.compile(r"([+-])(\d{1,2}):([0-5]\d)")
 
 
 def parse_whole(value: object) -> object:
-    """A whole number also where it stands in quotes; anything else as it is."""
+    """Return a whole number, even if it is in quotes; return other values unchanged."""
     return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]+", value) else value
 
 
 def parse_size(value: object) -> object:
-    """Bytes from ``16777216`` or ``16MiB`` (B, KiB, MiB, GiB); ValueError for other text."""
+    """Return bytes from ``16777216`` or ``16MiB`` (B, KiB, MiB, GiB). Raises ValueError."""
     if not isinstance(value, str):
         return value
     match = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", value.strip())
@@ -32,7 +32,7 @@ def parse_size(value: object) -> object:
 
 
 def parse_mebibytes(value: object) -> object:
-    """Bytes from a number of MiB, ``64`` or ``"64"``, or from a size with a unit, as `parse_size`.
+    """Return bytes from a number of MiB, ``64`` or ``"64"``, or from a size with a unit.
 
     Raises ValueError for other text.
     """
@@ -44,7 +44,7 @@ def parse_mebibytes(value: object) -> object:
 
 
 def parse_moment(value: object) -> object:
-    """A time from ``2026-11-20 10:00:00``, in UTC unless it names another offset.
+    """Return a time from ``2026-11-20 10:00:00``, which is in UTC unless it has another offset.
 
     Raises ValueError for other text.
     """
@@ -59,7 +59,7 @@ def parse_moment(value: object) -> object:
 
 
 def parse_duration(value: object) -> object:
-    """A duration from ``60s``, ``1h30m`` or ``0`` (Go's form: h, m, s, ms).
+    """Return a duration from ``60s``, ``1h30m`` or ``0`` (Go's form: h, m, s, ms).
 
     Raises ValueError for other text.
     """
@@ -89,12 +89,12 @@ def check_timezone(value: str) -> str:
 
 
 def none_if_empty(value: object) -> object:
-    """None for empty text, which DM writes where nothing is given."""
+    """Return None for empty text, which DM writes where nothing is set."""
     return None if value == "" else value
 
 
 def check_scalar(value: object) -> object:
-    """Accept text, numbers and truth values; ValueError for lists and sections."""
+    """Accept text, numbers and truth values. Raises ValueError for lists and sections."""
     if isinstance(value, str | int | float):
         return value
     raise ValueError("must be text, a number, true or false")
@@ -112,7 +112,7 @@ Size = Annotated[
     BeforeValidator(parse_size),
     WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}]}),
 ]
-"""A number of bytes, also written with a unit."""
+"""A number of bytes, written with or without a unit."""
 
 Mebibytes = Annotated[
     int,
@@ -123,7 +123,7 @@ Mebibytes = Annotated[
 """A number of bytes, written as a number of MiB or with a unit."""
 
 Duration = Annotated[timedelta, BeforeValidator(parse_duration), WithJsonSchema({"type": "string"})]
-"""A span of time."""
+"""A duration."""
 
 Timezone = Annotated[str, AfterValidator(check_timezone)]
 """An offset from UTC or the name of a time zone."""
@@ -133,7 +133,7 @@ Scalar = Annotated[
     PlainValidator(check_scalar),
     WithJsonSchema({"type": ["string", "number", "boolean"]}),
 ]
-"""Text, a number, true or false, in the type that YAML gives it."""
+"""Text, a number or a truth value, in the type that YAML gives it."""
 
 
 def _with_one_group(rule: str) -> str:

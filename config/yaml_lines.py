@@ -1,4 +1,4 @@
-"""YAML with memory: each value's file, line and text as written; duplicate keys are faults."""
+"""Reads YAML with the file, line and written text of each value; duplicate keys are errors."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _NAMED = re.compile(
     r"(found undefined alias|.*found undefined tag handle|could not determine a constructor for the"
     r" tag|found duplicate anchor) "
 )
-"""What PyYAML says before it quotes a name out of the file."""
+"""The words of PyYAML before it quotes a name from the file."""
 
 
 MOST_BYTES = 2 * 1024 * 1024
-"""Bytes of a file."""
+"""Maximum size of a file in bytes."""
 
 MOST_VALUES = 50_000
-"""Values of a file with its aliases written out."""
+"""Maximum number of values of a file, with its aliases expanded."""
 
 MOST_LEVELS = 100
-"""Levels of nesting, through aliases, too."""
+"""Maximum nesting depth, including nesting through aliases."""
 
 LONGEST_WORD = 1000
-"""Characters of what may be a number, a date or a truth value; longer ones are text."""
+"""Maximum length of text that may be a number, a date or a truth value; longer text stays text."""
 
 _MERGE = "tag:yaml.org,2002:merge"
 
@@ -46,10 +46,10 @@ class LimitExceededError(yaml.MarkedYAMLError):
 
 
 class BoundedLoader(yaml.SafeLoader):
-    """Composes nodes of at most `MOST_LEVELS`, and writes out merge keys of a bounded size.
+    """Composes nodes of at most `MOST_LEVELS`, and limits the expansion of merge keys.
 
-    Aliases let a few lines stand for billions of values ("billion laughs"), merge keys likewise,
-    and PyYAML goes through deep nesting and long numbers without a limit.
+    With aliases or merge keys, a few lines can stand for billions of values ("billion laughs"), and
+    PyYAML has no limit on deep nesting and long numbers.
 
     Raises LimitExceededError, and the errors of PyYAML.
     """
@@ -60,7 +60,7 @@ class BoundedLoader(yaml.SafeLoader):
         self._merging: set[int] = set()
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Compose the next node and all below it."""
+        """Compose the next node and all nodes below it."""
         self._levels += 1
         if self._levels > MOST_LEVELS:
             said = f"nested too deeply: more than {MOST_LEVELS} levels"
@@ -71,7 +71,7 @@ class BoundedLoader(yaml.SafeLoader):
             self._levels -= 1
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Expand the merge keys of a mapping. Of several equal keys the last one counts."""
+        """Expand the merge keys of a mapping. Of several equal keys, the last one counts."""
         if id(node) in self._merging or all(key.tag != _MERGE for key, _ in node.value):
             return
         self._merging.add(id(node))
@@ -112,13 +112,13 @@ class KeyLocation:
 
 @dataclass
 class Document:
-    """A YAML file as plain data, with the place and the written text of everything in it.
+    """A YAML file as plain data, with the place and the written text of each value.
 
     Attributes:
         data: the values; None if the file could not be read.
         places: the place of each key.
-        texts: the text of each scalar that is not null. YAML reads some words that are meant as
-            text as numbers, truth values or dates (``+10:00`` is 600).
+        texts: the written text of each scalar except null. It is needed because YAML reads some
+            words that are meant as text as numbers, truth values or dates (``+10:00`` is 600).
         problems: errors of the YAML itself.
     """
 
@@ -129,7 +129,7 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
 
     def place(self, path: Path) -> KeyLocation:
-        """The place of a value; for one that is not there, the line of the section around it."""
+        """Return the place of a value; for a missing value, the line of the section around it."""
         for length in range(len(path), 0, -1):
             known = self.places.get(path[:length])
             if known is not None:
@@ -139,17 +139,17 @@ class Document:
         return KeyLocation(self.file, 1, dotted(path))
 
     def problem(self, path: Path, message: str) -> Problem:
-        """A problem with the value at a path."""
+        """Return a problem with the value at a path."""
         place = self.place(path)
         return Problem(place.file, place.line, place.key, message)
 
     def copy_places(self, old: Path, new: Path) -> None:
-        """Let the values below ``new`` be reported where those below ``old`` were written."""
+        """Report problems with values below ``new`` at the places of those below ``old``."""
         _copy(self.places, old, self.places, new)
         _copy(self.texts, old, self.texts, new)
 
     def adopt(self, path: Path, other: Document) -> None:
-        """Let the values below a path be reported where ``other`` has them."""
+        """Report problems with values below a path at the places that ``other`` has for them."""
         self.places[path] = KeyLocation(other.file, 1, "")
         _copy(other.places, (), self.places, path)
         _copy(other.texts, (), self.texts, path)
@@ -162,7 +162,7 @@ def _copy(source: dict[Path, _T], old: Path, target: dict[Path, _T], new: Path) 
 
 
 def read_yaml(file: str, content: bytes) -> Document:
-    """Read one YAML document; never raises, faults are in the document's ``problems``."""
+    """Read one YAML document. Errors are in the document's ``problems``; none is raised."""
     document = Document(file)
     if len(content) > MOST_BYTES:
         message = f"has more than {MOST_BYTES // 1024**2} MiB: no task file is that large"
@@ -187,7 +187,7 @@ def read_yaml(file: str, content: bytes) -> Document:
 
 
 class _DocumentReader:
-    """Turns the nodes of one document into plain data and notes their places."""
+    """Turns the nodes of one document into plain data and records their places."""
 
     def __init__(self, document: Document, loader: BoundedLoader) -> None:
         self._document = document
@@ -246,7 +246,8 @@ class _DocumentReader:
         try:
             value: object = self._loader.construct_object(node)
         except (ValueError, KeyError, AttributeError):
-            # It has the form or the tag of a date or a number, but is none, so it is text.
+            # It has the form or the tag of a date or a number, but is not a valid one, so it is
+            # text.
             value = node.value
         if value is not None:
             self._document.texts[path] = node.value
@@ -260,7 +261,7 @@ def _syntax_problem(file: str, error: yaml.YAMLError) -> Problem:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         said = " ".join(part for part in (error.context, error.problem) if part)
-        # What follows is a word of the file, and may be a password.
+        # The word that follows is from the file, and may be a password.
         if named := _NAMED.match(said):
             said = f"{named[1]}; put a value that begins with `*`, `&` or `!` in quotes"
         column = f" (column {mark.column + 1})" if mark else ""

@@ -1,4 +1,4 @@
-"""The folder of this user for files that are made once on a host and used by all tasks there."""
+"""The user's folder for files that are made once on a host and used by all tasks on it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """Return the first usable folder; make it if it does not exist. Raises OSError.
+    """Return the first usable folder; create it if it does not exist. Raises OSError.
 
-    Anybody who can write there could have us run any code, so it must be ours alone.
+    Whoever can write to the folder could make us run any code, so only we may have access to it.
     """
     for folder in _candidates():
         try:

@@ -1,10 +1,11 @@
-"""The log of a process: JSON lines for machines, a readable rendering on a terminal.
+"""The log of a process: JSON lines for machines, readable text on a terminal.
 
-Every record has ``timestamp`` (UTC, ISO 8601), ``level``, ``event`` (a stable dotted name such as
-``source.connected``; `replicator.events` has them all) and, if they apply, ``task``, ``source``,
-``target``, ``position`` and ``version``. Values of keys that hold secrets are masked.
+Every record has ``timestamp`` (UTC, ISO 8601), ``level`` and ``event`` (a stable dotted name such
+as ``source.connected``; `replicator.events` lists all of them). If they apply, it also has
+``task``, ``source``, ``target``, ``position`` and ``version``. Values of keys that hold secrets are
+masked.
 
-An unwritable log file is reported once, and does not stop the task.
+A log file that can't be written is reported once, and does not stop the task.
 """
 
 from __future__ import annotations
@@ -28,17 +29,18 @@ from replicator.printable_text import printable_text, safe_json, shown_line
 
 
 class LogFile(WatchedFileHandler):
-    """Appends to a file, which is opened again when a rotation has renamed it.
+    """Appends to a file, and opens it again when a rotation has renamed it.
 
-    While it can't be written (a full disk, a folder that is gone) records are counted, and each
-    retries. A new file is readable for its owner and group alone: it has names of tables,
-    statements and keys. Raises OSError if the file can't be opened.
+    While the file can't be written (the disk is full, the folder is missing), lost records are
+    counted, and each record is another attempt. Only the owner and the group can read a new file,
+    because it contains names of tables, statements and keys. Raises OSError if the file can't be
+    opened.
 
     Args:
-        report_lost: called with the reason when records begin to be lost; it may log.
-        report_back: called with the number of lost records when that ends; it may log.
-        most_bytes: if set, the file is renamed at this size, and the names of older ones count up:
-            `KEPT_FILES` are kept.
+        report_lost: called with the reason when the first record is lost; it may log.
+        report_back: called with the number of lost records when writing works again; it may log.
+        most_bytes: if set, rename the file when it has this size. Older files are numbered, and
+            `KEPT_FILES` of them are kept.
     """
 
     def __init__(
@@ -90,12 +92,12 @@ class LogFile(WatchedFileHandler):
     def _rotate(self) -> None:
         names = [self.baseFilename, *(f"{self.baseFilename}.{n}" for n in range(1, KEPT_FILES + 1))]
         for newer, older in reversed([*pairwise(names)]):
-            # A file that can't be renamed only grows: no record is lost by that.
+            # A file that can't be renamed only grows, so no record is lost.
             with suppress(OSError):
                 os.replace(newer, older)
 
     def _is_torn(self) -> bool:
-        """Whether a full disk has left a part of a line at the end."""
+        """Return whether a full disk has left an incomplete line at the end."""
         with open(self.baseFilename, "rb") as file:
             if not file.seekable() or not file.seek(0, os.SEEK_END):
                 return False
@@ -103,7 +105,7 @@ class LogFile(WatchedFileHandler):
             return file.read(1) != b"\n"
 
     def _fail(self, error: OSError) -> None:
-        # Buffered text would be retried, and grow, with each record.
+        # Buffered text would be retried, and would grow, with each record.
         if self.stream is not None:
             with suppress(OSError):
                 self.stream.close()
@@ -114,7 +116,7 @@ class LogFile(WatchedFileHandler):
 
 
 KEPT_FILES = 5
-"""Older log files that a rotation by size keeps: ``FILE.1`` is the newest of them."""
+"""Number of older log files that a rotation by size keeps; ``FILE.1`` is the newest one."""
 
 _SECRET_WORDS = ("password", "passwd", "secret", "token", "private_key")
 _MASK = "***"
@@ -135,11 +137,10 @@ _LOGGED_ONCE = frozenset(
         "ddl.override",
     }
 )
-"""Warnings about a state, or about a position in the binlog, which every restart of an actor
-would find again."""
+"""Warnings about a state or a binlog position, which every restart of an actor would repeat."""
 
 _KEPT = 10_000
-"""Number of remembered warnings; a warning before these may be repeated."""
+"""Number of remembered warnings; an older warning may be logged again."""
 
 
 class LogFileError(Exception):
@@ -156,15 +157,15 @@ def configure(
 ) -> None:
     """Send the records of structlog and of the standard library to the given outputs.
 
-    A later call replaces the first. Raises LogFileError if the file can't be opened.
+    A later call replaces an earlier one. Raises LogFileError if the file can't be opened.
 
     Args:
         level: ``debug``, ``info``, ``warning`` or ``error``.
-        log_file: is appended to, always in JSON lines.
-        task: added to every record, whichever thread it comes from.
-        stream: gets a rendering for people if it is a terminal, JSON lines otherwise; default: the
+        log_file: the file to append to, always in JSON lines.
+        task: the task's name, which is added to every record from any thread.
+        stream: gets readable text if it is a terminal, JSON lines otherwise; by default the
             standard error output.
-        most_bytes: rotate the log file as `LogFile` does.
+        most_bytes: rotate the log file at this size, as `LogFile` does.
     """
     out = sys.stderr if stream is None else stream
     console = _Console(_PresentStderr() if stream is None else stream)
@@ -196,7 +197,7 @@ def configure(
 
 
 class _Console(logging.StreamHandler[Any]):
-    """The standard error output. If it fails, the record is lost: there is no other output."""
+    """The standard error output. If it fails, the record is lost, as there is no other output."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         if not isinstance(sys.exc_info()[1], OSError):
@@ -204,7 +205,10 @@ class _Console(logging.StreamHandler[Any]):
 
 
 class _PresentStderr(io.TextIOBase):
-    """What `sys.stderr` is at present: while a progress bar is shown, records appear above it."""
+    """The present value of `sys.stderr`.
+
+    A progress bar replaces it to show records above the bar.
+    """
 
     def write(self, text: str) -> int:
         return sys.stderr.write(text)
@@ -216,7 +220,7 @@ class _PresentStderr(io.TextIOBase):
 def _file_handler(
     path: Path, task: str, console: logging.Handler, most_bytes: int
 ) -> logging.Handler:
-    # It can't log its own failure to itself.
+    # The file's handler can't log its own failure to the file.
     apart = logging.getLogger("replicator.logs.file")
     apart.propagate = False
     apart.handlers = [console]
@@ -240,7 +244,7 @@ def _file_handler(
 
 
 def _once() -> Processor:
-    """Leaves out records that were logged before with the same content."""
+    """Return a processor that drops records that were logged before with the same content."""
     known: dict[str, None] = {}
 
     def leave_out(
@@ -276,7 +280,8 @@ def _shared(task: str) -> list[Processor]:
 def _formatter(task: str, *, readable: bool) -> structlog.stdlib.ProcessorFormatter:
     tail: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     if readable:
-        # The plain form: the rich one shows local variables, which can hold passwords and rows.
+        # The plain form, because the rich form shows local variables, which can hold passwords and
+        # rows.
         tail += [
             _in_one_line,
             structlog.dev.ConsoleRenderer(exception_formatter=_plain_traceback),
@@ -296,7 +301,7 @@ def _as_json(logger: Any, method: str, record: MutableMapping[str, Any]) -> str:
 def _in_one_line(
     logger: Any, method: str, record: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Keep names and values from writing separate lines, or controlling the terminal."""
+    """Keep names and values from starting new lines or controlling the terminal."""
     lines = ("exception", "stack")
     return {
         shown_line(key): _shown(value, printable_text if key in lines else shown_line)
@@ -305,7 +310,10 @@ def _in_one_line(
 
 
 def _shown(value: Any, shown: Callable[[str], str]) -> Any:
-    """For values other than text, `repr` is shown, which has escapes itself."""
+    """Return a value in printable form.
+
+    Of values other than text, `repr`, which has escapes itself.
+    """
     return shown(value) if isinstance(value, str) else value
 
 

@@ -15,21 +15,21 @@ from typing import Final
 
 MIB: Final = 1 << 20
 LARGEST_PACKET: Final = 1 << 30
-"""No server takes or sends a larger event, row or value."""
+"""Maximum size of an event, row or value: no server sends or accepts a larger one."""
 _LARGEST_EVENT: Final = "REPLICATOR_LARGEST_EVENT"
 _MEMORY: Final = "REPLICATOR_MEMORY"
-"""The environment variables by which workers get the settings of the task file."""
+"""The environment variables that pass the settings of the task file to workers."""
 _LEAST_HEAP: Final = 512 * MIB
-"""Spark doesn't start with less than 450 MiB."""
+"""Spark does not start with less than 450 MiB."""
 _V1: Final = "memory"
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryDefaults:
-    """Settings in bytes, unless the task file has them.
+    """Settings in bytes that apply if the task file does not set them.
 
-    ``largest_event``: of an event, a row or the answer to a query. ``batch_bytes``: of a batch.
-    ``java_heap``: of the driver's Java.
+    ``largest_event`` limits an event, a row and the result of a query. ``batch_bytes`` is the size
+    of a batch. ``java_heap`` is the heap of the driver's Java.
     """
 
     largest_event: int
@@ -38,7 +38,7 @@ class MemoryDefaults:
 
 
 def memory_defaults(memory: int) -> MemoryDefaults:
-    """Return the defaults for a process that may use so many bytes of memory."""
+    """Return the defaults for a process that may use this number of bytes of memory."""
     return MemoryDefaults(
         largest_event=_between(16 * MIB, memory // 8, LARGEST_PACKET),
         batch_bytes=_between(MIB, memory // 128, 64 * MIB),
@@ -51,9 +51,10 @@ def _between(least: int, wanted: int, most: int) -> int:
 
 
 def available_memory(root: Path = Path("/"), physical: int | None = None) -> int:
-    """Return the bytes that this process may use: its cgroup's limit, at most the machine's memory.
+    """Return the bytes that this process may use: its cgroup's limit or the machine's memory.
 
-    ``root``: the folder of ``proc`` and ``sys``; ``physical``: the machine's bytes.
+    The smaller of both counts. ``root`` is the folder of ``proc`` and ``sys``; ``physical`` is the
+    machine's memory in bytes.
     """
     if physical is None:
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -71,11 +72,11 @@ def _cgroup_limits(root: Path) -> Iterator[int]:
         if controllers and _V1 not in controllers.split(","):
             continue
         mount = root / "sys/fs/cgroup"
-        # With v1 beside it, v2 is mounted one level below.
+        # If v1 is mounted too, v2 is mounted one level below.
         mounts = (mount / _V1,) if controllers else (mount, mount / "unified")
         name = "memory.limit_in_bytes" if controllers else "memory.max"
         for base in mounts:
-            # In a container the path may be the host's: then only the mount itself is there.
+            # In a container the path may be the host's; then only the mount point exists.
             folder = base / path.strip("/")
             for place in (folder, *folder.parents):
                 yield from _limit(place / name)
@@ -88,13 +89,16 @@ def _limit(file: Path) -> Iterator[int]:
         text = file.read_text().strip()
     except OSError:
         return
-    # "max" is no limit.
+    # "max" means no limit.
     if text.isdecimal():
         yield int(text)
 
 
 def granted_memory() -> int:
-    """Return the bytes for this process and children: all available, or less by `set_memory`."""
+    """Return the bytes for this process and its children.
+
+    All available, or fewer by `set_memory`.
+    """
     given = os.environ.get(_MEMORY, "")
     return min([available_memory(), *([int(given)] if given.isdecimal() else [])])
 
@@ -105,15 +109,17 @@ def _own_defaults() -> MemoryDefaults:
 
 
 def set_memory(size: int | None) -> None:
-    """Derive the defaults of this process and its children from ``size`` bytes at most; None:
-    from the available memory."""
+    """Derive the defaults of this process and its children from ``size`` bytes of memory.
+
+    More than the available memory counts as the available memory, and so does None.
+    """
     _set(_MEMORY, size)
     _own_defaults.cache_clear()
     largest_event.cache_clear()
 
 
 def set_largest_event(size: int | None) -> None:
-    """Limit events of this process and its children to ``size`` bytes; None: the default."""
+    """Limit events of this process and its children to ``size`` bytes; None means the default."""
     _set(_LARGEST_EVENT, size)
     largest_event.cache_clear()
 
@@ -127,23 +133,23 @@ def _set(name: str, size: int | None) -> None:
 
 @cache
 def largest_event() -> int:
-    """Return the bytes of the largest event, row or answer to a query that this process accepts."""
+    """Return the maximum size of an event, a row or a query result that this process accepts."""
     given = os.environ.get(_LARGEST_EVENT, "")
     return int(given) if given.isdecimal() else _own_defaults().largest_event
 
 
 def worker_environment() -> dict[str, str]:
-    """The environment variables that workers on other machines need."""
+    """Return the environment variables that workers on other machines need."""
     return {_LARGEST_EVENT: os.environ[_LARGEST_EVENT]} if _LARGEST_EVENT in os.environ else {}
 
 
 def batch_bytes(given: int | None) -> int:
-    """Return the size of a batch: the task file's, or the default."""
+    """Return the size of a batch: the value of the task file, or the default."""
     return given or _own_defaults().batch_bytes
 
 
 def default_java_heap() -> int:
-    """Return the bytes of the driver's Java heap unless the task file sets it."""
+    """Return the bytes of the driver's Java heap for a task file that does not set it."""
     return _own_defaults().java_heap
 
 

@@ -1,7 +1,7 @@
-"""Make text of servers and files safe for a terminal or a log.
+"""Make text from servers and files safe for a terminal or a log.
 
-Names and values can have characters that a terminal obeys (ECMA-48, "Control Functions": C0, DEL,
-C1) or that change the order in which a line is read (Unicode Standard Annex #9: bidirectional
+Names and values can contain characters that control a terminal (ECMA-48, "Control Functions": C0,
+DEL, C1) or change the order in which a line is read (Unicode Standard Annex #9: bidirectional
 formatting).
 """
 
@@ -17,23 +17,23 @@ _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def printable_text(text: str) -> str:
-    """Return a text with control characters written as escapes (``\\x1b``); lines stay lines."""
+    """Return a text with control characters as escapes (``\\x1b``); line ends are kept."""
     return _IN_TEXT.sub(_escape, text)
 
 
 def shown_line(text: str) -> str:
-    """Return the same in one line: a name or a value."""
+    """Return a name or value in one line, with control characters as escapes."""
     return _IN_LINE.sub(_escape, text)
 
 
 def shown_json(value: object, *, indent: int | None = None) -> str:
-    """Return a value as JSON, without characters that a terminal obeys."""
+    """Return a value as JSON, without characters that control a terminal."""
     return safe_json(json.dumps(value, indent=indent, ensure_ascii=False))
 
 
 def safe_json(text: str) -> str:
-    """Return a JSON text with control characters escaped that JSON allows in strings."""
-    # Outside strings JSON has no control characters except line ends.
+    """Return a JSON text with escapes for the control characters that JSON allows."""
+    # Outside strings, JSON has no control characters except line ends.
     return _IN_TEXT.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

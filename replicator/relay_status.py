@@ -10,11 +10,11 @@ class RelayStatus:
     """The relay log of a source.
 
     Attributes:
-        files, bytes: the present files, and their size.
-        first, end: the positions at which it begins and ends.
+        files, bytes: the number of files, and their size.
+        first, end: the positions at which the relay log starts and ends.
         needed: the oldest position that the task may read again; older files may be deleted.
-        held_by: what keeps that position from moving on; empty if it moves by itself.
-        error: the reason why it is not continued; empty if it is.
+        held_by: what keeps ``needed`` from advancing; empty if it advances normally.
+        error: the reason why the relay log is not continued; empty if it is.
     """
 
     files: int

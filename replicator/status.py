@@ -1,7 +1,7 @@
 """The status of a task as data: the answer to `replicator status`.
 
 The JSON form (`TaskStatus.to_dict`) is a stable interface: fields are added, never renamed or
-removed. Times are UTC in ISO 8601, positions ``file:offset``, rates rows per second.
+removed. Times are UTC in ISO 8601, positions are ``file:offset``, and rates are rows per second.
 """
 
 from __future__ import annotations
@@ -17,30 +17,36 @@ from replicator.status_json import ShapeError, plain, shaped
 TaskState = Literal[
     "starting", "standby", "running", "pausing", "paused", "stopping", "stopped", "killed"
 ]
-"""``standby``: another process runs the task, and this one waits to take over. ``killed``: the
-process is gone without having stopped the task. ``paused``: also after a fault of the whole task.
-A fault of a part only blocks the part, and the task is ``running``."""
+"""The state of a task.
+
+``standby``: another process runs the task, and this process waits to take over. ``killed``: the
+process has ended without stopping the task. ``paused``: the operator or a fault of the whole task
+has stopped it. With a fault of one part, only this part is blocked, and the task is ``running``.
+"""
 
 PartKind = Literal["target", "source"]
-"""A part that can be blocked while the rest of the task continues."""
+"""The kinds of parts that can be blocked while the rest of the task continues."""
 
 LockState = Literal["waiting", "conflict", "resolving"]
 """``waiting`` for shards; ``conflict``: waiting for the operator; ``resolving``: being executed."""
 
 ReconcilingState = Literal["queued", "comparing", "waiting", "failed"]
-"""``waiting`` for something that needs nobody; ``failed``: needs the operator, and is retried."""
+"""``waiting``: continues without the operator; ``failed``: needs the operator, and is retried."""
 
 CopyState = Literal["copying", "finished", "deferred"]
-"""``finished``: all rows are on the target. ``deferred``: the same, except for some shards that are
-copied again when their targets have their statements."""
+"""``finished``: all rows are on the target. ``deferred``: some shards will be copied again.
+
+Deferred shards are copied again when their targets have their statements; all other rows are on the
+target.
+"""
 
 
 class StatusFormatError(Exception):
-    """This version does not understand a status."""
+    """A status that this version can't read."""
 
 
 def now() -> datetime:
-    """Return the time for a ``since``: UTC, whole seconds."""
+    """Return the present time for a ``since`` field: UTC, in whole seconds."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
@@ -51,7 +57,7 @@ class Fault:
     Attributes:
         event: the name of its log event.
         where: the source, target and position, as far as known.
-        remedies: sentences or commands, the one to try first in front.
+        remedies: sentences or commands; the first one should be tried first.
     """
 
     event: str
@@ -66,9 +72,10 @@ class BinlogDistance:
     """The distance of a position from both ends of its source's binlog.
 
     Attributes:
-        files_behind: newer binlog files.
-        bytes_behind: bytes up to the end.
-        files_left: older files that the source still has; at 0, its own file is purged next.
+        files_behind: number of newer binlog files.
+        bytes_behind: number of bytes up to the end.
+        files_left: number of older files that the source still has; at 0, the file of the position
+            is purged next.
     """
 
     files_behind: int
@@ -82,16 +89,19 @@ class SourceStatus:
 
     Attributes:
         position, gtid: the end of what the task has read.
-        applied_position: a transaction boundary; the rows before it are applied, except held ones.
-        saved_position: the same boundary as last saved, at which a restart begins.
-        lag_seconds: age of the oldest row read that is not on the target, else of the newest event
-            read; 0 if all is read, None before the first event, at most the time since all was.
-        distance: that of the position at which a restart begins; None if unknown.
-        prepared: positions of XA transactions that are neither committed nor rolled back so far.
-        rows, bytes: read since the process started. transactions: those with applied rows.
-        relay: None if it has no relay log.
+        applied_position: a transaction boundary; the rows before it are applied, except held rows.
+        saved_position: the last saved ``applied_position``, at which a restart begins.
+        lag_seconds: the age of the oldest row that was read and is not on the target; without such
+            a row, of the newest event read. 0 if everything is read, None before the first event;
+            never longer than the time since everything was read.
+        distance: the distance of the position at which a restart begins; None if unknown.
+        prepared: the positions of XA transactions that are not yet committed or rolled back.
+        rows, bytes: read since the process started.
+        transactions: number of transactions with applied rows since the process started.
+        relay: the relay log; None without one.
         complete_position: a transaction boundary; all rows before it are applied, none is held.
-        complete_gtid, complete_until: the same as a GTID set, and by the clock of the source.
+        complete_gtid, complete_until: this boundary as a GTID set, and as a time of the source's
+            clock.
     """
 
     source: str
@@ -115,15 +125,15 @@ class SourceStatus:
 
 @dataclass(frozen=True, slots=True)
 class TargetStatus:
-    """One downstream table, named ``schema.table``; the counts begin at the start of the process.
+    """One downstream table, named ``schema.table``; the counts start with the process.
 
     Attributes:
-        members: its shards, of all sources.
-        version: items executed on it.
-        overwritten: rows replaced by a newer state.
-        missing: rows that an UPDATE or DELETE did not find.
-        ddl: a schema change that is executed or waits for shards; empty if there is none.
-        filtered: row changes that expression filters skipped.
+        members: number of its shards, of all sources.
+        version: number of items executed on it.
+        overwritten: number of rows replaced by a newer state.
+        missing: number of rows that an UPDATE or DELETE did not find.
+        ddl: a schema change that is being executed or waits for shards; empty if there is none.
+        filtered: number of row changes that expression filters skipped.
         bytes, transactions: size and transactions of the applied row events.
     """
 
@@ -146,8 +156,9 @@ class LockSource:
     """One source of a lock.
 
     Attributes:
-        missing: shards that have not made the statement.
-        saved_position: the source would be read again from here; ``distance`` belongs to it.
+        missing: shards that have not executed the statement.
+        saved_position: the position from which the source would be read again; ``distance`` is its
+            distance from the ends of the binlog.
     """
 
     source: str
@@ -159,7 +170,7 @@ class LockSource:
 
 @dataclass(frozen=True, slots=True)
 class LockClaim:
-    """The statements of one shard, from the disputed one on."""
+    """The statements of one shard, starting with the disputed one."""
 
     source: str
     member: str
@@ -181,16 +192,16 @@ class LockStatus:
 
     Attributes:
         id: the argument of `replicator unlock-ddl-lock`.
-        version: the number that its item has on the target.
+        version: the number of its item on the target.
         ddl: the statement as the target would execute it.
         owner: the first source whose shards all have it; empty if there is none.
         since: the time of its first statement, by the source's clock; None if unknown.
-        rows_held: row events that are read again when it is resolved.
-        reason: why it is open, if not only because shards lack it.
-        shard: then, the shard whose statement it is; only its rows wait.
+        rows_held: number of row events that are read again when it is resolved.
+        reason: why it is open, if it does not only wait for shards.
+        shard: the shard whose statement it is, if only the rows of this shard wait.
         holds: whether rows may wait for it.
         refused: whether the target has refused the statement.
-        others: more targets whose rows wait for it, such as the new targets of renamed shards.
+        others: other targets whose rows wait for it, such as the new targets of renamed shards.
     """
 
     id: str
@@ -215,8 +226,8 @@ class LockStatus:
 class HeldTarget:
     """A target whose rows may wait: rows of all its shards, or of ``shards`` (source: table).
 
-    ``reason``: what holds them besides a schema change; ``events``: row events held, None if
-    unknown.
+    ``reason`` is what holds the rows besides a schema change. ``events`` is the number of held row
+    events; None if unknown.
     """
 
     target: str
@@ -228,7 +239,7 @@ class HeldTarget:
 
 @dataclass(frozen=True, slots=True)
 class DifferingShard:
-    """A shard that differs from its target: ``differences``, each as a sentence."""
+    """A shard that differs from its target; ``differences`` has a sentence for each difference."""
 
     source: str
     member: str
@@ -237,9 +248,9 @@ class DifferingShard:
 
 @dataclass(frozen=True, slots=True)
 class DifferingTarget:
-    """A target whose shards differ (`shard-mode: optimistic`); nothing waits for that.
+    """A target whose shards differ (`shard-mode: optimistic`), without holding any rows.
 
-    ``notices``: differences between shards that do not affect rows.
+    ``notices`` are differences between shards that do not affect rows.
     """
 
     target: str
@@ -258,7 +269,7 @@ class DifferingTarget:
 
 @dataclass(frozen=True, slots=True)
 class HeldAtSource:
-    """Row events of a blocked target that one source reads again later, from ``saved_position``."""
+    """Row events of a blocked target that a source will read again, from ``saved_position`` on."""
 
     source: str
     rows_held: int
@@ -272,7 +283,7 @@ class BlockedPart:
 
     Attributes:
         error: its fault; None if the operator has paused it, or it waits for another target.
-        waits_for: the other target, which a statement has tied it to.
+        waits_for: another target that a statement has tied it to.
     """
 
     kind: PartKind
@@ -286,10 +297,10 @@ class BlockedPart:
 
 @dataclass(frozen=True, slots=True)
 class WriterStatus:
-    """The writer of the task; the counts begin at the start of the process.
+    """The writer of the task; the counts start with the process.
 
-    ``state``: ``idle``, ``applying``, or ``retrying: …`` with the cause. ``queued_bytes``: row
-    events read and not yet applied.
+    ``state`` is ``idle``, ``applying``, or ``retrying: …`` with the cause. ``queued_bytes`` is the
+    size of the row events that are read and not yet applied.
     """
 
     state: str = "idle"
@@ -306,15 +317,17 @@ class CopyStatus:
     """The full copy of all sources. The rows of a failed attempt at a chunk are subtracted.
 
     Attributes:
-        tables, tables_done: shards, and shards that are completely on the target.
-        rows, bytes, chunks: copied, including former starts (bytes of the rows as text). Rows and
-            bytes include sent parts of chunks under way, unless tasks run on a cluster.
+        tables, tables_done: number of shards, and of shards that are completely on the target.
+        rows, bytes, chunks: copied so far, in this and former processes; bytes are those of the
+            rows as text. Rows and bytes include the parts that unfinished chunks have sent, unless
+            Spark tasks run on a cluster.
         rows_expected, bytes_expected: estimates from the servers and the copied part; 0 if unknown.
-        seconds_left: at the smoothed recent rate; None if unknown.
-        replaced, ignored: rows whose key was on the target already.
+        seconds_left: estimate from the smoothed recent rate; None if unknown.
+        replaced, ignored: number of rows whose key was on the target already.
         waiting: the reason why the copy waits; empty if it does not.
-        held: the targets that wait for it while others are followed; empty if all wait.
-        percent: of the rows and bytes expected; None if unknown.
+        held: the targets that wait for the copy while other targets are followed; empty if all
+            wait.
+        percent: progress in rows and bytes expected; None if unknown.
     """
 
     state: CopyState
@@ -338,7 +351,7 @@ class CopyStatus:
 class Trend:
     """The last minutes: a value for every ``interval_seconds``, the newest one last.
 
-    ``lag_seconds``: the largest of all sources; None if unknown.
+    ``lag_seconds`` has the largest lag of all sources; None if unknown.
     """
 
     interval_seconds: float = 0.0
@@ -348,14 +361,15 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class ValidationStatus:
-    """The validation of applied rows; its counts begin at the start of the process.
+    """The validation of applied rows; its counts start with the process.
 
     Attributes:
-        checked, skipped: keys that were validated, and keys that were left out.
-        waiting: keys that wait for validation, the oldest for ``seconds_behind``.
-        suspects: rows that differ and are read again.
-        errors, ignored, resolved, corrected: rows that stayed different, by the state of the error.
-        left_out: targets that can't be validated, each with the reason.
+        checked, skipped: number of keys that were validated, and of keys that were skipped.
+        waiting: number of keys that wait for validation; the oldest waits for ``seconds_behind``.
+        suspects: number of rows that differ and will be read again.
+        errors, ignored, resolved, corrected: number of rows that stayed different, by the state of
+            the error.
+        left_out: the targets that can't be validated, each with the reason.
     """
 
     checked: int = 0
@@ -372,10 +386,10 @@ class ValidationStatus:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableShard:
-    """A shard that the task follows and its account can't read.
+    """A shard that the task follows, but that its account can't read.
 
     Attributes:
-        remedy: the statement that gives the privilege; empty if none is missing.
+        remedy: the statement that grants the privilege; empty if no privilege is missing.
         targets: the targets that may lack rows that moved into this shard, until it can be read.
     """
 
@@ -398,15 +412,16 @@ class UnreadableShard:
 
 @dataclass(frozen=True, slots=True)
 class ShardStatus:
-    """A shard that the task follows, or a retired one.
+    """A shard that the task follows, or a retired shard.
 
     Attributes:
-        version: the version of the target that its rows are applied at now.
-        rows, last_change: row events read since the process started; the source's time of the last.
-        lacks: statements of open locks that it has not made; with `shard-mode: optimistic`, also
-            its differences from the target.
+        version: the version of the target at which the shard's rows are applied at present.
+        rows: number of row events read since the process started.
+        last_change: the time of the last of these, by the source's clock.
+        lacks: statements of open locks that it has not executed; with `shard-mode: optimistic`,
+            also its differences from the target.
         unreadable: why the account of the task can't read it; empty if it can.
-        retired: since when the task no longer follows it; None if it does.
+        retired: when the task stopped following it; None if the task follows it.
     """
 
     source: str
@@ -425,11 +440,11 @@ class Reconciling:
     """A target whose rows are compared with its shards and corrected.
 
     Attributes:
-        since: when it was first requested.
+        since: when the reconciliation was first requested.
         columns: the columns whose values only the shards know; empty if there is another reason.
-        where: the condition of the rows, as SQL; empty for all.
-        rows: rows of the target that the current pass has compared.
-        percent: of the target's approximate number of rows; None if unknown.
+        where: the condition for the rows, as SQL; empty for all rows.
+        rows: number of the target's rows that the current pass has compared.
+        percent: this number, as a part of the target's approximate number of rows; None if unknown.
         reason: why it waits or has failed.
     """
 
@@ -461,10 +476,10 @@ class VerifiedTarget:
 
     Attributes:
         at: when it ended; None if none has ended.
-        rows, differing: rows of the target that it compared, and rows that differed at its
-            end.
-        percent: progress of the present comparison; None if there is none.
-        reason: why it pauses or failed; else empty.
+        rows, differing: number of the target's rows that it compared, and of rows that differed at
+            its end.
+        percent: progress of the present comparison; None without one.
+        reason: why the present comparison pauses or failed; empty if it did not.
     """
 
     target: str
@@ -491,16 +506,16 @@ class VerifiedTarget:
 class TaskStatus:
     """One task.
 
-    If ``pid`` is 0, no process was asked: the status has the values that the task saved, last at
-    ``since``. In a list of tasks, it only has ``since``: the end of the task, or of a killed one
-    its start.
+    If ``pid`` is 0, the status does not come from a process: it has the values that the task saved,
+    last at ``since``. In a list of tasks it then has only ``since``: the time when the task ended,
+    or the start of a killed task.
 
     Attributes:
-        since: when it entered its state.
-        standby_for: the process that runs the task while this one waits; else empty.
-        started: when the process began; None if none runs.
-        reason: why the task pauses; else empty.
-        rows_corrected: rows that reconciliations corrected since the process started.
+        since: when the task entered its state.
+        standby_for: the process that runs the task while this process waits; empty otherwise.
+        started: when the process started; None without a process.
+        reason: why the task pauses; empty if it does not.
+        rows_corrected: number of rows that reconciliations corrected since the process started.
     """
 
     task: str
@@ -534,9 +549,9 @@ class TaskStatus:
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> TaskStatus:
-        """Return the status of a `to_dict`; unknown fields are skipped.
+        """Return the status from the values of `to_dict`; unknown fields are ignored.
 
-        Raises StatusFormatError if a field is missing or of another type.
+        Raises StatusFormatError if a field is missing or has another type.
         """
         try:
             return shaped(TaskStatus, values)
@@ -562,7 +577,7 @@ def condition(status: TaskStatus) -> str:
 
 
 def is_retrying(status: TaskStatus) -> bool:
-    """Return whether the task retries, because a server or Spark does not answer or proceed."""
+    """Return whether the task retries, because a server or Spark does not answer or progress."""
     copy = status.copy
     return (
         status.writer.state.startswith("retrying")
@@ -589,8 +604,8 @@ def faults_of(status: TaskStatus) -> list[tuple[str, Fault]]:
 def needs_operator(status: TaskStatus) -> bool:
     """Return whether the task or a part of it waits for the operator.
 
-    A lock that waits for shards, an unavailable server and a target that waits for its copy need
-    nobody; a task that was stopped is as its operator wants it.
+    A lock that waits for shards, an unavailable server, and a target that waits for its copy do not
+    need the operator. A stopped task does not either, because the operator stopped it.
     """
     return (
         status.state in ("killed", "paused", "pausing")

@@ -1,7 +1,7 @@
-"""Frozen dataclasses as the values of JSON, and back: the form in which the status is sent.
+"""Converts frozen dataclasses to JSON values and back: the form in which the status is sent.
 
-Not by pydantic: its models of all these take longer to build than the rest of `replicator status`,
-which users run again and again.
+pydantic is not used, because building its models for all these classes takes longer than the rest
+of `replicator status`, which users run often.
 """
 
 from __future__ import annotations
@@ -17,15 +17,19 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 T = TypeVar("T")
 
 _AS_THEY_ARE = frozenset({NoneType, str, int, float, bool})
-"""Most values are of these, and a status has thousands of them with many targets."""
+"""Types that need no conversion. Most values of a status, which can have thousands, are of
+these."""
 
 
 class ShapeError(Exception):
-    """A value is not of the expected form; the message says where, and which form is expected."""
+    """A value does not have the expected form.
+
+    The message says where, and which form is expected.
+    """
 
 
 def plain(value: object) -> Any:
-    """Return a dataclass and all its values as objects, lists, texts, numbers, null.
+    """Return a dataclass and all its values as dictionaries, lists, texts, numbers and None.
 
     Times are UTC in ISO 8601.
     """
@@ -43,9 +47,9 @@ def plain(value: object) -> Any:
 
 
 def shaped(kind: type[T], values: object, place: str = "") -> T:
-    """Return the dataclass that `plain` described; unknown fields are left out.
+    """Return the dataclass that the values of `plain` describe; unknown fields are ignored.
 
-    ``place``: the place of the values, as ``field.field``. Raises ShapeError.
+    ``place`` is the place of the values, as ``field.field``. Raises ShapeError.
     """
     return cast("T", _dataclass(kind, values, place))
 

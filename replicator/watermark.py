@@ -1,7 +1,9 @@
-"""Positions in a source's binlog, and watermarks: how far its rows are on a target.
+"""Positions in a source's binlog, and watermarks.
 
-Both compare in the order of the events in the binlog. They are tuples, so they are sent to Spark
-and saved in the meta tables without conversion.
+How far the source's rows are applied to a target.
+
+Both are tuples that compare in the order of the events in the binlog. Spark and the meta tables
+take them without conversion.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ class Place(NamedTuple):
     Attributes:
         transaction: the key (`replicator.binlog.positions.position.BinlogPosition.key`) of the
             position at which the transaction begins.
-        ordinal: 0 for a statement; counts a transaction's row events of all tables from 1; -1 for
-            the boundary before all of them (see `boundary`).
+        ordinal: the number of a row event among the transaction's row events of all tables, from 1;
+            0 for a statement; -1 for the boundary before all of them (see `boundary`).
     """
 
     transaction: int
@@ -26,7 +28,7 @@ class Place(NamedTuple):
 class Watermark(NamedTuple):
     """How far a source's rows for a target have been applied; compared lexicographically.
 
-    ``version`` counts the DDL items executed before; the rest is a `Place`.
+    ``version`` counts the DDL items executed before; the other fields are those of a `Place`.
     """
 
     version: int
@@ -42,8 +44,9 @@ class Watermark(NamedTuple):
 class Reached(NamedTuple):
     """A transaction boundary up to which rows are applied.
 
-    Its key, the GTID set executed there in its text form, and an event that the binlog had by then,
-    as the text of a `replicator.mysql.server.identity.AnchorEvent`. Unknown texts are empty.
+    It has the boundary's key, the GTID set that was executed at the boundary, and an event that the
+    binlog had by then, as the text of a `replicator.mysql.server.identity.AnchorEvent`. Unknown
+    texts are empty.
     """
 
     key: int
@@ -51,19 +54,20 @@ class Reached(NamedTuple):
     anchor: str = ""
 
     def mark(self, watermark: Watermark) -> Mark:
-        """Return the mark to save with a watermark that was moved by then."""
+        """Return the mark to save with a watermark that has reached this boundary."""
         return Mark(self.gtid_of(watermark), self.anchor)
 
     def gtid_of(self, watermark: Watermark) -> str:
-        """Return the GTID set by which another server finds the place of a watermark moved by then.
+        """Return the GTID set by which another server finds the place of such a watermark.
 
-        Empty if the watermark is inside the transaction after the boundary, which no set describes.
+        It is empty if the watermark is inside the transaction after the boundary, because no GTID
+        set describes this place.
         """
         return self.gtid if watermark.transaction < self.key else ""
 
 
 class Mark(NamedTuple):
-    """The identification of a watermark's place: a `Reached` without its key.
+    """What identifies a watermark's place on another server: a `Reached` without its key.
 
     ``gtid`` is empty if the watermark is inside a transaction.
     """
@@ -73,7 +77,7 @@ class Mark(NamedTuple):
 
 
 NOTHING_APPLIED = Watermark(0, 0, 0)
-"""Before every row."""
+"""The watermark before every row."""
 
 
 def boundary(transaction: int) -> Place:

@@ -1,4 +1,4 @@
-"""The Python API: observe a merge task, wait for it, and compare its targets, from a program.
+"""The Python API: a program observes a merge task, waits for it, and compares its targets.
 
     from replicator.api import Task
 

@@ -1,4 +1,4 @@
-"""The result of a comparison, with the differing rows as tables of Arrow."""
+"""The result of a comparison, with the differing rows as Arrow tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from replicator.pipeline.compare.doubts import RowDifference
 from replicator.pipeline.compare.findings import TargetComparison
 
 BYTES = (Literal.BINARY, Literal.BIT, Literal.GEOMETRY, Literal.VECTOR)
-"""The values that are bytes; all others are text."""
+"""The types whose values are bytes; the values of all other types are text."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Comparison:
     Attributes:
         task: the name of the task.
         targets: the findings about each target.
-        rows: by the name of the target, its differing rows, as `differing_rows` returns them.
+        rows: the differing rows of each target by its name, in the form that `differing_rows`
+            returns.
     """
 
     task: str
@@ -37,17 +38,17 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether every target holds exactly the rows of its shards, and no row waits."""
+        """Whether every target holds exactly the rows of its shards, and no row is held back."""
         return all_equal(self.targets)
 
     def differing_rows(self, target: str) -> pyarrow.Table:
-        """Return the differing rows of a target; ``to_pandas()`` makes a frame of them.
+        """Return the differing rows of a target; ``to_pandas()`` of the result makes a data frame.
 
-        The columns are ``kind`` (``missing`` on the target, ``extra`` there, or ``different``),
-        ``shard`` (empty if only the target has the row), ``times`` (more than 1 for equal rows of
-        tables without a key), and for each column of the target two: ``in_shard.NAME`` and
-        ``on_target.NAME``. Their values are text as the server shows it, or bytes for binary types;
-        null means NULL or a missing row.
+        The columns are ``kind`` (``missing`` on the target, ``extra`` on the target, or
+        ``different``), ``shard`` (empty if only the target has the row) and ``times`` (more than 1
+        for equal rows of tables without a key). Each column of the target has two further columns:
+        ``in_shard.NAME`` and ``on_target.NAME``. Their values are text as the server shows it, or
+        bytes for binary types; null means NULL or a missing row.
 
         Raises KeyError if the target was not compared.
         """
@@ -55,7 +56,7 @@ class Comparison:
 
 
 def all_equal(results: Sequence[TargetComparison]) -> bool:
-    """Return whether all rows were compared, and none differs or waits."""
+    """Return whether all rows were compared, and none differs or is held back."""
     return not any(r.unequal or r.incomplete or r.held for r in results)
 
 
@@ -91,7 +92,7 @@ def findings_as_json(task: str, results: Sequence[TargetComparison]) -> dict[str
 
 
 class DifferenceCollector(ComparisonView):
-    """Keeps the differing rows that a comparison finds, at most ``most_rows`` of each target."""
+    """Keeps the differing rows that a comparison finds, at most ``most_rows`` for each target."""
 
     def __init__(self, most_rows: int) -> None:
         self._most = most_rows
@@ -99,12 +100,12 @@ class DifferenceCollector(ComparisonView):
         self._rows: dict[TableName, list[RowDifference]] = {}
 
     def begun(self, target: TableName, rows_expected: int) -> None:
-        """Forget the rows of a comparison that begins again: its schema has changed meanwhile."""
+        """Forget the rows of a comparison that starts again because its schema has changed."""
         self._columns[target] = ()
         self._rows[target] = []
 
     def differ(self, comparison: ComparisonPlan, rows: Sequence[RowDifference]) -> None:
-        """Take rows that differ for certain."""
+        """Add rows that certainly differ."""
         kept = self._rows[comparison.target.name]
         self._columns[comparison.target.name] = comparison.columns
         kept += rows[: self._most - len(kept)]

@@ -1,7 +1,7 @@
-"""A merge task, as programs and the commands of the command line use it.
+"""A merge task, for programs and for the commands of the command line.
 
-What needs much time to import is imported by the methods: `status` needs neither Spark nor the
-models of the task file.
+The methods import modules that take long to import: `status` needs neither Spark nor the models of
+the task file.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _Result = TypeVar("_Result")
 _Arguments = TypeVarTuple("_Arguments")
 
 MOST_ROWS = 100_000
-"""Differing rows of each target that a `Comparison` has, unless the caller sets another number."""
+"""Maximum number of differing rows that a `Comparison` keeps for each target, by default."""
 
 
 @dataclass(frozen=True)
 class OpenTask:
-    """A merge task, whether it runs or not.
+    """A merge task, running or not.
 
     Its methods wait for their results. They may also be called where an event loop runs, as in a
-    notebook, but then block it.
+    notebook, but block this loop.
 
     Attributes:
         name: the name of the task.
-        file: its task file; None if it was opened by its name.
+        file: its task file; None if the task was opened by its name.
     """
 
     name: str
@@ -53,7 +53,7 @@ class OpenTask:
 
     @classmethod
     def open(cls, task: str | os.PathLike[str]) -> OpenTask:
-        """Open the task of a task file, or a task that runs on this host, by its name.
+        """Open a task by its task file, or a task that runs on this host by its name.
 
         Raises config.TaskFileError for a task file that can't be read.
         """
@@ -63,17 +63,17 @@ class OpenTask:
     def status(self) -> TaskStatus:
         """Return the status; if the task does not run and has a task file, its saved state.
 
-        Raises NotRunningError, ControlError if the task does not answer, StatusFormatError if it is
-        of another release.
+        Raises NotRunningError; ControlError if the task does not answer; StatusFormatError if the
+        task runs another release.
         """
         return _run(self._status)
 
     def locks(self) -> tuple[LockStatus, ...]:
-        """Return the schema changes that wait for shards. Raises as `status`."""
+        """Return the schema changes that wait for shards. Raises the same errors as `status`."""
         return self.status().locks
 
     def shards(self) -> tuple[ShardStatus, ...]:
-        """Return the shards that the running task follows. Raises as `status`."""
+        """Return the shards that the running task follows. Raises the same errors as `status`."""
         from actors.control.requests import shards_of
 
         return _run(shards_of, self.name)
@@ -81,18 +81,18 @@ class OpenTask:
     def wait(
         self, until: str | Sequence[str] = "now", *, timeout: float | timedelta | None = None
     ) -> Waited:
-        """Wait until the task has applied everything up to an end, held rows included.
+        """Wait until the task has applied all changes up to an end, including held rows.
 
         A task that does not run has 20 seconds to start.
 
         Args:
-            until: ``now`` for everything that the sources have at this moment, a time, or
+            until: the end: ``now`` for the present ends of the sources' binlogs, a time, or
                 ``SOURCE=POSITION``, where POSITION is FILE:OFFSET or a GTID set.
-            timeout: seconds; None for any time.
+            timeout: maximum number of seconds to wait; None for no limit.
 
-        Return a result whose ``reached`` is false, with the ``reasons``, if a lock, a fault, a
-        pause or the timeout keeps the task from it. Raises ValueError for an end that is not
-        understood, NotRunningError and ControlError.
+        If a lock, a fault, a pause or the timeout keeps the task from the end, the ``reached`` of
+        the result is false, and its ``reasons`` say why. Raises ValueError for an end that can't be
+        parsed, NotRunningError and ControlError.
         """
         from actors.control.waiting import wait_after_start
 
@@ -108,14 +108,18 @@ class OpenTask:
         checksums: bool = True,
         most_rows: int = MOST_ROWS,
     ) -> Comparison:
-        """Compare targets with their shards, also while the task runs; write nothing to a server.
+        """Compare targets with their shards, also while the task runs.
+
+        Writes nothing to any server.
 
         Args:
-            tables: names of targets, as schema.table; * and ? are wildcards. All if it is empty.
-            where: an SQL condition, on columns of both sides, of the rows to compare.
-            checksums: compare checksums that the servers compute, and rows only if these
+            tables: names of targets as schema.table, with the wildcards * and ?; empty for all
+                targets.
+            where: an SQL condition that selects the rows to compare, on columns that both sides
+                have.
+            checksums: compare checksums that the servers compute, and read rows only where these
                 differ. Otherwise compare all rows.
-            most_rows: of each target, keep so many differing rows.
+            most_rows: maximum number of differing rows to keep for each target.
 
         Raises ValueError without a task file, DatabaseUnavailableError, and Spark's errors.
         """
@@ -135,7 +139,7 @@ class OpenTask:
         return Comparison(self.name, tuple(results), collector.tables())
 
     def compare_with(self, options: CompareOptions, view: ComparisonView) -> list[TargetComparison]:
-        """Compare targets as `replicator compare` does. Raises as `compare`."""
+        """Compare targets as `replicator compare` does. Raises the same errors as `compare`."""
         from actors.comparing.comparing import compare_task
 
         return _run(compare_task, self._loaded(), options, view)
@@ -156,7 +160,7 @@ class OpenTask:
             saved = await saved_status(self._loaded())
         except NotRunningError as error:
             saved = error
-        # A process may have begun to run the task since the first question.
+        # A process may have started to run the task since it was first asked for its status.
         with suppress(NotRunningError):
             return await status_of(self.name)
         if isinstance(saved, NotRunningError):
@@ -174,7 +178,7 @@ class OpenTask:
 
 
 def _run(function: Callable[[*_Arguments], Awaitable[_Result]], *arguments: *_Arguments) -> _Result:
-    """Run an asynchronous function to its end, also where an event loop runs already."""
+    """Run an asynchronous function until it returns, also where an event loop already runs."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

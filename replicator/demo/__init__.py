@@ -1,1 +1,1 @@
-"""`replicator demo`: private servers, live shards, and the proof that the merge is exact."""
+"""`replicator demo`: merges live shards on private servers, and proves that the merge is exact."""

@@ -1,4 +1,4 @@
-"""The command that shows it all on private servers: demo."""
+"""The command `demo`, which shows a merge on private servers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def demo(
     ] = False,
 ) -> None:
     """Start private databases, merge their shards while rows change, and prove the result."""
-    # Here, not above: so that the other commands need not wait for the import.
+    # Imported here so that the other commands need not wait for this import.
     from replicator.demo.show import play
 
     raise typer.Exit(play(out, run_seconds=seconds, keep=keep))

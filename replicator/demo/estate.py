@@ -1,4 +1,4 @@
-"""The demo's servers: two sources full of shards, and the target they are merged into."""
+"""The demo's servers: two sources with many shards, and the target that they are merged into."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _SERVER_OPTIONS: dict[str, str | None] = {"innodb_buffer_pool_size": "256M"}
 
 @dataclass(frozen=True)
 class Estate:
-    """The running servers: sources by their id, and the target."""
+    """The running servers: the sources by their ids, and the target."""
 
     sources: dict[str, MariaDBServer]
     target: MariaDBServer
 
     def create_tables(self) -> None:
-        """Make the schemas, the empty shards and the empty target tables."""
+        """Create the schemas, the empty shards and the empty target tables."""
         for server in self.sources.values():
             server.execute(*(sql("CREATE DATABASE", quote(schema)) for schema in SCHEMAS))
             server.execute(
@@ -61,9 +61,9 @@ class Estate:
 
 @contextmanager
 def running_estate() -> Iterator[Estate]:
-    """Yield three servers on free loopback ports, with the tables in them; removed afterwards.
+    """Yield three servers on free loopback ports with their tables; remove them afterwards.
 
-    Raises replicator.sandbox.keeper.SandboxError if a server is missing or does not start.
+    Raises replicator.sandbox.keeper.SandboxError if a server program is missing or does not start.
     """
     servers = [MariaDBServer(_SERVER_OPTIONS) for _ in range(len(SOURCES) + 1)]
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The replicator of the demo: a separate process, started as a user would."""
+"""The replicator of the demo: a separate process, started in the way that a user would start it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOG_LINES = 15
 
 
 class DemoError(Exception):
-    """The demo can't continue; the message is for the user, ``fault`` is the replicator's."""
+    """The demo can't continue. The message is for the user; ``fault`` is the replicator's fault."""
 
     def __init__(self, message: str, fault: Fault | None = None) -> None:
         super().__init__(message)
@@ -37,10 +37,10 @@ class DemoError(Exception):
 
 
 class ReplicatorProcess:
-    """``replicator run`` on a task file; ended when the context is left.
+    """``replicator run`` on a task file, as a context manager that ends the process on exit.
 
-    ``folder`` gets its log, console output and temporary files. The control socket is found through
-    XDG_RUNTIME_DIR, which this process has to share.
+    ``folder`` gets its log, console output and temporary files. Its control socket is found through
+    XDG_RUNTIME_DIR, which must be the same in both processes.
     """
 
     def __init__(self, task_file: Path, folder: Path) -> None:
@@ -50,7 +50,7 @@ class ReplicatorProcess:
 
     @property
     def log_file(self) -> Path:
-        """Its log, JSON lines."""
+        """The log of the process, as JSON lines."""
         return self._folder / "replicator.log"
 
     def __enter__(self) -> Self:
@@ -61,9 +61,9 @@ class ReplicatorProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=subprocess.STDOUT,
-                # Files that it leaves when it is killed are removed with our folder.
+                # If the process is killed, the files that it leaves are removed with our folder.
                 env={**os.environ, "TMPDIR": str(self._folder)},
-                # Ctrl-C reaches only the demo, which then ends this process in good order.
+                # Ctrl-C reaches only the demo, which then stops this process properly.
                 start_new_session=True,
             )
         return self
@@ -84,15 +84,15 @@ class ReplicatorProcess:
         except subprocess.TimeoutExpired as slow:
             raise DemoError(f"the replicator did not end within {STOP_SECONDS:.0f} s") from slow
         finally:
-            # The whole process group, as a Java process may live on.
+            # Kill the whole process group, because a Java process may still run.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
     def status(self) -> TaskStatus | None:
-        """Return its status; None while it starts.
+        """Return the status of the replicator; None while it starts.
 
-        Raises DemoError if it has ended, does not answer, or reports an error.
+        Raises DemoError if the replicator has ended, does not answer, or reports an error.
         """
         try:
             reply = anyio.run(self._ask_status)
@@ -153,7 +153,7 @@ _HEAD = """\
 
 
 def write_task_file(path: Path, estate: Estate, starts: dict[str, BinlogPosition]) -> None:
-    """Write the task that merges the estate, from these binlog positions on."""
+    """Write the task that merges the estate from the given binlog positions on."""
     task: dict[str, Any] = {
         "name": TASK_NAME,
         "task-mode": "incremental",

@@ -1,4 +1,4 @@
-"""The course of the demo, from the first server to the verdict."""
+"""The steps of the demo, from starting the servers to the final result."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ CATCH_UP_SECONDS = 120.0
 LOOK_SECONDS = 0.5
 """Seconds between two status requests to the replicator."""
 LINE_SECONDS = 2.0
-"""Seconds between two lines without a terminal."""
+"""Seconds between two output lines when there is no terminal."""
 AROUND_SECONDS = 40
-"""Seconds for starting, catching up and comparing, roughly."""
+"""Approximate number of seconds for starting, catching up and comparing."""
 
 INTRODUCTION = """\
 Two MariaDB servers play the shops [bold]shop-east[/] and [bold]shop-west[/]. Their orders, \
@@ -52,7 +52,7 @@ All servers are private to this demo, and removed afterwards. It takes about {du
 
 @dataclass(frozen=True)
 class _Stage:
-    """The objects of a run of the demo."""
+    """The objects of one run of the demo."""
 
     console: Console
     folder: Path
@@ -64,8 +64,8 @@ class _Stage:
 def play(console: Console, *, run_seconds: int, keep: bool) -> int:
     """Run the demo; return 0 if every target equals its shards, otherwise 1.
 
-    ``run_seconds``: how long the shards are written to. With ``keep`` everything runs on at the end
-    until Ctrl-C. Everything is stopped and removed in any case.
+    ``run_seconds`` is the time during which rows are written to the shards. With ``keep``, all
+    processes then run on until Ctrl-C. All of them are stopped and removed in any case.
     """
     console.print(_introduction(run_seconds))
     try:
@@ -157,7 +157,7 @@ def _write_and_prove(stage: _Stage, run_seconds: int) -> int:
 
 
 Show = Callable[[TaskStatus, str, Workload], None]
-"""Shows the status at a moment: seconds and step, and the application."""
+"""Shows the status, the present step with its seconds, and the application's workload."""
 
 
 @contextmanager
@@ -260,7 +260,7 @@ def _wait_for_interrupt() -> None:
 
 @contextmanager
 def _runtime_dir(path: Path) -> Iterator[None]:
-    """A separate folder for control sockets: a task with our name may run already."""
+    """Use a separate folder for control sockets, because a task with our name may already run."""
     path.mkdir(mode=0o700)
     before = os.environ.get("XDG_RUNTIME_DIR")
     os.environ["XDG_RUNTIME_DIR"] = str(path)

@@ -1,4 +1,4 @@
-"""The definition of the demo's estate: the shards, and the content of their rows."""
+"""The definitions of the demo's tables: the shards, and the values of their rows."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ _WORDS = (
 
 @dataclass(frozen=True)
 class Entity:
-    """One kind of thing, kept in shards ``<name>_0``, ``<name>_1`` … and merged into ``<name>``.
+    """One kind of record, stored in shards ``<name>_0``, ``<name>_1`` … and merged into ``<name>``.
 
-    ``definition``: columns and keys as in CREATE TABLE. ``row`` makes the values of all
-    ``columns`` for a number that is unique in the estate; ``change`` new values for some columns.
+    ``definition`` has the columns and keys as in CREATE TABLE. ``row`` makes the values of all
+    ``columns`` from a number that is unique in the estate; ``change`` makes new values for some
+    columns.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Entity:
 
 
 def sql(*parts: str) -> str:
-    """A statement from fixed words, quoted names and placeholders."""
+    """Return a statement made of fixed words, quoted names and placeholders."""
     return " ".join(parts)
 
 
@@ -109,7 +110,8 @@ def _user_change(rng: random.Random) -> dict[str, object]:
 
 
 def _event(rng: random.Random, number: int) -> Row:
-    # Few different rows, on purpose: a table without a key must keep the count of each.
+    # There are few different rows, on purpose: a table without a key must keep the number of equal
+    # rows.
     return (
         rng.choice(("click", "view", "buy")),
         _FIRST_DAY + timedelta(days=rng.randrange(30)),

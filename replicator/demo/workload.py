@@ -1,8 +1,8 @@
-"""An application that writes to its shards all day, at a steady pace.
+"""An application that continuously writes to its shards, at a steady rate.
 
-Each writer has a separate schema of a source and remembers the rows it made, so it never reads.
-Rows also move to shards of the other schema, so writers of one source meet there; a deadlock
-between them undoes a transaction, as in any application.
+Each writer writes to one schema of a source and remembers the rows that it has made, so it never
+reads. Rows also move to shards of the source's other schemas. Writers of one source can therefore
+deadlock, which rolls back a transaction as in any application.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from replicator.mysql.errors import is_contention
 from replicator.sandbox.server import DatabaseServer
 
 TRANSACTIONS_PER_SECOND = 25.0
-"""The pace of one writer."""
+"""Transactions per second of one writer."""
 """Lock wait timeout, deadlock: the transaction is undone."""
 
 Place = tuple[str, int]
-"""A row of a keyed entity: its shard table and its id."""
+"""A row of a table with a key: its shard and its id."""
 
 
 class Workload:
@@ -36,7 +36,7 @@ class Workload:
         self._ending = threading.Event()
         numbers = itertools.count(1)
         self._writers = [
-            # The same rows for the same seed; they need not be unpredictable.
+            # The same seed gives the same rows; the rows need not be unpredictable.
             _Writer(server, schema, random.Random(f"{seed} {source} {schema}"), numbers)  # nosec B311
             for source, server in estate.sources.items()
             for schema in SCHEMAS
@@ -47,12 +47,12 @@ class Workload:
         ]
 
     def start(self) -> None:
-        """Let the writers begin."""
+        """Start the writers."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Let the writers finish their transactions, and wait for it. Idempotent."""
+        """Let the writers finish their transactions, and wait until they have. Idempotent."""
         self._ending.set()
         for thread in self._threads:
             if thread.ident is not None:
@@ -69,7 +69,7 @@ class Workload:
         return sum(writer.transactions for writer in self._writers)
 
     def failure(self) -> Exception | None:
-        """Return the error that ended a writer early, if any."""
+        """Return the error that stopped a writer early, if any."""
         return next((writer.failure for writer in self._writers if writer.failure), None)
 
 
@@ -99,7 +99,7 @@ class _Writer:
         self.failure: Exception | None = None
 
     def work(self, ending: threading.Event) -> None:
-        """Write at the set pace until ``ending`` is set."""
+        """Write at the set rate until ``ending`` is set."""
         try:
             with self._server.connect(autocommit=False) as connection:
                 while not ending.wait(self._rng.expovariate(TRANSACTIONS_PER_SECOND)):

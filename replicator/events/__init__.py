@@ -1,1 +1,1 @@
-"""The events of the log: one table, from which the pages of the log and the runbook are made."""
+"""The events of the log: one table from which documentation pages are made."""

@@ -1,6 +1,6 @@
 """All events of the log, from `log_events.yaml` and `faults.yaml` in this folder.
 
-A test compares the program's log with these tables, and pages are made from them.
+A test compares the program's log with these tables, and documentation pages are made from them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COMMON_FIELDS: Mapping[str, str] = {
     "where": "the source, target, shard and position, as far as known",
     "remedies": "what to do",
 }
-"""The fields that mean the same unless an event says otherwise."""
+"""The fields that have the same meaning in all events, unless an event defines another meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class LogEvent:
     """One kind of record in the log.
 
     Attributes:
-        fields: the meaning of each field besides the fields of all records.
-        no_row_lost: of a warning, the reason why it costs no row.
-        other_level: some of its records have this level instead, as the meaning says.
+        fields: the meaning of each field, except the fields that all records have.
+        no_row_lost: for a warning, the reason why no row is lost.
+        other_level: another level that some of its records have, as the meaning says.
         fault: the section of docs/runbook/faults.md about a fault.
     """
 
@@ -65,7 +65,7 @@ def _table(name: str) -> Mapping[str, tuple[LogEvent, ...]]:
 
 
 def _event(name: str, entry: dict[str, Any]) -> LogEvent:
-    """The event of an entry. Raises TypeError for a key that it does not know."""
+    """Return the event of an entry. Raises TypeError for an unknown key in the entry."""
     (level,) = (level for level in _LEVELS if level in entry)
     meaning, fault = entry.pop(level), FAULT_SECTIONS.get(name)
     if fault is not None:
@@ -77,7 +77,7 @@ def _event(name: str, entry: dict[str, Any]) -> LogEvent:
 
 
 SUBJECTS = _table("log_events.yaml")
-"""The events that are no faults, by the headings of the page."""
+"""The events that are not faults, by the headings of their page."""
 
 FAULTS = _table("faults.yaml")
 """The faults, by the headings of their page."""
@@ -85,4 +85,4 @@ FAULTS = _table("faults.yaml")
 FAULT_EVENTS = tuple(event for events in FAULTS.values() for event in events)
 
 EVENTS = (*(event for events in SUBJECTS.values() for event in events), *FAULT_EVENTS)
-"""Every event, each name once."""
+"""Every event; each name occurs once."""

@@ -1,7 +1,7 @@
 """The messages and remedies of faults, from the templates of `faults.yaml` and `fault_texts.yaml`.
 
-The templates are format strings (`str.format_map`). A test renders each of them, and checks that
-the program gives all of its fields.
+The templates are format strings (`str.format_map`). A test renders each template, and checks that
+the program sets all of its fields.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 import yaml
 
 GIVEN_REMEDIES = "{remedies}"
-"""A remedy that is replaced by the ones that the program gives, for example those of a check."""
+"""A placeholder for remedies that the program supplies, for example those of a check."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedText:
-    """A text that several faults use; ``page``: the words for it on the page of the faults."""
+    """A text that several faults use; ``page`` is the wording for the page of faults."""
 
     text: str
     page: str
@@ -29,11 +29,12 @@ class SharedText:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """An action that ends a fault.
+    """An action that resolves a fault.
 
     Attributes:
-        template: its text.
-        condition: ``if FIELD``, ``if FIELD=VALUE`` or ``unless FIELD``; empty if it always counts.
+        template: the text of the remedy.
+        condition: ``if FIELD``, ``if FIELD=VALUE`` or ``unless FIELD``; empty if the remedy always
+            applies.
     """
 
     template: str
@@ -41,11 +42,11 @@ class Remedy:
 
     @property
     def condition_field(self) -> str:
-        """The field of its condition; empty if it has none."""
+        """The name of the field in the condition; empty without a condition."""
         return self.condition.partition(" ")[2].partition("=")[0]
 
     def applies(self, fields: Mapping[str, object]) -> bool:
-        """Whether the remedy counts for a fault with these fields."""
+        """Return whether the remedy applies to a fault with these fields."""
         if not self.condition:
             return True
         word, _, test = self.condition.partition(" ")
@@ -54,7 +55,10 @@ class Remedy:
         return (found == value if value else bool(found)) is (word == "if")
 
     def rendered(self, fields: Mapping[str, object]) -> tuple[str, ...]:
-        """Return its text, or the remedies that the program gives; empty if it does not count."""
+        """Return its text, or the remedies that the program supplies.
+
+        Empty if it does not apply.
+        """
         if not self.applies(fields):
             return ()
         if self.template == GIVEN_REMEDIES:
@@ -66,13 +70,13 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class FaultCase:
-    """One kind of a fault.
+    """One variant of a fault.
 
     Attributes:
         message: what happened.
         where: the source, target, shard and position, as far as known.
-        remedies: the actions that end it; one of them is enough.
-        answers: the ``replicator binlog`` commands that resolve its statement.
+        remedies: the actions that resolve the fault; one of them is enough.
+        answers: the ``replicator binlog`` commands that resolve the fault's statement.
     """
 
     message: str
@@ -93,11 +97,11 @@ class FaultSection:
     """The entry of a fault in the catalogue.
 
     Attributes:
-        blocks: what stops until the operator has acted (``target``, ``source``, ``task``, or
-            several with "or" between).
+        blocks: the parts that stop until the operator has acted (``target``, ``source``, ``task``,
+            or several of these with "or" between them).
         cause: the causes of the fault, for the page.
-        cases: its kinds by their names; the only one has the name "".
-        advice: what the page says besides the remedies.
+        cases: the variants of the fault by their names; a single variant has the name "".
+        advice: further text for the page, besides the remedies.
     """
 
     blocks: str
@@ -107,7 +111,7 @@ class FaultSection:
 
 
 def filled(template: str, fields: Mapping[str, object]) -> str:
-    """Return a template with its fields. Raises KeyError for a field that is missing."""
+    """Return a template with its fields replaced. Raises KeyError for a missing field."""
     return template.format_map(_FieldsAndTexts(fields))
 
 
@@ -127,7 +131,7 @@ def field_names(template: str) -> Iterator[str]:
 
 
 def placeholders(template: str) -> Iterator[str]:
-    """Return the names of a template's fields and shared texts, without their attributes."""
+    """Return the names of a template's fields and shared texts, without attribute access."""
     for _, name, _, _ in Formatter().parse(template):
         if name:
             yield re.split(r"[.\[]", name)[0]
@@ -140,14 +144,14 @@ class _FieldsAndTexts(dict[str, object]):
 
 def read_table(name: str) -> dict[str, Any]:
     """Return the contents of a YAML file in this folder."""
-    # The parser of libyaml takes a twelfth of the time, which each start of the program spends.
+    # libyaml's parser takes a twelfth of the time, which every start of the program spends.
     text = Path(__file__).with_name(name).read_text("utf-8")
     table: dict[str, Any] = yaml.load(text, yaml.CSafeLoader)
     return table
 
 
 def fault_section(entry: dict[str, Any]) -> FaultSection:
-    """Return the section of an entry of `faults.yaml`. Raises KeyError if something is missing."""
+    """Return the section of an entry of `faults.yaml`. Raises KeyError if a key is missing."""
     cases = entry.get("cases") or {"": {}}
     return FaultSection(
         entry["blocks"],

@@ -1,1 +1,1 @@
-"""Compiled loops over bytes: how they are compiled and cached, and the loops of several rooms."""
+"""Compiled loops over bytes: compiling and caching them, and loops that several rooms use."""

@@ -1,4 +1,4 @@
-"""The loops that this process has compiled because the host did not have them yet."""
+"""Counts the loops that this process compiled because they were not cached on the host."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Compilations:
-    """Counts compiled loops and their seconds.
+    """Counts compiled loops and the seconds that compiling took.
 
     Attributes:
-        loops: number of loops compiled by this process.
-        seconds: time for these, and for waiting for another process that compiled.
-        report: called after the first one, with half a minute of work to come.
-        at_first_call: the loops of modules imported from now on are compiled when they are first
-            called, and not counted. For commands that call few of them. A task never sets it: it
-            could do nothing else while it compiles.
+        loops: number of loops that this process has compiled.
+        seconds: time spent on compiling, and on waiting for another process that compiled.
+        report: called after the first compilation, when about half a minute of compiling lies
+            ahead.
+        at_first_call: compile the loops of modules imported from now on at their first call, and
+            don't count them. For commands that call few loops. A task never sets it, because the
+            task would stand still while a loop is compiled.
     """
 
     loops: int = 0
@@ -25,7 +26,7 @@ class Compilations:
     at_first_call: bool = False
 
     def add(self, loops: int, seconds: float) -> None:
-        """Count compiled loops."""
+        """Add compiled loops and the seconds that they took."""
         if not loops:
             return
         if not self.loops and self.report is not None:

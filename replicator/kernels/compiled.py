@@ -1,11 +1,11 @@
 """Compile loops over bytes with numba.
 
-A kernel is compiled for one signature, when its module is imported, and cached on disk
-(`replicator.kernels.loop_folder`). A command that calls few kernels compiles each at its first call
-(`replicator.kernels.compilations`). The name of the file has a checksum of all modules that the
-kernel may call: the modules of its own folder, of `replicator/rows/`, and
-`replicator/kernels/crc32.py`. numba checks whether the module of a kernel has changed, but not the
-modules that the kernel calls.
+A kernel is compiled for one signature when its module is imported, and cached on disk
+(`replicator.kernels.loop_folder`). In commands that call few kernels, each kernel is compiled at
+its first call instead (`replicator.kernels.compilations`). The name of the cache file contains a
+checksum of all modules that the kernel may call: the modules of its own folder, of
+`replicator/rows/`, and `replicator/kernels/crc32.py`. This is needed because numba checks whether
+the module of a kernel has changed, but not the modules that the kernel calls.
 """
 
 from __future__ import annotations
@@ -29,19 +29,25 @@ from replicator.kernels.loop_folder import compiling_alone, loop_folder
 
 
 class LoopFolder(InTreeCacheLocator):
-    """Returns the folder to numba (its setting ``CACHE_LOCATOR_CLASSES``)."""
+    """Tells numba which cache folder to use (its setting ``CACHE_LOCATOR_CLASSES``)."""
 
     def get_cache_path(self) -> str:
-        """Return the folder of the loops of a module. Raises OSError if none can be trusted."""
+        """Return the cache folder for the loops of a module.
+
+        Raises OSError if no folder is trusted.
+        """
         return str(loop_folder(Path(self._py_file).parent))
 
     def get_source_stamp(self) -> bytes:
-        """Return a stamp of the module: its content, since other versions of numba use its time."""
+        """Return the content of the module.
+
+        Other numba versions use its modification time instead.
+        """
         return hashlib.sha256(Path(self._py_file).read_bytes()).digest()
 
 
 _config: Any = numba.config
-# Unless the environment sets a folder (NUMBA_CACHE_DIR, NUMBA_CACHE_LOCATOR_CLASSES).
+# The environment may set a folder (NUMBA_CACHE_DIR, NUMBA_CACHE_LOCATOR_CLASSES), which wins.
 if not (_config.CACHE_DIR or _config.CACHE_LOCATOR_CLASSES):
     _config.CACHE_LOCATOR_CLASSES = f"{LoopFolder.__module__}.{LoopFolder.__qualname__}"
 
@@ -50,7 +56,8 @@ Integers = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 
 Number = Any
-"""An integer inside a kernel: numba finds its width, while Python and numpy have separate types."""
+"""An integer inside a kernel. numba infers its width, while Python and numpy have separate
+types."""
 
 NOTHING, TRUTH, INTEGER, FLOATS = types.void, types.boolean, types.int64, types.float64[::1]
 INPUT = types.Array(types.uint8, 1, "C", readonly=True)
@@ -63,14 +70,16 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 def record(shared: Any) -> Any:
-    """Return the type, for a kernel, of objects with shared numbers
-    (`replicator.kernels.shared_numbers`): an array that has them as its only item. A call takes
-    an array in a tenth of the time that it takes for a record."""
+    """Return the numba type for objects with shared numbers (`replicator.kernels.shared_numbers`).
+
+    The type is an array whose only item is the record of the numbers. A call takes a tenth of the
+    time with such an array that it takes with a record.
+    """
     return types.Array(numba.from_dtype(np.dtype(shared)), 1, "C")
 
 
 def record_of(shared: Structure) -> Any:
-    """Return the numbers of an object as a kernel takes them; a view, which keeps it alive."""
+    """Return the numbers of an object in the form that kernels take: a view that keeps it alive."""
     return np.frombuffer(cast("Any", shared), np.dtype(type(shared)))
 
 
@@ -83,7 +92,7 @@ _SHARED = (
     *sorted((_ROOMS / "rows").rglob("*.py")),
     *sorted((_ROOMS / "binlog" / "events").glob("*.py")),
 )
-"""The modules that kernels of all folders may call, and those that compile them."""
+"""The modules that kernels of all folders may call, and the modules that compile kernels."""
 
 
 @cache
@@ -96,9 +105,9 @@ def sources_checksum(folder: Path) -> str:
 
 
 def compiled(result: object, *arguments: object) -> Callable[[Kernel], Kernel]:
-    """Return a decorator that compiles a function for arguments and a result of these types.
+    """Return a decorator that compiles a function for these argument types and this result type.
 
-    The function releases the interpreter's lock while it runs. It does not check bounds.
+    The compiled function releases the interpreter's lock while it runs. It does not check bounds.
     """
     signature = cast("Any", result)(*arguments)
 
@@ -112,7 +121,7 @@ def compiled(result: object, *arguments: object) -> Callable[[Kernel], Kernel]:
             try:
                 found: Any = numba.njit(now, nogil=True, cache=True)(function)
             except RuntimeError:
-                # There is no folder to cache it in.
+                # There is no folder to cache the function in.
                 found = numba.njit(now, nogil=True)(function)
         if later:
             compile_for, found.compile = found.compile, lambda _types: compile_for(signature)
@@ -123,5 +132,5 @@ def compiled(result: object, *arguments: object) -> Callable[[Kernel], Kernel]:
 
 
 def inlined(function: Kernel) -> Kernel:
-    """A decorator for a part of a kernel, which is compiled with the kernel that calls it."""
+    """Decorate a part of a kernel, which is compiled into each kernel that calls it."""
     return cast("Kernel", numba.njit(nogil=True)(function))

@@ -1,8 +1,8 @@
-"""CRC32 of a range of bytes, eight bytes at a step, for compiled loops.
+"""CRC32 of a range of bytes, eight bytes per step, for compiled loops.
 
-The checksum is zlib's (RFC 1952, section 8). Several bytes at a step by as many tables: M. E.
-Kounavis, F. L. Berry, "A Systematic Approach to Building High Performance Software-Based CRC
-Generators" (2005), "slicing-by-8".
+The checksum is zlib's (RFC 1952, section 8). The method, which looks up several bytes per step in
+as many tables: M. E. Kounavis, F. L. Berry, "A Systematic Approach to Building High Performance
+Software-Based CRC Generators" (2005), "slicing-by-8".
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ def _tables() -> Checksums:
 
 
 TABLES = _tables()
-"""The tables of the loop: for each of eight bytes the effect of each of its 256 values."""
+"""The lookup tables: for each of eight byte positions, the effect of each of the 256 byte
+values."""
 
 
 _ONE, _FOUR, _EIGHT = np.uint64(1), np.uint64(4), np.uint64(8)
 _S8, _S16, _S24 = np.uint32(8), np.uint32(16), np.uint32(24)
 _T1, _T2, _T3, _T4, _T5, _T6, _T7 = (np.uint64(256 * number) for number in range(1, 8))
-# Signed numbers would be taken for indexes from the end, and checked each time.
+# Signed numbers could be indexes from the end, so each access would check them.
 
 
 @inlined
@@ -52,7 +53,7 @@ def _word(data: Bytes, at: Number) -> Number:
 
 @inlined
 def crc32(data: Bytes, begin: int, end: int, tables: Checksums) -> Number:
-    """Return the CRC32 of ``data[begin:end]``; ``tables`` are TABLES."""
+    """Return the CRC32 of ``data[begin:end]``; pass TABLES as ``tables``."""
     value, byte = np.uint32(0xFFFFFFFF), np.uint32(255)
     at, stop = np.uint64(begin), np.uint64(end)
     while stop - at >= _EIGHT:

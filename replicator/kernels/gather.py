@@ -1,4 +1,4 @@
-"""Copy pieces of a buffer one after the other, compiled."""
+"""Copy pieces of a buffer into one contiguous buffer, in compiled code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replicator.kernels.compiled import INPUT, INTEGERS, NOTHING, OUTPUT, Bytes,
 def _copy(data: Bytes, begins: Integers, starts: Integers, out: Bytes) -> None:
     for piece in range(begins.shape[0]):
         size = starts[piece + 1] - starts[piece]
-        # Slices let the compiler copy whole vectors.
+        # With slices the compiler can copy whole vectors.
         source = data[begins[piece] : begins[piece] + size]
         copy = out[starts[piece] : starts[piece] + size]
         for index in range(size):
@@ -19,9 +19,10 @@ def _copy(data: Bytes, begins: Integers, starts: Integers, out: Bytes) -> None:
 
 
 def copy_pieces(data: Bytes, begins: Integers, starts: Integers, out: Bytes) -> None:
-    """Copy the pieces of ``data`` that begin at ``begins`` to ``starts`` in ``out``.
+    """Copy the pieces of ``data`` that begin at ``begins`` to the positions ``starts`` in ``out``.
 
-    Each is as long as the room up to the next of ``starts``, which has one more, the end.
+    Each piece ends where the next one starts in ``out``; the last item of ``starts`` is the end of
+    the last piece.
     """
     _copy(data, np.ascontiguousarray(begins), starts, out)
 
@@ -29,7 +30,7 @@ def copy_pieces(data: Bytes, begins: Integers, starts: Integers, out: Bytes) -> 
 def gather_pieces(data: Bytes, begins: Integers, ends: Integers) -> tuple[Bytes, Integers]:
     """Return the pieces ``data[begins[i]:ends[i]]`` in a separate buffer.
 
-    With the place of the beginning of each in it, and the end of the last.
+    The second result has the start of each piece in this buffer, and the end of the last piece.
     """
     starts = np.zeros(len(begins) + 1, np.int64)
     np.cumsum(ends - begins, out=starts[1:])

@@ -1,8 +1,8 @@
-"""The folder of compiled loops, so that a host compiles them once.
+"""The folder of compiled loops, so that each host compiles them only once.
 
-It is beside their modules, if that is writable. Otherwise, and for modules that an executor has
-unpacked for one application only, it is in the cache folder of the user: all processes of a host
-then share it. Numba identifies compiled loops by the module and by the processor.
+The folder is beside the modules, if that place is writable. Otherwise, and for modules that an
+executor has unpacked for one application only, it is in the user's cache folder, where all
+processes of the host share it. Numba identifies compiled loops by the module and the processor.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from replicator.cache_folder import cache_folder
 
 UNPACKED = "replicator-package"
-"""The folder that an executor unpacks our package in, again for each application."""
+"""The folder that an executor unpacks our package into, once for each application."""
 
 
 def loop_folder(package: Path) -> Path:
@@ -30,13 +30,13 @@ def loop_folder(package: Path) -> Path:
 
 @contextlib.contextmanager
 def compiling_alone(package: Path) -> Iterator[None]:
-    """Let only one process of this host compile at a time: the others find its files."""
+    """Let only one process of this host compile at a time; the others then find its files."""
     try:
         folder = loop_folder(package)
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder / "compiling.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
-        # Nothing can be cached, so there is nothing to wait for.
+        # Nothing can be cached, so waiting for another process is useless.
         yield
         return
     try:
@@ -48,8 +48,8 @@ def compiling_alone(package: Path) -> Iterator[None]:
 
 @cache
 def _shared_folder() -> Path:
-    """The folder of this user for this Python and this numba; others can't use its files."""
-    # Here: the name of the unpacked package alone does not need it.
+    """Return the user's folder for this Python and this numba; other users can't use its files."""
+    # Imported here because `UNPACKED` is also needed without numba.
     import numba
 
     return cache_folder() / f"loops-{platform.python_version()}-{numba.__version__}"

@@ -1,6 +1,7 @@
-"""Numbers that Python and a compiled loop share: they have one place, and none is copied.
+"""Numbers that Python and compiled loops share in one place in memory, without copying.
 
-It imports nothing that compiles: such numbers are also needed without compiled loops.
+This module imports nothing that compiles, because such numbers are also used without compiled
+loops.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ Shared = TypeVar("Shared", bound=Structure)
 def shared(kind: type[Shared]) -> type[Shared]:
     """Decorate a class of objects whose numbers a compiled loop reads and writes.
 
-    They are the fields that are annotated in the class: an ``int`` is a signed number of 64 bits; a
-    larger one silently loses bits, so the caller checks numbers that may be larger.
+    The numbers are the annotated fields of the class. An ``int`` is a signed number of 64 bits. A
+    larger value silently loses bits, so the caller must check values that may be larger.
     """
     kind._fields_ = [(name, _KINDS[text]) for name, text in kind.__annotations__.items()]
     return kind

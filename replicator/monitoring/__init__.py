@@ -1,1 +1,1 @@
-"""What monitoring sees of a task: metrics, the page at their address, its minute in the log."""
+"""Monitoring of a task: its metrics, the web page at their address, and its summary in the log."""

@@ -1,6 +1,6 @@
-"""The metrics that are counted at their events: all others are read from the status.
+"""The metrics that are counted when events happen; all other metrics are read from the status.
 
-An observation takes about a microsecond; there is one for each batch, segment, fault or restart,
+One observation takes about a microsecond. There is one for each batch, segment, fault or restart,
 never one for each row.
 """
 
@@ -16,7 +16,7 @@ VISIBLE_SECONDS = (1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 36
 
 
 class TaskMeters:
-    """Counters and histograms of a process, which start at 0 with it."""
+    """Counters and histograms that start at 0 with the process."""
 
     def __init__(self) -> None:
         self._batch = Histogram(
@@ -47,7 +47,7 @@ class TaskMeters:
         )
 
     def described(self) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
-        """Yield the name in Prometheus, the kind, the labels and the meaning of each."""
+        """Yield the Prometheus name, the kind, the labels and the meaning of each metric."""
         found: tuple[tuple[MetricWrapperBase, tuple[str, ...]], ...] = (
             *((self._batch, ()), (self._visible, ("source",))),
             *((self._faults, ("event",)), (self._restarts, ())),
@@ -58,11 +58,11 @@ class TaskMeters:
             yield f"{family.name}{end}", family.type, labels, family.documentation
 
     def batch(self, seconds: float) -> None:
-        """Count a batch that was applied in so many seconds."""
+        """Count a batch, with the seconds that applying it took."""
         self._batch.observe(seconds)
 
     def visible(self, source: str, seconds: float) -> None:
-        """Record that rows of a source became visible so many seconds after their commit there."""
+        """Record the seconds between rows' commit at a source and their commit at the target."""
         self._visible.labels(source).observe(max(0.0, seconds))
 
     def fault(self, event: str) -> None:

@@ -1,7 +1,7 @@
-"""The metrics of a task, in the form of Prometheus: read from its status, and from its meters.
+"""The Prometheus metrics of a task, read from its status and its meters.
 
-Names and units: Prometheus, "Metric and label naming"; the text: "Exposition formats". Every
-metric has the label ``task``.
+Names and units follow Prometheus, "Metric and label naming"; the text follows "Exposition formats".
+Every metric has the label ``task``.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from replicator.status import (
 
 Joined = Callable[[Iterable[float]], float]
 Samples = Iterable[tuple[tuple[str, ...], float | None]]
-"""Values of labels, and the figure; None if it is unknown, which is not exported."""
+"""Pairs of label values and a figure. A figure of None is unknown and is not exported."""
 
 STATES: tuple[TaskState, ...] = (
     *("starting", "standby", "running", "pausing", "paused", "stopping", "stopped", "killed"),
 )
 RESTART = "task.restart"
-"""The fault of a task that restarts by itself, which needs no operator."""
+"""The fault of a task that restarts by itself, so that no operator is needed."""
 
 PLACES: Mapping[str, str] = {
     "read": "position",
@@ -48,7 +48,7 @@ PLACES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class StatusMetric:
-    """One metric that is read from the status. A counter's name gets ``_total`` at its end."""
+    """One metric that is read from the status. ``_total`` is appended to the name of a counter."""
 
     name: str
     kind: Literal["gauge", "counter"]
@@ -58,11 +58,11 @@ class StatusMetric:
 
     @property
     def shown_name(self) -> str:
-        """The name under which Prometheus keeps it."""
+        """The name under which Prometheus stores the metric."""
         return f"{self.name}_total" if self.kind == "counter" else self.name
 
     def family(self, status: TaskStatus) -> Metric:
-        """Return its values."""
+        """Return the present values of the metric."""
         kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         family = kind(self.name, self.meaning, labels=("task", *self.labels))
         for labels, value in self.read(status):
@@ -142,7 +142,7 @@ def _locks(status: TaskStatus) -> Samples:
 
 
 def _by_lock(status: TaskStatus, figures: Iterable[float | None], joined: Joined) -> Samples:
-    """A figure of each lock, which several open statements of its target may share."""
+    """Yield a figure for each lock. Several open statements of a target may share one lock."""
     found: dict[tuple[str, str], list[float]] = {}
     for lock, figure in zip(status.locks, figures, strict=True):
         if figure is not None:
@@ -397,7 +397,7 @@ STATUS_METRICS: tuple[StatusMetric, ...] = (
         lambda status: [((v.target,), v.differing) for v in status.verified],
     ),
 )
-"""All that is read from the status, in the order of the page."""
+"""All metrics that are read from the status, in the order of the page."""
 
 MEMORY = "replicator_memory_bytes"
 MEMORY_MEANING = (
@@ -409,7 +409,7 @@ CONDITION_MEANING = "1, with the word that `replicator status` has for the task.
 
 
 class TaskCollector(Collector):
-    """The collector of a task for Prometheus: ``status`` returns the present status."""
+    """The Prometheus collector of a task; ``status`` returns the present status."""
 
     def __init__(self, status: Callable[[], TaskStatus], meters: TaskMeters) -> None:
         self._status = status
@@ -431,15 +431,15 @@ class TaskCollector(Collector):
             family.samples = [
                 sample._replace(labels={"task": status.task, **sample.labels})
                 for sample in family.samples
-                # The beginning of a series is the start of the process.
+                # The series starts when the process starts.
                 if not sample.name.endswith("_created")
             ]
             yield family
 
 
 def registry_of(status: Callable[[], TaskStatus], meters: TaskMeters) -> CollectorRegistry:
-    """Return the registry that `prometheus_client` makes the text from."""
-    # Registering would collect once for the names.
+    """Return the registry from which `prometheus_client` makes the text."""
+    # By default, registering would collect once to learn the names.
     registry = CollectorRegistry(auto_describe=False)
     registry.register(TaskCollector(status, meters))
     return registry

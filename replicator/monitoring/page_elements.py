@@ -1,6 +1,6 @@
-"""Pages in plain HTML, made of elements, never of text: so all text of servers is escaped.
+"""Makes plain HTML pages from elements, never from text, so all text from servers is escaped.
 
-They load nothing and run nothing, and are light or dark as the browser is.
+The pages load nothing and run no script. They are light or dark as the browser is.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ svg { display: block; } polyline { fill: none; stroke: var(--curve); stroke-widt
 
 
 def empty_page(title: str, *, refresh_seconds: int = 0) -> tuple[ET.Element, ET.Element]:
-    """Return an empty page, and its body. Browsers reload it after ``refresh_seconds``, if set."""
+    """Return an empty page and its body. Browsers reload it after ``refresh_seconds``, if set."""
     html = ET.Element("html", lang="en")
     head = ET.SubElement(html, "head")
     ET.SubElement(head, "meta", charset="utf-8")
@@ -53,25 +53,25 @@ def empty_page(title: str, *, refresh_seconds: int = 0) -> tuple[ET.Element, ET.
         ET.SubElement(head, "meta", {"http-equiv": "refresh", "content": str(refresh_seconds)})
     ET.SubElement(head, "meta", name="viewport", content="width=device-width, initial-scale=1")
     add_text(head, "title", title)
-    # This must have no text of servers: browsers do not escape it.
+    # This style must not contain text from servers, because it is not escaped.
     ET.SubElement(head, "style").text = _STYLE
     return html, ET.SubElement(html, "body")
 
 
 def as_document(html: ET.Element) -> str:
-    """The page as text."""
+    """Return the page as text."""
     return "<!DOCTYPE html>\n" + ET.tostring(html, encoding="unicode", method="html") + "\n"
 
 
 def add_text(parent: ET.Element, tag: str, text: str, kind: str = "") -> ET.Element:
-    """Add an element with a text, of the class ``kind``."""
+    """Add an element with a text; ``kind`` is its CSS class."""
     made = ET.SubElement(parent, tag, {"class": kind} if kind else {})
     made.text = printable_text(text)
     return made
 
 
 def add_remedies(box: ET.Element, remedies: Sequence[str]) -> None:
-    """Add the remedies as a list, commands apart from prose."""
+    """Add the remedies as a list; commands are separate from prose."""
     if not remedies:
         return
     items = ET.SubElement(box, "ul")
@@ -99,5 +99,5 @@ def add_table(body: ET.Element, heads: Sequence[str], rows: Iterable[Sequence[st
 
 
 def clock(moment: datetime) -> str:
-    """Return a moment as shown on pages."""
+    """Return a moment in the form that pages show."""
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

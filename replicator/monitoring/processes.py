@@ -1,7 +1,7 @@
 """The memory of a task's processes on this host: its own, Java's, and the workers'.
 
 Source: proc(5), ``/proc/[pid]/stat`` (the parent), ``statm`` (resident pages) and ``smaps_rollup``
-(``Pss``: of pages that several processes have, each counts its part).
+(``Pss``: a page that several processes share counts partly for each of them).
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ PROC = Path("/proc")
 
 
 def memory_by_process(proc: Path = PROC, own: int | None = None) -> dict[str, int]:
-    """Return bytes of ``driver``, ``java`` and ``workers``; empty if the system does not show them.
+    """Return the bytes of ``driver``, ``java`` and ``workers``; empty if /proc does not show them.
 
-    ``own``: the process of the task. Call it in a thread: it reads some files of each process.
+    ``own`` is the process id of the task. Call this function in a thread, because it reads several
+    files for each process.
     """
     driver = os.getpid() if own is None else own
     parents = dict(_parents(proc))
@@ -39,11 +40,11 @@ def _parents(proc: Path) -> Iterator[tuple[int, int]]:
     for name in names:
         if name.isdecimal():
             try:
-                # The name of the program, in parentheses, may hold anything.
+                # The program's name, in parentheses, may contain any characters.
                 fields = (proc / name / "stat").read_text(errors="replace").rpartition(")")[2]
                 yield int(name), int(fields.split()[1])
             except (OSError, ValueError, IndexError):
-                # It has just ended.
+                # The process has just ended.
                 continue
 
 

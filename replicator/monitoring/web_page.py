@@ -1,7 +1,7 @@
-"""The page at the metrics' address: the content of `status --watch`, read only, in plain HTML.
+"""The web page at the metrics' address: the content of `status --watch`, read only, in plain HTML.
 
-Made of elements, never of text: so names and statements of servers are escaped. It loads nothing
-and runs nothing; a browser loads it again every few seconds.
+It is made of elements, never of text, so names and statements from servers are escaped. It loads
+nothing and runs no script; a browser reloads it every few seconds.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from replicator.status import (
 from replicator.terminal.figures import counted, number, seconds, size, some_of
 
 REFRESH_SECONDS = 3
-"""Seconds after which a browser asks again."""
+"""Seconds after which a browser reloads the page."""
 
 MOST_TARGETS = 100
-"""Most targets that are listed, the active ones first."""
+"""Maximum number of listed targets; active targets come first."""
 
 _CURVE = (240, 36)
 """Width and height of a curve in pixels."""
 
 
 def status_page(status: TaskStatus) -> str:
-    """Return the status as a separate page."""
+    """Return the status as a complete page."""
     html, body = empty_page(f"{condition(status)}: {status.task}", refresh_seconds=REFRESH_SECONDS)
     _head(body, status)
     for what, fault in faults_of(status):

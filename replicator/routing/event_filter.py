@@ -156,8 +156,7 @@ class _CompiledFilter:
         return f"{self.action} {named or 'no'} statements"
 
     def concerns(self, schema: str, table: str) -> bool:
-        """Return whether the rule applies to this table, or to this database if no table is
-        given."""
+        """Return whether the rule applies to this table, or to this database without a table."""
         if not self._schemas.matches(schema):
             return False
         return self._tables is None or (bool(table) and self._tables.matches(table))

@@ -1,1 +1,1 @@
-"""Private, throw-away database servers for the demo, the tests and the benchmarks."""
+"""Private, temporary database servers for the demo, the tests and the benchmarks."""

@@ -1,17 +1,18 @@
-"""A folder and a program that end with this process, however it ends.
+"""A folder and a program that end with this process, however this process ends.
 
-Between us and a server there is a keeper process. It makes the folder, starts the server, and reads
-our requests from a pipe. When the pipe closes (we closed it, or died of whatever cause, SIGKILL
-included) it kills the server and removes the folder. Why not something simpler:
+A keeper process runs between us and a server. It makes the folder, starts the server, and reads our
+requests from a pipe. When the pipe closes (we closed it, or we ended for any reason, even SIGKILL),
+it kills the server and removes the folder. Simpler methods do not work:
 
 * ``atexit`` and signal handlers do not run on SIGKILL;
-* PR_SET_PDEATHSIG is cleared by the server's change of user, is sent when the *thread* that started
-  the server ends, and removes no folder;
-* a watchdog that gets a process id could get it too late, and kill another process that got the id
-  later. The keeper is the server's parent: there is no such moment.
+* PR_SET_PDEATHSIG is cleared when the server changes its user, is sent when the *thread* that
+  started the server ends, and removes no folder;
+* a watchdog that gets a process id could get it too late, and kill another process that has got the
+  same id since. The keeper is the server's parent, so it always has the right id.
 
 The keeper has a separate session, so Ctrl-C and signals to our process group do not reach it. A
-child forked without exec holds our end of the pipe open: the clean-up then waits for it, too.
+child that was forked without exec keeps our end of the pipe open: the keeper then cleans up only
+after this child has ended, too.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ class SandboxError(Exception):
 
 
 class ServerUnavailableError(SandboxError):
-    """This machine lacks the server's program; the message says what to install."""
+    """The server's program is missing on this machine; the message says what to install."""
 
 
 class ServerStartError(SandboxError):
-    """The server (or the creation of its data folder) failed; the message ends with its log."""
+    """Starting the server, or creating its data folder, failed; the message ends with its log."""
 
 
 class ServerDiedError(SandboxError):
@@ -64,35 +65,35 @@ class Keeper:
     def start(
         self, argv: Sequence[str], env: Mapping[str, str], log: Path, stdin: Path | None = None
     ) -> int:
-        """Start a program in the folder, with its output in `log`; return its process id."""
+        """Start a program in the folder, write its output to `log`, and return its process id."""
         pid = self._ask("start", list(argv), dict(env), str(log), str(stdin or "/dev/null"))
         return int(pid)
 
     def running(self) -> bool:
-        """Whether the last started program still runs."""
+        """Whether the program that was started last still runs."""
         return self._ask("poll") is None
 
     def wait(self, seconds: float) -> int | None:
-        """Return the program's exit status; None if it still runs after so many seconds."""
+        """Return the program's exit status; None if it still runs after this number of seconds."""
         status: int | None = self._ask("wait", seconds)
         return status
 
     def stop(self) -> None:
-        """End the program with SIGTERM; SIGKILL if it has not ended after 30 s."""
+        """Stop the program with SIGTERM, or with SIGKILL if it has not ended after 30 s."""
         self._ask("stop")
 
     def kill(self) -> None:
-        """End the program with SIGKILL."""
+        """Stop the program with SIGKILL."""
         self._ask("kill")
 
     def close(self) -> None:
-        """Kill the program, remove the folder; return when both are done. Idempotent.
+        """Kill the program and remove the folder; return when both are done. Idempotent.
 
-        Raises SandboxError if the keeper could not do that.
+        Raises SandboxError if the keeper could not do it.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        # A request that a killed keeper never read may still be in the buffer.
+        # The buffer may still contain a request that a killed keeper never read.
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
         status = self._process.wait()

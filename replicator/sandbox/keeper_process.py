@@ -1,8 +1,9 @@
-"""The process between the owner and its server: ends the server when the owner is gone.
+"""The process between the owner and its server, which ends the server when the owner has ended.
 
-Run by path (``python -I -S keeper_process.py PREFIX``), so it imports the standard library only.
-See `replicator.sandbox.keeper` for the reasons and for the owner's side of the protocol: one JSON
-list per line in, one JSON value per line out. The first line out is the folder.
+It is run by its path (``python -I -S keeper_process.py PREFIX``), so it imports only the standard
+library. `replicator.sandbox.keeper` gives the reasons for this process and the owner's side of the
+protocol. Each line of input is a JSON list, and each line of output a JSON value. The first line of
+output is the folder.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ STOP_SECONDS = 30.0
 
 
 class Child:
-    """The one program that runs at a time, with all the processes of its session."""
+    """The program that runs, at most one at a time, with all processes of its session."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -35,7 +36,7 @@ class Child:
             self._process = subprocess.Popen(
                 argv,
                 env=env,
-                # Some servers make files in their working folder.
+                # Some servers create files in their working folder.
                 cwd=self._folder,
                 stdin=source,
                 stdout=out,
@@ -49,7 +50,7 @@ class Child:
         return self._process.poll() if self._process else 0
 
     def wait(self, seconds: float) -> int | None:
-        """Return the exit status, or None if the program still runs after so many seconds."""
+        """Return the exit status, or None if the program runs for ``seconds`` longer."""
         if self._process is None:
             return 0
         try:
@@ -58,16 +59,16 @@ class Child:
             return None
 
     def kill(self) -> int:
-        """Send SIGKILL to the program and its children; it is reaped on return."""
+        """Send SIGKILL to the program and its children; the program has been reaped on return."""
         if self._process is None:
             return 0
-        # Our unreaped child keeps its id from being used again. The group may outlive it.
+        # An unreaped child keeps its process id reserved. Its process group may live longer.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         return self._process.wait()
 
     def stop(self) -> int:
-        """Send SIGTERM, which lets a server shut down cleanly; SIGKILL if that takes too long."""
+        """Send SIGTERM, so that a server shuts down cleanly; after `STOP_SECONDS`, SIGKILL."""
         if self._process is None or self._process.poll() is not None:
             return self.poll() or 0
         self._process.terminate()
@@ -95,18 +96,18 @@ def answers(child: Child) -> Iterator[Any]:
 
 def reply(answer: Any) -> None:
     """Write one line to the owner."""
-    # Not through sys.stdout, which would complain at exit about output that nobody has read.
+    # sys.stdout would complain at exit about output that was never read.
     os.write(1, (json.dumps(answer) + "\n").encode())
 
 
 def main() -> None:
-    """Keep a folder and a program until the owner goes, then remove both."""
+    """Keep a folder and a program until the owner ends, then remove both."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     folder = tempfile.mkdtemp(prefix="replicator-")
     child = Child(folder)
     try:
-        # An owner that was killed no longer reads: the end, like the end of its requests.
+        # If the owner was killed, it no longer reads: that ends this process like closed input.
         with contextlib.suppress(BrokenPipeError):
             reply(folder)
             for answer in answers(child):

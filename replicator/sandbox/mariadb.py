@@ -1,4 +1,4 @@
-"""Private MariaDB servers, from the machine's own `mariadbd`."""
+"""Private MariaDB servers, run with the `mariadbd` that is installed on the machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INSTALL_SECONDS = 120.0
 
 
 class MariaDBServer(BinlogServer):
-    """A MariaDB server of the version that is installed; see `DatabaseServer`."""
+    """A MariaDB server of the installed version; see `DatabaseServer`."""
 
     def _program(self) -> Path:
         return _installed("mariadbd")
@@ -40,7 +40,7 @@ class MariaDBServer(BinlogServer):
 
 @cache
 def _installed(program: str) -> Path:
-    # The servers are in /usr/sbin, which is not in a normal user's PATH.
+    # The server is in /usr/sbin, which is not in a normal user's PATH.
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
     found = shutil.which(program, path=path)
     if found is None:

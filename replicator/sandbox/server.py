@@ -1,4 +1,4 @@
-"""A private, throw-away database server on a free loopback port: the common parts of all kinds."""
+"""A private, temporary database server on a free loopback port: the parts common to all kinds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COMMON_OPTIONS: Mapping[str, str | None] = {
     "local_infile": "1",
     "max_allowed_packet": "64M",
     "performance_schema": "OFF",
-    # Committed data survives a kill of the server, not of the machine: nobody waits for disks.
+    # Committed data survives if the server is killed, not if the machine fails: no wait for disks.
     "sync_binlog": "0",
     "innodb_flush_log_at_trx_commit": "2",
     "innodb_doublewrite": "0",
@@ -49,17 +49,17 @@ COMMON_OPTIONS: Mapping[str, str | None] = {
 }
 
 LOG_FILE_SIZE: Mapping[str, str | None] = {"innodb_log_file_size": "32M"}
-"""The size of InnoDB's log; newer MySQLs no longer know this option."""
+"""The size of InnoDB's log; newer MySQL versions no longer have this option."""
 
 
 class DatabaseServer(ABC):
-    """One server: a context manager that starts it, and kills it and removes its folder at the end.
+    """One server: a context manager that starts it, and finally kills it and removes its folder.
 
-    `options` are for the server's option file, `-` and `_` being the same in names; the value None
-    means an option without a value (``{"skip_log_bin": None}``). They override the defaults:
-    row-based binlog, utf8mb4, a server id that no other running private server has.
+    `options` are for the server's option file, where `-` and `_` in names are the same. The value
+    None means an option without a value (``{"skip_log_bin": None}``). They override the defaults:
+    row-based binlog, utf8mb4, and a server id that no other running private server has.
 
-    The server is reached as `user` with `password` (none except for TiDB), from this machine only.
+    Clients log in as `user` with `password` (empty except for TiDB), from this machine only.
     """
 
     host = "127.0.0.1"
@@ -94,12 +94,12 @@ class DatabaseServer(ABC):
         """Return the command that starts the server."""
 
     def reconfigure(self, options: Mapping[str, str | None]) -> None:
-        """Use these options, and none of the former ones, from the next start on."""
+        """Replace all options from the next start on."""
         self._wanted = {name.replace("-", "_"): value for name, value in options.items()}
 
     @property
     def port(self) -> int:
-        """The TCP port; the same from the first start to `close`."""
+        """The TCP port, which stays the same from the first start to `close`."""
         self._opened()
         return self._port
 
@@ -110,14 +110,14 @@ class DatabaseServer(ABC):
 
     @property
     def server_id(self) -> int:
-        """The server's id in binlogs: the option of that name, else the port."""
+        """The server's id in binlogs: the option `server_id` if it is set, otherwise the port."""
         return int(self._wanted.get("server_id") or self.port)
 
     def start(self) -> None:
-        """Start the server and wait until it accepts connections; does nothing if it runs.
+        """Start the server and wait until it accepts connections; do nothing if it runs already.
 
-        Raises ServerUnavailableError if its program is missing, ServerStartError (with the end of
-        its log) if the start fails; it is closed then.
+        Raises ServerUnavailableError if its program is missing. Raises ServerStartError, with the
+        end of the log, if the start fails; the server is closed then.
         """
         if self._keeper is None:
             self._open()
@@ -133,30 +133,31 @@ class DatabaseServer(ABC):
         self._wanted_running = True
 
     def stop(self) -> None:
-        """Shut the server down cleanly; its data and its port stay for a `start`."""
+        """Shut the server down cleanly; its data and its port stay for another `start`."""
         self._wanted_running = False
         self._opened().stop()
 
     def restart(self) -> None:
-        """Shut the server down cleanly and start it again on the same port and data."""
+        """Shut the server down cleanly and start it again with the same port and data."""
         self.stop()
         self.start()
 
     def kill(self) -> None:
-        """SIGKILL the server; its data and its port stay for a `start`."""
+        """Kill the server with SIGKILL; its data and its port stay for another `start`."""
         self._wanted_running = False
         self._opened().kill()
 
     def close(self) -> None:
-        """Kill the server, remove its folder, release the port. Idempotent."""
+        """Kill the server, remove its folder, and release the port. Idempotent."""
         self._wanted_running = False
         self._keeper = None
         self._resources.close()
 
     def connect(self, **overrides: Any) -> Connection[Cursor]:
-        """Return a new connection as root: autocommit, utf8mb4; `overrides` are PyMySQL's own.
+        """Return a new connection as root with autocommit and utf8mb4.
 
-        Raises pymysql's errors; ServerDiedError if nothing listens because the server crashed.
+        ``overrides`` are further arguments of PyMySQL. Raises pymysql's errors; ServerDiedError if
+        nothing listens because the server crashed.
         """
         settings: dict[str, Any] = {
             "host": self.host,
@@ -165,7 +166,8 @@ class DatabaseServer(ABC):
             "password": self.password,
             "charset": "utf8mb4",
             "autocommit": True,
-            # For TLS, PyMySQL reads all certificates of the host for each connection: 25 ms of CPU.
+            # For TLS, PyMySQL reads all certificates of the host at each connection, which takes 25
+            # ms of CPU.
             "ssl_disabled": "require_secure_transport" not in self._wanted,
         }
         try:
@@ -178,7 +180,7 @@ class DatabaseServer(ABC):
         return connection
 
     def execute(self, *statements: str, database: str | None = None) -> tuple[tuple[Any, ...], ...]:
-        """Run the statements on one new connection; return the rows of the last."""
+        """Run the statements on one new connection; return the rows of the last statement."""
         with self.connect(database=database) as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
@@ -204,7 +206,8 @@ class DatabaseServer(ABC):
         self._keeper = keeper
 
     def _await_connections(self, keeper: Keeper) -> None:
-        # The server has no event for "I am ready" that both kinds know: retry until one works.
+        # No event for "I am ready" exists in both kinds of server, so try to connect until it
+        # works.
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
@@ -223,11 +226,14 @@ class DatabaseServer(ABC):
 
 
 class BinlogServer(DatabaseServer):
-    """A MySQL or a MariaDB: options on its command line, a copy of a prepared data folder."""
+    """A MySQL or a MariaDB server.
+
+    Has command line options, and a copy of a prepared data folder.
+    """
 
     @abstractmethod
     def _template(self) -> Path:
-        """Return a folder with ``data`` and other files, to be copied for each server."""
+        """Return a folder with ``data`` and other files, which is copied for each server."""
 
     @abstractmethod
     def _kind_options(self) -> Mapping[str, str | None]:
@@ -239,7 +245,7 @@ class BinlogServer(DatabaseServer):
 
     def _lay_out(self, folder: Path) -> None:
         shutil.copytree(self._template(), folder, dirs_exist_ok=True)
-        # copytree also copies the mode of the cache folder, which others could read.
+        # copytree also copies the mode of the cache folder, which other users could read.
         folder.chmod(0o700)
         give_to_server(folder)
 
@@ -263,9 +269,10 @@ def arguments(options: Mapping[str, str | None]) -> list[str]:
 
 
 def user_arguments() -> list[str]:
-    """Return the arguments by which a server that root starts changes to the user of databases.
+    """Return the arguments that make a server, when root starts it, change to the database user.
 
-    A server that any local user can reach as its root must not be able to write root's files.
+    Any local user can log in to the server as its root, so the server must not be able to write the
+    operating system root's files.
     """
     return [f"--user={MYSQL_USER}"] if os.geteuid() == 0 else []
 
@@ -286,7 +293,7 @@ def give_to_server(folder: Path) -> None:
 
 
 def program_environment(program: Path) -> dict[str, str]:
-    """Return our environment, with the libraries in the program's folder to be found first."""
+    """Return our environment, changed to find the libraries in the program's folder first."""
     paths = [str(program.parent), os.environ.get("LD_LIBRARY_PATH", "")]
     return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths))}
 
@@ -300,10 +307,11 @@ def tail(log: Path) -> str:
 
 
 def reserved_port(host: str) -> socket.socket:
-    """Return a socket bound to a free port, which nobody else then gets, but a server can use.
+    """Return a socket that is bound to a free port, so that only a server can use this port.
 
-    Linux lets a server listen on a port if a bound socket does not listen and both set SO_REUSEADDR
-    (servers do), while it gives such a port to nobody who asks for any free one.
+    Linux lets a server listen on a port that another socket is bound to, if that socket does not
+    listen and both set SO_REUSEADDR (servers do). It gives such a port to no process that asks for
+    any free port.
     """
     reservation = socket.socket()
     reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -318,10 +326,11 @@ def cache_root() -> Path:
 
 
 def cached_folder(key: str, build: Callable[[Path], None]) -> Path:
-    """Return the folder of that key; `build` fills it, given an empty folder, if there is none.
+    """Return the folder of a key; if it is missing, let `build` fill an empty folder first.
 
-    Processes that want the same key at the same time wait for the one that builds. A folder gets
-    its name only when it is complete; the rest of a killed builder's is built again.
+    Processes that want the same key at the same time wait for the one that builds the folder. A
+    folder gets its name only when it is complete. If the building process was killed, the folder is
+    built again.
     """
     folder = cache_root() / key
     if folder.is_dir():

@@ -1,1 +1,4 @@
-"""The switch from shards to their target: the certificate, and what must hold before. Pure."""
+"""The certificate of the switch from shards to their target, and the conditions of the switch.
+
+All modules are pure.
+"""

@@ -1,4 +1,6 @@
-"""The certificate of a switch: the tables that a finished task has merged, up to which position.
+"""The certificate of a switch.
+
+The tables that a finished task has merged, and up to which position.
 
 Its JSON form has the names of the attributes here, and `version`.
 """
@@ -15,18 +17,20 @@ VERSION = 1
 
 
 class CertificateError(Exception):
-    """A text is no certificate, or one of another version."""
+    """The text is not a certificate, or is a certificate of another version."""
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchedSource:
-    """A source, and the end of its binlog while it was read-only. Everything up to it is applied.
+    """A source, and the end of its binlog while the source was read-only.
+
+    The task has applied all changes up to this end.
 
     Attributes:
-        source: its id in the task file.
+        source: id of the source in the task file.
         server_id: the server's `server_id`.
         server_uuid: the server's `server_uuid`; empty for MariaDB.
-        file: file of the end.
+        file: binlog file of the end.
         offset: offset of the end.
         gtid: GTID set of the server at the end; empty if it has none.
         frozen: whether the switch itself made the source read-only.
@@ -43,13 +47,13 @@ class SwitchedSource:
 
 @dataclass(frozen=True, slots=True)
 class TargetPosition:
-    """The end of the target's binlog, after its last row was applied; empty without a binlog.
+    """The end of the target's binlog after its last row was applied; empty without a binlog.
 
     Attributes:
-        file: file of the end.
+        file: binlog file of the end.
         offset: offset of the end.
         gtid: GTID set of the server at the end; empty if it has none.
-        remark: if there is no position, or rows after it can't be read, the reason.
+        remark: the reason why there is no position, or why rows after it can't be read.
     """
 
     file: str = ""
@@ -60,7 +64,7 @@ class TargetPosition:
 
 @dataclass(frozen=True, slots=True)
 class SwitchedShard:
-    """A shard of a target; `rows` is None if they were not counted."""
+    """A shard of a target; `rows` is None if its rows were not counted."""
 
     source: str
     schema: str
@@ -75,14 +79,14 @@ class SwitchedTarget:
     Attributes:
         schema: schema of the target.
         table: name of the target.
-        shards: the shards that it was merged from.
-        rows: rows of the target at `compared_at`.
+        shards: the shards that were merged into it.
+        rows: number of rows of the target at `compared_at`.
         checksum: the sum of the checksums of its rows at `compared_at`, as hexadecimal digits;
             empty if none was computed.
         compared: the extent of the comparison, as a sentence.
         compared_at: when the last comparison of all rows ended; None if there was none.
         frozen: whether this comparison was made while the sources were read-only.
-        auto_increment: the next value of its AUTO_INCREMENT column; None without one.
+        auto_increment: the next value of its AUTO_INCREMENT column; None without such a column.
     """
 
     schema: str
@@ -105,7 +109,7 @@ class SwitchCertificate:
         switched_at: when the task was marked as finished.
         frozen_at: when all sources were read-only.
         sources: the sources, each with the end of its binlog.
-        target: position of the target.
+        target: position of the target's binlog.
         targets: the targets.
         version: version of the JSON form.
     """
@@ -124,7 +128,7 @@ class SwitchCertificate:
 
     @staticmethod
     def from_json(text: str) -> SwitchCertificate:
-        """Read the JSON form. Raises CertificateError."""
+        """Return the certificate in this JSON text. Raises CertificateError."""
         try:
             values = json.loads(text)
             found = shaped(SwitchCertificate, values)

@@ -1,4 +1,4 @@
-"""A certificate as a page of HTML: one file that needs no network. Pure."""
+"""A certificate as an HTML page: one file that needs no network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from replicator.switch.certificate import SwitchCertificate, SwitchedTarget
 
 
 def certificate_page(certificate: SwitchCertificate) -> str:
-    """Return the page. Names of servers are text in it, whatever they hold."""
+    """Return the page. Names from servers are escaped in it, whatever characters they have."""
     html, body = empty_page(f"Certificate of {certificate.task}")
     add_text(body, "h1", f"Certificate of {certificate.task}")
     add_text(

@@ -1,4 +1,4 @@
-"""The next AUTO_INCREMENT value of a target, and whether its column has room for it. Pure."""
+"""The next AUTO_INCREMENT value of a target, and whether its column has room for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 SCARCE = 0.8
-"""Part of the values of a type after which the operator is warned."""
+"""Used part of a type's values above which the operator is warned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +16,9 @@ class Numbering:
     """An AUTO_INCREMENT column.
 
     Attributes:
-        column: its name.
-        type: its type, as information_schema has it.
-        following: the next value of the table.
+        column: name of the column.
+        type: type of the column, as in information_schema.
+        following: the table's next AUTO_INCREMENT value.
     """
 
     column: str
@@ -27,7 +27,7 @@ class Numbering:
 
     @property
     def largest(self) -> int:
-        """The largest value of its type; 0 if it is no integer."""
+        """The largest value of the type; 0 if the type is not an integer type."""
         bits = _BITS.get(re.split(r"[ (]", self.type.lower())[0], 0)
         if not bits:
             return 0
@@ -40,7 +40,7 @@ def following(own: Numbering, shards: Mapping[str, int]) -> int:
 
 
 def room(own: Numbering, wanted: int) -> str:
-    """Return why a column has too little room from a value on; empty if it has enough."""
+    """Return why a column has too little room from a value on; empty if it has enough room."""
     if not own.largest or wanted <= own.largest * SCARCE:
         return ""
     left = max(0, own.largest - wanted + 1)

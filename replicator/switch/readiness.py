@@ -1,4 +1,4 @@
-"""The decisions of a switch: its conditions, and the targets to compare during it. Pure."""
+"""The conditions of a switch, and the choice of the targets to compare during it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from replicator.switch.certificate import TargetPosition
 from replicator.switch.numbering import Numbering, following, room
 
 BUDGET = 2.0
-"""Seconds for comparing whole targets again while the sources are read-only."""
+"""Maximum number of seconds for comparing whole targets again while the sources are read-only."""
 
 _TASK, _TARGET = CheckedPart("task"), CheckedPart("target")
 
 
 def task_findings(status: TaskStatus) -> Iterator[CheckResult]:
-    """Yield the conditions of a switch on the task's state."""
+    """Yield the conditions of a switch that concern the task's state."""
     name = status.task
     if status.state != "running":
         resume = (f"`replicator resume {name}`",) if status.state == "paused" else ()
@@ -72,7 +72,7 @@ def task_findings(status: TaskStatus) -> Iterator[CheckResult]:
 def verification_findings(
     status: TaskStatus, targets: Collection[TableName]
 ) -> Iterator[CheckResult]:
-    """Yield when each target was last verified. The switch compares all of them in any case."""
+    """Yield when each target was last verified. The switch compares all targets in any case."""
     known = {entry.target: entry for entry in status.verified if entry.at is not None}
     if left := sum(str(target) not in known for target in targets):
         yield _TARGET.passed(
@@ -98,7 +98,7 @@ def verification_findings(
 def numbering_finding(
     target: TableName, own: Numbering | None, shards: Mapping[str, int]
 ) -> CheckResult | None:
-    """Whether a target can continue the numbers of its shards; None without any numbers."""
+    """Return whether a target can continue the numbers of its shards; None without any numbers."""
     if own is None:
         if not shards:
             return None
@@ -126,12 +126,12 @@ def numbering_finding(
 def way_back_finding(
     position: TargetPosition, account: str, unlogged: Sequence[TableName] = ()
 ) -> CheckResult:
-    """Whether the changes of the targets after the switch can be read from the target's binlog.
+    """Return whether the changes of the targets after the switch can be read from their binlog.
 
     Args:
-        position: the end of this binlog now.
+        position: the present end of the target's binlog.
         account: the account of the task on the target, as the server names it.
-        unlogged: the targets whose rows foreign keys change without a record in the binlog.
+        unlogged: the targets with foreign keys that change rows without a record in the binlog.
     """
     readable = position.file and not position.remark
     if readable and unlogged:
@@ -163,10 +163,10 @@ def way_back_finding(
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """The comparison of a target before the sources were read-only.
+    """The comparison of a target before the sources became read-only.
 
     Attributes:
-        seconds: how long it took.
+        seconds: duration of the comparison.
         keyed: whether changed rows are compared by their keys.
     """
 
@@ -178,13 +178,13 @@ class Rehearsed:
 def compared_whole(
     rehearsed: Sequence[Rehearsed], *, skipped: int, budget: float = BUDGET
 ) -> tuple[TableName, ...]:
-    """Return the targets whose rows are all compared again while the sources are read-only.
+    """Return the targets of which all rows are compared again while the sources are read-only.
 
-    These are the targets whose changed rows can't be compared by their keys and, in the order of
-    their size, the targets that the budget allows.
+    These are the targets whose changed rows can't be compared by their keys, and further targets,
+    in the order of their size, as far as the budget allows.
 
     Args:
-        skipped: changed rows that the validation left out, of any target.
+        skipped: number of changed rows, of any target, that the validation skipped.
     """
     needed = [one.target for one in rehearsed if skipped or not one.keyed]
     left = budget

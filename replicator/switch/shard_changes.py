@@ -1,4 +1,4 @@
-"""Changes of a target's rows as SQL for the shards that own the rows. Pure."""
+"""Changes of a target's rows as SQL for the shards that the rows belong to."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from replicator.schema.structure.structure import Table
 
 
 class UnplacedError(Exception):
-    """A change can't be made a statement for a shard; the message says why."""
+    """A change can't be turned into a statement for a shard; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwningShard:
-    """A shard that may own rows of a target.
+    """A shard that rows of a target may belong to.
 
     Attributes:
         table: the structure of the shard.
@@ -41,7 +41,7 @@ class OwningShard:
 
     @property
     def marked(self) -> bool:
-        """Whether values of its rows distinguish them from rows of other shards."""
+        """Whether values in its rows distinguish them from rows of other shards."""
         return bool(self.rules.extracted) or self.rules.mapped is not None
 
 
@@ -59,7 +59,7 @@ class ShardChanges:
 
     Attributes:
         key: the names of the target's key columns; empty without a key.
-        columns: the columns of a row line, in its order.
+        columns: the columns of a row's line, in their order.
     """
 
     key: Sequence[str]
@@ -118,7 +118,7 @@ class ShardChanges:
     def _own_columns(
         self, shard: OwningShard, fields: Sequence[bytes]
     ) -> Iterator[tuple[TargetColumn, bytes]]:
-        """Yield the columns that the shard has too, with its own values. Raises UnplacedError."""
+        """Yield the columns that the shard also has, with its own values. Raises UnplacedError."""
         extracted = {folded(name) for name in shard.rules.extracted_names}
         mapped = shard.rules.mapped
         for column, value in zip(self.columns, fields, strict=True):
@@ -164,7 +164,7 @@ class ShardChanges:
         keyed = [(column, value) for column, value in pairs if folded(column.name) in key]
         if not keyed:
             return b" AND ".join(_predicate(shard, column, value) for column, value in pairs)
-        # The first condition can use an index, and the second one compares bytes.
+        # The first condition can use an index; the second one compares bytes.
         conditions = (
             condition
             for column, value in keyed

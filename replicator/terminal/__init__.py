@@ -1,1 +1,1 @@
-"""What the commands show on a terminal."""
+"""The output of the commands on a terminal."""

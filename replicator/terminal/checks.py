@@ -32,8 +32,8 @@ def render_checks(
 ) -> RenderableType:
     """Return the failures and warnings with their remedies, the targets, and a summary.
 
-    ``left_out``: the checks that the task file leaves out. Passed checks are shown one by one only
-    with ``verbose``. ``allowed``: the subject of the checks, and what it can do if they pass.
+    ``left_out`` are the checks that the task file disables. Passed checks are shown one by one only
+    with ``verbose``. ``allowed`` names the subject of the checks, and what it can do if they pass.
     """
     parts: list[RenderableType] = []
     for state in _ORDER:
@@ -48,7 +48,7 @@ def render_checks(
 def _of_state(results: Sequence[CheckResult]) -> Iterator[RenderableType]:
     for where, group in groupby(results, key=lambda result: result.where):
         yield Text(where, style="bold")
-        # Many tables may have one remedy: it is shown once, after all of them.
+        # Many tables may have the same remedy, which is shown once, after all of them.
         alike: dict[tuple[str, ...], list[CheckResult]] = {}
         for result in group:
             alike.setdefault((result.name, *result.remedies), []).append(result)
@@ -130,7 +130,7 @@ def _summary(
         text.append(f"✓ passed: {passed} (check --verbose shows each)\n", "green")
     text.append(f"{passed} passed, {warnings} with a warning, {failed} failed: ")
     if set(names_failed) == {KEY_COLLISIONS}:
-        # `run` does not check them.
+        # `run` does not check for key collisions.
         text.append("the task starts, ", "bold yellow")
         return text.append("but the target can't have all rows until this is fixed.", "bold red")
     if failed:

@@ -1,4 +1,4 @@
-"""A comparison on a terminal: a bar while it runs, and its outcome."""
+"""A comparison on a terminal: a progress bar, and the outcome."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def verdict(result: TargetComparison) -> str:
 
 
 def comparison_line(result: TargetComparison) -> str:
-    """Return a line about a finished target."""
+    """Return a line about a target whose comparison is finished."""
     return f"{result.target}: {verdict(result)}, {result.rows:,} rows, {result.seconds:.1f} s"
 
 
 class ComparisonBar:
-    """A bar for the target that is being compared."""
+    """A progress bar for the target that is being compared."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
@@ -53,14 +53,14 @@ class ComparisonBar:
         self._line = ""
 
     def begin(self, target: str, rows_expected: int) -> None:
-        """Show a target of about so many rows."""
+        """Show a target with about this number of rows."""
         self.close()
         self._progress.start()
         total = max(1, rows_expected)
         self._task = self._progress.add_task(target, total=total, line="")
 
     def show(self, result: TargetComparison, doubted: int) -> None:
-        """Show the progress; so many rows are in doubt."""
+        """Show the progress, with the number of rows in doubt."""
         parts = [f"{number(result.rows)} rows"]
         if result.differing:
             parts.append(f"{number(result.differing)} differ")
@@ -70,7 +70,7 @@ class ComparisonBar:
         self._update(self._line, result.rows)
 
     def pause(self, why: str) -> None:
-        """Show why it pauses; an empty text: it continues."""
+        """Show why the comparison pauses; an empty text means that it continues."""
         self._update(why or self._line, None)
 
     def _update(self, line: str, rows: int | None) -> None:
@@ -86,7 +86,7 @@ class ComparisonBar:
 
 
 def render_comparison(results: Sequence[TargetComparison], repair: Path | None) -> RenderableType:
-    """Return all targets, then the differing rows and the parts that were not compared."""
+    """Return all targets, then the differing rows, and the parts that were not compared."""
     table = Table(box=None, pad_edge=False)
     table.add_column("target")
     counted = ("rows", "shards", "missing", "extra", "different", "held", "unsettled", "retired")
@@ -120,7 +120,7 @@ def _details(result: TargetComparison) -> list[str]:
 
 
 def remarks(result: TargetComparison) -> Iterator[str]:
-    """Yield the remarks on a target besides its counts and rows."""
+    """Yield the remarks on a target besides its row counts and differing rows."""
     if result.failure:
         yield f"was not compared: {result.failure}"
     yield from result.remarks

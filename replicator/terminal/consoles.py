@@ -1,6 +1,6 @@
 """The terminal of the command line: a console for text of any origin.
 
-Only commands print (held by ``tests/unit/pages/test_layout.py``).
+Only commands print (checked by ``tests/unit/pages/test_layout.py``).
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from replicator.terminal.remedies import command_line, parts_of, remedies_list
 
 
 class SafeConsole(Console):
-    """A console that writes text as it is, and control characters in it as escapes.
+    """A console that writes text literally, with control characters as escapes.
 
-    Nearly all output has names and values of servers and files: they are no markup, and must not
-    control the terminal. The same applies to a pipe, since its output may reach a terminal.
+    Nearly all output contains names and values from servers and files. They must not be read as
+    markup, and must not control the terminal. This also applies to a pipe, because its output may
+    reach a terminal.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
@@ -40,7 +41,7 @@ class SafeConsole(Console):
 
 
 UNWRAPPED = 1_000_000
-"""Width of an output that is no terminal: so no line is ever broken there."""
+"""Width of an output that is not a terminal, so that no line is ever broken in it."""
 
 
 def _console(*, stderr: bool = False) -> SafeConsole:
@@ -57,22 +58,22 @@ err = _console(stderr=True)
 
 
 def tell(text: str) -> None:
-    """Print a text as it is, control characters as escapes, whatever the terminal's width."""
+    """Print a text literally, with control characters as escapes, whatever the terminal's width."""
     out.file.write(f"{printable_text(text)}\n")
 
 
 def show(shown: RenderableType, console: Console = out) -> None:
-    """Print something that has commands to paste: no line of these is broken or cut."""
+    """Print output that has commands to paste: none of its lines is broken or cut."""
     console.print(shown, crop=False)
 
 
 _as_json: list[bool] = []
-"""The form of errors that a command has chosen, if it has."""
+"""The form of errors that a command has chosen, if any."""
 
 
 @contextmanager
 def errors_as_json(chosen: bool) -> Iterator[None]:
-    """Let `complain` write lines of JSON, or text, in this block."""
+    """Make `complain` write JSON lines, or text, in this block."""
     _as_json.append(chosen)
     try:
         yield
@@ -81,7 +82,7 @@ def errors_as_json(chosen: bool) -> Iterator[None]:
 
 
 def is_typed() -> bool:
-    """Return whether a person has probably typed the command: one of its streams is a terminal."""
+    """Return whether a person has probably typed the command: a standard stream is a terminal."""
     streams = (sys.stdin, sys.stdout)
     return err.is_terminal or any(stream is not None and stream.isatty() for stream in streams)
 
@@ -92,9 +93,9 @@ def complains_as_json() -> bool:
 
 
 def complain(message: str, *, where: str = "", remedies: Sequence[str] = ()) -> None:
-    """Report why a command fails, as text, or as a line of JSON as the log has them.
+    """Report why a command fails, as text or as a JSON line in the form of the log.
 
-    ``where`` names source, target and position as far as they are known.
+    ``where`` names the source, target and position, as far as known.
     """
     if complains_as_json():
         record = {

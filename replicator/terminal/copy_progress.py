@@ -1,4 +1,4 @@
-"""The full copy as a line of the status, and as a bar."""
+"""The full copy as a line of the status, and as a progress bar."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from replicator.terminal.figures import number, parts, seconds, size
 
 
 def copy_line(copy: CopyStatus) -> str:
-    """Return progress and remaining time, and then rows, bytes, rate and tables, in one line.
+    """Return one line: progress and remaining time, then rows, bytes, rate and tables.
 
-    The most important parts are first: a narrow terminal cuts the others.
+    The most important parts come first, because a narrow terminal cuts the line.
     """
     copying = copy.state == "copying"
     found = [f"{copy.percent:.1f} %"] if copying and copy.percent is not None else []
@@ -53,11 +53,11 @@ def render_copy(copy: CopyStatus) -> Table:
 _WIDE = 140
 _BAR = 40
 _SHORT_BAR = 8
-"""Columns of the bar; on a narrow terminal the figures need the room."""
+"""Columns of the bar; a narrow terminal needs the rest of its width for the figures."""
 
 
 class CopyBar:
-    """A bar below the log of a foreground task, for as long as it copies."""
+    """A progress bar below the log of a foreground task while the full copy runs."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
@@ -73,7 +73,7 @@ class CopyBar:
         self._task: TaskID | None = None
 
     def show(self, copy: CopyStatus | None) -> None:
-        """Show this state; nothing without a copy under way."""
+        """Show this state; show nothing if no full copy is running."""
         if copy is None or copy.state != "copying":
             self.close()
             return

@@ -1,4 +1,4 @@
-"""Counts, sizes, durations and long lists as people read them."""
+"""Counts, sizes, durations and long lists in a form for people."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def number(count: int) -> str:
-    """A count with a thin space between groups of three digits."""
+    """Return a count with a thin space between groups of three digits."""
     return f"{count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 def counted(count: int, what: str) -> str:
-    """So many of something whose plural ends in s."""
+    """Return a count and a noun; the noun gets an s if the count is not 1."""
     return f"{number(count)} {what}{'s' * (count != 1)}"
 
 
 def size(octets: int) -> str:
-    """Bytes in the unit that leaves at most four digits."""
+    """Return a number of bytes in the unit that leaves at most four digits."""
     value = float(octets)
     for unit in _BINARY_UNITS[:-1]:
         if value < 1024:
@@ -30,7 +30,7 @@ def size(octets: int) -> str:
 
 
 def parts(done: int, expected: int, *, binary: bool = False) -> str:
-    """How much of how much, in the unit of the larger: ``41.0 of 90.0 M``, ``0.3 of 1.2 GiB``."""
+    """Return two amounts in the unit of the larger: ``41.0 of 90.0 M``, ``0.3 of 1.2 GiB``."""
     base, units = (1024, _BINARY_UNITS) if binary else (1000, ("", "k", "M", "G"))
     power = 0
     while power < len(units) - 1 and expected >= (10 if power == 0 else 1) * base ** (power + 1):
@@ -41,7 +41,7 @@ def parts(done: int, expected: int, *, binary: bool = False) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A duration: ``0.4 s``, ``3 min 20 s``, ``2 h 5 min``; a dash for None."""
+    """Return a duration: ``0.4 s``, ``3 min 20 s``, ``2 h 5 min``; a dash for None."""
     if value is None:
         return "-"
     if value < 60:
@@ -53,15 +53,17 @@ def seconds(value: float | None) -> str:
 
 
 def some_of(names: Sequence[str], most: int = _MOST_NAMES) -> str:
-    """Names in a row, of very many the first ones, and how many there are besides."""
+    """Return names in a row; of very many, only the first ones and the number of the others."""
     more = len(names) - most
     shown = ", ".join(names[:most])
     return f"{shown} and {number(more)} more" if more > 0 else shown
 
 
 def some_by_source(names: Mapping[str, Sequence[str]], most: int) -> str:
-    """Names of several sources in a row, ``most`` of all together, and how many there are besides:
-    ``a: d.t1, d.t2; b: d.t1 and 90 more``."""
+    """Return names of several sources in a row: ``a: d.t1, d.t2; b: d.t1 and 90 more``.
+
+    At most ``most`` names of all sources together are listed.
+    """
     found, left = [], most
     for source, of in names.items():
         if of and left > 0:

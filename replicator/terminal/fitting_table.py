@@ -1,4 +1,4 @@
-"""Tables that fit a terminal: the least important columns are left out, no word is broken."""
+"""Tables that fit a terminal: the least important columns are omitted, and no word is broken."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from rich.text import Text
 from replicator.printable_text import printable_text, shown_line
 
 _GAP = 2
-"""Columns of the terminal between two columns of a table."""
+"""Width of the gap between two columns of a table, in terminal cells."""
 
 _EDGES = 2
-"""Columns of the terminal besides the outer columns of a table."""
+"""Width of both edges of a table, in terminal cells."""
 
 _SENTENCE = 20
-"""Fewest columns of the terminal for a sentence."""
+"""Minimum width of a column of sentences, in terminal cells."""
 
 _FEWEST = 8
-"""A sentence with less room is not begun in its column."""
+"""A sentence is omitted from its column if the column has fewer terminal cells."""
 
 _CUT = " …"
 
 
 @dataclass(frozen=True, slots=True)
 class TextColumn:
-    """A column: its heading and a cell for each row.
+    """A column: its heading, and a cell for each row.
 
     Attributes:
-        rank: 0 is always shown; of the others the highest is left out first on a narrow terminal.
-        sentences: its cells may be long. They get the remaining room; longer ones are repeated in
-            full below the table.
+        rank: a column of rank 0 is always shown; of the others, a narrow terminal first omits the
+            one with the highest rank.
+        sentences: whether its cells may be long. Such a column gets the remaining width; sentences
+            that don't fit are repeated in full below the table.
     """
 
     heading: str
@@ -52,21 +53,21 @@ class TextColumn:
 
     @property
     def longest(self) -> int:
-        """The cells of the terminal for its full text."""
+        """The number of terminal cells that the longest cell of the column needs."""
         return max(max(map(cell_len, self.cells), default=0), cell_len(self.heading))
 
     @property
     def width(self) -> int:
-        """How many cells of the terminal it wants."""
+        """The number of terminal cells that the column requests."""
         return min(self.longest, _SENTENCE) if self.sentences else self.longest
 
 
 @dataclass(frozen=True, slots=True)
 class FittingTable:
-    """A table of columns; the number of columns is decided when it is printed.
+    """A table whose number of columns is decided when it is printed.
 
-    ``told_below``: whether the sentences that don't fit are repeated in full below it, each after
-    the first cell of its row.
+    ``told_below``: whether sentences that don't fit are repeated in full below the table, each
+    after the first cell of its row.
     """
 
     columns: Sequence[TextColumn]
@@ -81,7 +82,8 @@ class FittingTable:
         shown = [column for column in (_cut(column, wanted, width) for column in wanted) if column]
         for number, column in enumerate(shown):
             room = width - sum(other.longest + _GAP for other in shown[1:])
-            # A name can't be broken between words: without room it continues on the next line.
+            # A name can't be broken between words: if it is too long, it continues on the next
+            # line.
             fixed = max(min(column.longest, room), 1) if not number else column.longest
             table.add_column(
                 column.heading,
@@ -106,7 +108,10 @@ class FittingTable:
 
 
 def _cut(column: TextColumn, shown: Sequence[TextColumn], width: int) -> TextColumn | None:
-    """The column with its sentences cut to the remaining room; None if that is too little."""
+    """Return the column with its sentences cut to the remaining width.
+
+    Return None if this width is too small for sentences.
+    """
     if not column.sentences:
         return column
     room = width - _taken([other for other in shown if other is not column]) - _GAP
@@ -126,7 +131,7 @@ def _taken(columns: Sequence[TextColumn]) -> int:
 
 
 def fitting(columns: Sequence[TextColumn], width: int) -> list[TextColumn]:
-    """Return the columns that are shown in so many cells of a terminal, in their order."""
+    """Return the columns that are shown in this number of terminal cells, in their order."""
     shown = list(columns)
     while _taken(shown) > width:
         least = max(shown, key=lambda column: column.rank)

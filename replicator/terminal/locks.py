@@ -1,4 +1,4 @@
-"""The open locks of a task on a terminal, and as JSON."""
+"""The open locks of a task, for a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BORDER = {"conflict": "red", "waiting": "yellow", "resolving": "green"}
 
 
 MOST_SHARDS = 5
-"""Shards, and sources, that a lock names."""
+"""Maximum number of shards, and of sources, that are listed for a lock."""
 
 
 def render_locks(
@@ -27,9 +27,9 @@ def render_locks(
     *,
     everything: bool = False,
 ) -> RenderableType:
-    """One panel for each lock, and a list for each target whose shards differ.
+    """Return a panel for each lock, and a list for each target whose shards differ.
 
-    ``everything``: with all sources and shards, however many there are.
+    ``everything``: list all sources and shards, however many they are.
     """
     none = () if locks else (Text("no open locks"),)
     panels = (lock_panel(lock, everything=everything) for lock in locks)
@@ -60,10 +60,10 @@ def locks_json(
 
 
 def lock_panel(lock: LockStatus, elsewhere: str = "", *, everything: bool = False) -> Framed:
-    """Return one lock: the statement, its shards, the waiting rows, and the remedies.
+    """Return a panel about one lock: the statement, its shards, the waiting rows, and the remedies.
 
-    ``elsewhere``: as in `replicator.terminal.remedies.Remedies`; ``everything``: as in
-    `render_locks`.
+    ``elsewhere`` has the same meaning as in `replicator.terminal.remedies.Remedies`, and
+    ``everything`` the same as in `render_locks`.
     """
     title = Text.assemble(("lock ", ""), (lock.id, "bold"), f"  {lock.state}")
     ways = remedies_list(lock.remedies, elsewhere) if lock.remedies else None
@@ -71,7 +71,7 @@ def lock_panel(lock: LockStatus, elsewhere: str = "", *, everything: bool = Fals
 
 
 def lock_line(lock: LockStatus) -> Text:
-    """Return a line about a lock, as far as the terminal is wide."""
+    """Return a line about a lock, cut at the terminal's width."""
     return Text.assemble(
         (f"lock {lock.id}  {lock.state}{_age(lock)}: ", f"bold {_BORDER[lock.state]}"),
         shown_line(lock.ddl),
@@ -132,7 +132,10 @@ def _source(source: LockSource, *, reads: bool) -> Text:
 
 
 def distance_told(distance: BinlogDistance | None) -> str:
-    """Return how far a position is from both ends of its binlog, to append; empty for None."""
+    """Return the distances of a position from both ends of its binlog, to append.
+
+    Empty for None.
+    """
     if distance is None:
         return ""
     return (

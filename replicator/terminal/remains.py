@@ -1,4 +1,4 @@
-"""The state of a task before it is removed, and the rest after that, as lines."""
+"""The state of a task before it is removed, and what is left afterwards, as lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rich.text import Text
 
 
 def render_remains(task: str, tables: Iterable[str], positions: Iterable[tuple[str, str]]) -> Text:
-    """Return the meta tables to remove, and the ``positions`` by source that only they have."""
+    """Return the meta tables to remove, and the ``positions`` by source that only they contain."""
     lines = [f"task {task} has these meta tables:", *(f"  {name}" for name in tables)]
     saved = [f"  {source}: {position}" for source, position in positions]
     if saved:
@@ -17,7 +17,7 @@ def render_remains(task: str, tables: Iterable[str], positions: Iterable[tuple[s
 
 
 def render_removed(task: str, targets: Iterable[str]) -> Text:
-    """Return the result, and advice on the rows that stay. ``targets`` as in SQL."""
+    """Return the result, and advice on the rows that stay. ``targets`` are names as in SQL."""
     lines = [f"task {task} is removed."]
     names = [f"  {name}" for name in targets]
     if names:

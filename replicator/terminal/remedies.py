@@ -1,4 +1,4 @@
-"""Remedies as a list, commands on separate lines, to be copied; and messages in frames."""
+"""Remedies as a list, with commands on separate lines, ready to be copied; and framed messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.text import Text
 
 _INDENT = "    "
 
-# A command of ours with at least one argument: without one it is a mention.
+# A command of ours with at least one argument; without an argument, it is only mentioned.
 _OWN = r"`(?P<own>replicator [a-z-]+ [^`]+)`"
 _SQL_BEGINS = (
     r"GRANT (?=[^;]* TO )|REVOKE (?=[^;]* FROM )|RENAME TABLE "
@@ -32,16 +32,17 @@ _COMMANDS = re.compile(f"{_OWN}|{_SQL}", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class RemedyPart:
-    """A piece of a remedy: prose, or a command to paste."""
+    """A part of a remedy: prose, or a command to paste."""
 
     text: str
     command: bool
 
 
 def parts_of(way: str) -> Iterator[RemedyPart]:
-    """Yield the prose and commands of a remedy, in its order.
+    """Yield the parts of a remedy, prose and commands, in their order.
 
-    Commands are our own, in backquotes and with arguments, and statements that end in a semicolon.
+    Commands are our own commands, in backquotes and with arguments, and statements that end in a
+    semicolon.
     """
     place = 0
     for found in _COMMANDS.finditer(way):
@@ -53,21 +54,21 @@ def parts_of(way: str) -> Iterator[RemedyPart]:
 
 def _prose(text: str) -> Iterator[RemedyPart]:
     words = text.strip(" ,;:" if text.startswith((":", ",", ";")) else " ")
-    # A word that only joined two commands means nothing without them.
+    # A word that only joined two commands has no meaning without them.
     if words.strip(" .,;:") and words.strip(" ,;") not in ("and", "then"):
         yield RemedyPart(words, False)
 
 
 @dataclass(frozen=True, slots=True)
 class Remedies:
-    """Each remedy after a bullet, its commands on separate lines that are never broken.
+    """A list of remedies: each has a bullet, and its commands on separate lines, never broken.
 
-    They have to be printed with ``crop=False``.
+    The list has to be printed with ``crop=False``.
 
     Attributes:
-        elsewhere: if the output is cut at the width of the terminal, the command that shows all; a
-            wider command is left out then.
-        margin: blanks before each line.
+        elsewhere: the command that shows all remedies, if the output is cut at the width of the
+            terminal; commands that are too wide are then omitted.
+        margin: number of blanks before each line.
     """
 
     ways: tuple[str, ...]
@@ -94,7 +95,7 @@ class Remedies:
 
 
 def _told_first(parts: Iterable[RemedyPart]) -> list[RemedyPart]:
-    """The parts with a lead: what the command does, or that it is to be run."""
+    """Return the parts after an introduction: what the command does, or that it is to be run."""
     found = list(parts)
     if not found or not found[0].command:
         return found
@@ -104,7 +105,7 @@ def _told_first(parts: Iterable[RemedyPart]) -> list[RemedyPart]:
 
 
 def command_line(command: str, lead: str = _INDENT) -> Text:
-    """Return a command on a line that is not broken if printed with ``crop=False``."""
+    """Return a command on a line that is not broken if it is printed with ``crop=False``."""
     return Text.assemble(lead, (command, "cyan"), no_wrap=True, overflow="ignore")
 
 
@@ -115,15 +116,15 @@ def _beside(bullet: str, text: str) -> Table:
 
 
 def remedies_list(ways: Iterable[str], elsewhere: str = "", margin: int = 0) -> RenderableType:
-    """Return the list of some remedies; see `Remedies`."""
+    """Return some remedies as a list; see `Remedies`."""
     return Remedies(tuple(ways), elsewhere, margin)
 
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """A body in a frame with a title. Without a terminal there is no frame.
+    """A body in a frame with a title; without a terminal, the frame is omitted.
 
-    ``below`` follows it, without a frame: so a command there can be copied as it is.
+    ``below`` is printed after the frame, so a command in it can be copied without frame characters.
     """
 
     title: Text

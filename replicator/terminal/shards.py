@@ -14,7 +14,7 @@ from replicator.terminal.fitting_table import FittingTable, TextColumn
 
 
 def render_shards(shards: Sequence[ShardStatus]) -> RenderableType:
-    """One line for each shard, then what some of them lack, and a summary."""
+    """Return a line for each shard, then what some of the shards lack, and a summary."""
 
     def column(heading: str, cell: Callable[[ShardStatus], str], rank: int = 0) -> TextColumn:
         return TextColumn(heading, [*map(cell, shards)], rank, heading in ("version", "rows read"))
@@ -54,7 +54,7 @@ def _state(shard: ShardStatus) -> str:
 
 
 def _reasons(shards: Sequence[ShardStatus]) -> Iterator[Text]:
-    """Each thing that shards lack, and each reason why some can't be read, with their names."""
+    """Yield what shards lack and why some can't be read, each with the shards' names."""
     found: dict[str, list[str]] = {}
     for shard in shards:
         name = f"{shard.source}: {shard.table}"

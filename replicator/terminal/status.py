@@ -34,19 +34,19 @@ from replicator.terminal.locks import differences_list, lock_line, lock_panel
 from replicator.terminal.remedies import Framed, remedies_list
 
 MOST_ROWS = 20
-"""Sources, or targets, that are listed one by one without --all."""
+"""Maximum number of sources, and of targets, that are listed one by one without --all."""
 
 MOST_PANELS = 5
-"""Blocked parts, and locks, that are shown in whole without --all."""
+"""Maximum number of blocked parts, and of locks, that are shown in full without --all."""
 
 FEWEST_TARGETS = 3
-"""Fewest targets that are listed, however small the terminal is."""
+"""Minimum number of targets that are listed, however small the terminal is."""
 
 _TABLE_LINES = 5
 """Lines of a table of targets besides its rows: around its heading, and for the omitted number."""
 
 _BRIEF_LINES = 4
-"""Most blocked parts and locks that are listed if they don't fit."""
+"""Maximum number of blocked parts and locks that are listed if not all fit."""
 
 _STATE_STYLE = {
     "running": "bold green",
@@ -60,9 +60,9 @@ _STATE_STYLE = {
 
 
 def render(status: TaskStatus, *, everything: bool = False) -> RenderableType:
-    """Return the status: first the parts that need the operator, then the running ones.
+    """Return the status: first the parts that need the operator, then the running parts.
 
-    Of very many parts, the rest is a summary unless ``everything`` is shown.
+    Very long lists end with a summary, unless ``everything`` is shown.
     """
     if everything:
         parts = [*_needs_operator(status, everything=True), *_what_goes_on(status)]
@@ -98,7 +98,7 @@ def _some_targets(status: TaskStatus) -> Iterator[RenderableType]:
 
 
 def render_tasks(tasks: Sequence[TaskStatus], silent: Sequence[str] = ()) -> RenderableType:
-    """Return one line for each task, also for ``silent`` ones, which don't report their status."""
+    """Return a line for each task. ``silent`` are tasks that don't report their status."""
     if not tasks and not silent:
         return Text("no task runs here as this user")
 
@@ -142,11 +142,11 @@ def _troubles(tasks: Sequence[TaskStatus]) -> Iterator[RenderableType]:
 
 @dataclass(frozen=True, slots=True)
 class StatusScreen:
-    """The status for a terminal that shows no more than its height, as for `--watch`.
+    """The status, limited to the height of the terminal, as for `--watch`.
 
-    The parts that need the operator are first, as far as there is room for them. The running parts
-    get the rest: sources and targets become a line each if their tables don't fit. ``spared``:
-    lines of the terminal for other output.
+    The parts that need the operator come first, as far as there is room for them. The running parts
+    get the other lines: sources, and targets, become one line each if their tables don't fit.
+    ``spared`` is the number of terminal lines that are left for other output.
     """
 
     status: TaskStatus
@@ -163,7 +163,7 @@ class StatusScreen:
 
 
 def _ever_less(status: TaskStatus) -> Iterator[list[RenderableType]]:
-    """The parts for the operator, and the running ones except the targets: in full, then less."""
+    """Yield all parts except the targets: first in full, then in ever shorter versions."""
     head, goes_on = _head(status), list(_what_goes_on(status))
     sources, folded = list(_sources_shown(status)), _folded_sources(status.sources)
     first, others = _briefly(status)
@@ -175,7 +175,10 @@ def _ever_less(status: TaskStatus) -> Iterator[list[RenderableType]]:
 
 
 def _targets_in(targets: tuple[TargetStatus, ...], room: int) -> list[RenderableType] | None:
-    """The targets in so many lines: a table, of at least some, or a line; None without room."""
+    """Return the targets in at most this number of lines, as a table or a line.
+
+    None without room.
+    """
     rows = min(len(targets), FEWEST_TARGETS)
     if room < 0 or (targets and not room):
         return None
@@ -189,7 +192,7 @@ def _targets_in(targets: tuple[TargetStatus, ...], room: int) -> list[Renderable
 def _cut_to(
     console: Console, options: ConsoleOptions, status: TaskStatus, height: int
 ) -> Iterator[RenderableType]:
-    """As many parts that need the operator as there is room for, and the command for the others."""
+    """Yield the parts for the operator, as far as they fit, and a command for the rest."""
     first, others = _briefly(status)
     parts = [_head(status), *others, *first]
     lines = [line for part in parts for line in console.render_lines(part, options)]
@@ -209,9 +212,9 @@ def _lines(console: Console, options: ConsoleOptions, parts: Sequence[Renderable
 def _needs_operator(
     status: TaskStatus, elsewhere: str = "", *, most: int | None = None, everything: bool = False
 ) -> Iterator[RenderableType]:
-    """The faults and the locks, in full; of each only so many, and a line for each of the others.
+    """Yield the faults and the locks; ``most`` of each in full, and a line for each of the others.
 
-    ``everything``: as in `replicator.terminal.locks.render_locks`.
+    ``everything`` has the same meaning as in `replicator.terminal.locks.render_locks`.
     """
     faults, locks = list(_faults(status, elsewhere)), _worst_first(status.locks)
     yield from faults[:most]
@@ -248,7 +251,7 @@ def _worst_first(locks: Sequence[LockStatus]) -> list[LockStatus]:
 
 
 def _briefly(status: TaskStatus) -> tuple[list[RenderableType], list[Text]]:
-    """The first fault or lock in full, and of all others a line."""
+    """Return the first fault or lock in full, and a line for each of the others."""
     faults = list(_faults(status, whole_status(status)))
     locks = _worst_first(status.locks)
     of_task = len(faults) > len(status.blocked)
@@ -300,7 +303,7 @@ def _sources_shown(status: TaskStatus) -> Iterator[RenderableType]:
 
 
 def render_relay(source: SourceStatus) -> Text:
-    """Return a line about the relay log of a source that has one."""
+    """Return a line about the relay log of a source."""
     relay = source.relay
     assert relay is not None
     held = f", held by: {relay.held_by}" if relay.held_by else ""
@@ -345,8 +348,10 @@ def one_line(*parts: str | Text | tuple[str, str]) -> Text:
 
 
 def fault_panel(fault: Fault, title: str, elsewhere: str = "") -> Framed:
-    """Return one fault with its remedies; ``elsewhere`` as in
-    `replicator.terminal.remedies.Remedies`."""
+    """Return one fault with its remedies.
+
+    ``elsewhere`` has the same meaning as in `replicator.terminal.remedies.Remedies`.
+    """
     text = Text(fault.message)
     if fault.where:
         text.append(f"\nwhere: {fault.where}", style="dim")
@@ -382,7 +387,7 @@ def blocked_panel(part: BlockedPart, elsewhere: str) -> RenderableType:
 
 
 def _head(status: TaskStatus) -> Text:
-    # A restart after a transient failure does not end the task.
+    # A restart after a transient failure counts as the same run of the task.
     begun = status.started if status.state == "running" and status.started else status.since
     age = seconds(max((datetime.now(UTC) - begun).total_seconds(), 0.0))
     lasting = f" for {age} (process {status.pid})" if status.pid else f", saved {age} ago"
@@ -481,11 +486,11 @@ def _writer(status: TaskStatus) -> Text:
 
 _BARS = "▁▂▃▄▅▆▇█"
 _CURVE_POINTS = 15
-"""As many points as fit twice into 80 columns, with their figures."""
+"""Number of points of a curve: two curves with their figures then fit into 80 columns."""
 
 
 def _curves(trend: Trend) -> Iterator[Text]:
-    """The rate and the lag of the last minutes, once there are some points of them."""
+    """Yield the rate and the lag of the last minutes, once each has some points."""
     if len(trend.rows_per_second) < 2:
         return
     minutes = len(trend.rows_per_second) * trend.interval_seconds / 60
@@ -501,7 +506,10 @@ def _curves(trend: Trend) -> Iterator[Text]:
 
 
 def _fewer(values: Sequence[float | None]) -> list[float]:
-    """The largest of each few values in a row, for as many points as are shown."""
+    """Return a list of at most `_CURVE_POINTS` values.
+
+    The largest of each group of successive values.
+    """
     width = -(-len(values) // _CURVE_POINTS)
     return [
         max(value or 0.0 for value in values[place : place + width])

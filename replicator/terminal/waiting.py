@@ -1,4 +1,4 @@
-"""How far a task has applied its sources, on a terminal."""
+"""The result of waiting until a task has applied its sources, on a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from replicator.status import SourceStatus
 def render_waited(
     task: str, seconds: float, sources: Sequence[SourceStatus], *, applied: bool
 ) -> Text:
-    """One line with the result, and one for each source."""
+    """Return a line with the result, and a line for each source."""
     what = "everything is applied" if applied else "not everything is applied"
     lines = [Text(f"task {task}: {what} after {seconds:.1f} s")]
     for source in sources:

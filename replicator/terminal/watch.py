@@ -1,6 +1,7 @@
-"""The screens of ``status --watch``: the whole task, lists of its parts, one part; and the keys.
+"""The screens of ``status --watch``, and its keys.
 
-The view is a value (`View`), and a key makes another one from it; only `keyboard` reads keys.
+A screen shows the whole task, a list of its parts, or one part. The state of the screen is a value
+(`View`), and each key makes another value from it; only `keyboard` reads keys.
 """
 
 from __future__ import annotations
@@ -43,10 +44,11 @@ _LISTED: dict[str, Kind] = {"s": "source", "t": "target", "l": "lock"}
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The visible part of a task: without a ``kind`` all of it, else its parts of this kind.
+    """The visible part of a task: the whole task, or its parts of one ``kind``.
 
-    ``chosen``: the name of one of them (of a lock its id), which is ``opened`` or in the list. If
-    it does not exist any more, the first one is chosen.
+    ``chosen`` is the name of one of these parts (for a lock, its id), which is marked in the list,
+    or shown alone if it is ``opened``. If the part does not exist any more, the first part is
+    chosen.
     """
 
     kind: Kind | None = None
@@ -77,7 +79,7 @@ def after_key(view: View, key: str, status: TaskStatus) -> View | None:
 def _names(status: TaskStatus, kind: Kind) -> list[str]:
     if kind == "lock":
         locks = sorted(status.locks, key=lambda k: k.state != "conflict")
-        # Open statements of one target have the id of its lock.
+        # Several open statements of one target have the id of the same lock.
         return list(dict.fromkeys(lock.id for lock in locks))
     blocked = [part.name for part in status.blocked if part.kind == kind]
     others = (
@@ -94,9 +96,9 @@ def _place(view: View, names: list[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class WatchScreen:
-    """A view of a task, never higher than the terminal.
+    """A view of a task that is never higher than the terminal.
 
-    ``keys``: whether keys are read; the last line lists them then.
+    ``keys``: whether keys are read; if so, the last line lists them.
     """
 
     status: TaskStatus
@@ -232,18 +234,21 @@ _KEYS = {sent: key for key, sequences in _SENT_BY.items() for sent in sequences}
 _SENT = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|.", re.DOTALL)
 
 _REST_SECONDS = 0.05
-"""The rest of a key's sequence arrives within this time; otherwise the key was Esc."""
+"""If no further part of a key's sequence arrives within this time, the key was Esc."""
 
 
 def keys_of(sent: str) -> Iterator[str]:
-    """Yield the keys in a terminal's input (ECMA-48): ``up``, ``down``, ``open``, ``back``, and
-    the letters with a meaning; others are left out."""
+    """Yield the keys in a terminal's input (ECMA-48).
+
+    They are ``up``, ``down``, ``open``, ``back``, and the letters that have a meaning; other keys
+    are ignored.
+    """
     return (_KEYS[part] for part in _SENT.findall(sent) if part in _KEYS)
 
 
 @dataclass(frozen=True, slots=True)
 class Keyboard:
-    """The keys of the terminal; without a descriptor there are none."""
+    """The keys of the terminal; there are none without a descriptor."""
 
     descriptor: int | None = None
 
@@ -253,14 +258,14 @@ class Keyboard:
         return self.descriptor is not None
 
     def pressed(self, patience: float) -> Iterator[str]:
-        """Yield the keys of so many seconds, each when it is pressed."""
+        """Yield the keys pressed within ``patience`` seconds, each when it is pressed."""
         deadline = time.monotonic() + patience
         while (left := deadline - time.monotonic()) > 0:
             sent = b"" if self.descriptor is None else _sent(self.descriptor, left)
             if sent is None:
                 return
             if not sent:
-                # The terminal has gone, or there was none.
+                # The terminal is closed, or there was none.
                 time.sleep(left)
             yield from keys_of(sent.decode(errors="replace"))
 
@@ -277,9 +282,10 @@ def _sent(descriptor: int, patience: float) -> bytes | None:
 
 @contextmanager
 def keyboard() -> Iterator[Keyboard]:
-    """Yield the keys of this process's terminal, without Enter and an echo; only in the foreground.
+    """Yield the keys of this process's terminal as they are pressed, only in the foreground.
 
-    Ctrl-C keeps its effect. The terminal is as before at the end.
+    Keys work without Enter and are not echoed. Ctrl-C keeps its effect. At the end, the terminal
+    has its former settings.
     """
     try:
         descriptor = sys.stdin.fileno()
@@ -294,7 +300,7 @@ def keyboard() -> Iterator[Keyboard]:
         tty.setcbreak(descriptor, termios.TCSADRAIN)
 
     before = termios.tcgetattr(descriptor)
-    # After Ctrl-Z and `fg` the terminal has the shell's settings.
+    # After Ctrl-Z and `fg`, the terminal has the shell's settings.
     continued = signal.signal(signal.SIGCONT, listen)
     try:
         listen()

@@ -266,7 +266,8 @@ class ReadingState(Structure):
 
 
 def refuse(reason: str) -> NoReturn:
-    """Raise UnsupportedEventError for a reason of
-    `replicator.binlog.connection.unreadable_events`.
+    """Raise UnsupportedEventError for a reason.
+
+    The reasons are in `replicator.binlog.connection.unreadable_events`.
     """
     raise UnsupportedEventError(f"{reason[0].upper()}{reason[1:]}.")
