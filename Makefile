@@ -24,12 +24,15 @@ room: setup ## run the tests of a room: ROOM=actors/writing for its unit tests a
 	@tests="$$($(BIN)/python -m scripts.room_tests '$(ROOM)')" && \
 	$(JAVA) $(PYTEST) -m "not slow" $$tests $(ARGS)
 
-test: setup ## run the tests, each with one kind of server, and the linters and type checks beside them
+test: setup ## run a sample of the tests, and the linters and type checks beside them: what each change must pass
 	@failed=0; mkdir -p build; \
 	$(MAKE) --no-print-directory lint >build/lint.log 2>&1 & \
-	$(JAVA) $(PYTEST) --one-kind --durations=50 --durations-min=5 || failed=1; \
+	$(JAVA) $(PYTEST) --sample --durations=50 --durations-min=5 || failed=1; \
 	wait $$! || failed=1; cat build/lint.log; \
 	exit $$failed
+
+whole: setup ## run all tests that are not slow, each with one kind of server and in one mode
+	@$(JAVA) $(PYTEST) --one-kind --junitxml=build/tests.xml $(ARGS)
 
 slow: setup ## run the slow tests: processes killed, servers away, the demo, the benchmark
 	@$(JAVA) $(PYTEST) -m slow

@@ -18,6 +18,7 @@ from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.support import one_kind
 from tests.support.case_ids import case_id
+from tests.support.long_tests import long_tests
 from tests.support.servers.galera import GaleraCluster
 from tests.support.servers.mariadb11 import MariaDB11Server
 from tests.support.servers.matrix import MatrixReporter, is_needed, properties_of, refusal
@@ -50,6 +51,9 @@ CHOSEN_TARGET = os.environ.get("REPLICATOR_TEST_TARGET", "")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--matrix", action="store_true", help="every source into every target")
     parser.addoption("--one-kind", action="store_true", help="each case with one kind of server")
+    parser.addoption(
+        "--sample", action="store_true", help="the same, and one of the long tests of each file"
+    )
     parser.addoption("--rounds", type=int, default=1, help="how often to run each test")
     parser.addoption("--matrix-report", type=Path, help="where to count what became of each pair")
 
@@ -87,7 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Without a choice, leave out what a mark ``also_tidb(only=…)`` does not name. With ``--matrix``,
     leave out all but the matrix. With ``--one-kind``, leave out slow tests, and run the others with
-    one kind of server and in one mode.
+    one kind of server and in one mode. With ``--sample`` of the long tests of a file, run only one.
     """
     every = config.getoption("--matrix")
 
@@ -96,9 +100,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return chosen and is_needed(item, every=every, target=CHOSEN_TARGET)
 
     kept = [item for item in items if concerned(item)]
-    if config.getoption("--one-kind"):
-        fast = ((i, one_kind.key_of(i)) for i in kept if not i.get_closest_marker("slow"))
-        kept = one_kind.chosen(fast, one_kind.commit())
+    sample = config.getoption("--sample")
+    if sample or config.getoption("--one-kind"):
+        long = long_tests() if sample else frozenset()
+        fast = [item for item in kept if not item.get_closest_marker("slow")]
+        keys = (one_kind.key_of(item, long) for item in fast)
+        kept = one_kind.chosen(zip(fast, keys, strict=True), one_kind.commit())
     left_out = set(items).difference(kept)
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = kept

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import zlib
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -55,9 +55,15 @@ def chosen(cases: Iterable[tuple[Case, Hashable]], seed: str) -> list[Case]:
     ]
 
 
-def key_of(item: pytest.Item) -> str:
-    """Return the name of a test with the parameters that are no kinds."""
+def key_of(item: pytest.Item, long: Collection[str]) -> str:
+    """Return the name of a test with the parameters that are no kinds; of a long one its file.
+
+    Args:
+        long: the names of the long tests, with their files.
+    """
     name, _, _ = item.nodeid.partition("[")
+    if name in long:
+        return f"long: {item.path}"
     if not hasattr(item, "callspec"):
         return name
     others = {
