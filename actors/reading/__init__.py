@@ -1,1 +1,1 @@
-"""Reading the sources' binlogs, and the meaning of their statements."""
+"""Reads the sources' binlogs, and determines the effects of their statements."""

@@ -1,4 +1,4 @@
-"""Search a source's binlog on a separate connection: statements, and places by GTID."""
+"""Searches a source's binlog on a separate connection for statements, and for places by GTID."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Found = TypeVar("Found")
 Pick = Callable[[Statement, ParsedStatement], Iterable[Found]]
 
 _HEARTBEAT, _READ_TIMEOUT = 0.5, 60.0
-"""Seconds, as in `BinlogSource`: a server may leave out many events before the first one."""
+"""Seconds, as in `BinlogSource`: a server may skip many events before it sends the first one."""
 
 
 async def look_up(
@@ -51,7 +51,7 @@ async def look_up(
 ) -> Found | None:
     """Return the result of ``find``, called with the end of the binlog; None if there is no binlog.
 
-    A server lets one replica with the task's id read at a time: it disconnects a running reader.
+    A server lets one replica with the task's id read at a time, so it disconnects a running reader.
     Raises BinlogError, DatabaseUnavailableError or the server's error.
     """
     end = await binlog_end(upstream)
@@ -88,7 +88,7 @@ async def statements_between(
     """Return the results of ``pick`` for the statements from ``start`` to ``end``, in their order.
 
     ``pick`` is called with each statement, unparsed and parsed. A server lets one replica with the
-    task's id read at a time: it disconnects a running reader. Raises BinlogError.
+    task's id read at a time, so it disconnects a running reader. Raises BinlogError.
     """
     if isinstance(start, SourcePosition) and start.binlog.key >= end.key:
         return []
@@ -126,7 +126,7 @@ def _read(stream: BinlogStream, end: BinlogPosition, pick: Pick[Found]) -> list[
 async def anchor_before(
     setup: SourceSetup, server: ServerIdentity, file: str
 ) -> AnchorEvent | None:
-    """Return the beginning of a binlog file; None if it can't be read.
+    """Return an event at the start of a binlog file; None if the file can't be read.
 
     In that case the reader, which continues in the same file, reports the error. Raises
     DatabaseUnavailableError.

@@ -1,8 +1,8 @@
-"""Find row events that may change rows of other tables by foreign keys, and these tables.
+"""Finds row events that may change rows of other tables by foreign keys, and these tables.
 
-InnoDB changes rows of a child without logging it. So the changes of a parent's rows also go to the
-targets of its children, each in the order of the child's own rows: they are held, applied and
-counted as rows of the child, regardless of the parent's own target.
+InnoDB changes rows of a child without logging the changes. So the changes of a parent's rows also
+go to the targets of its children, each in the order of the child's own rows. They are held, applied
+and counted like rows of the child, whatever the parent's own target is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TYPE_AT = 4
 """Offset of the type of an event in its header."""
 
 FLAGS_AT = 19 + 6
-"""Offset of the flags of a row event: after its header and the number of its table."""
+"""Offset of the flags of a row event: after its header and its table number."""
 
 NO_FOREIGN_KEY_CHECKS = 2
 """The flag of a row event whose session had foreign_key_checks=0 (MySQL's rows_event.h)."""
@@ -36,9 +36,10 @@ _CHANGES[list(row_event_types({"update", "delete"}))] = True
 class CascadeRoutes:
     """The foreign keys with actions that tables of one source have, had, or may get.
 
-    A key that a table does not have at an event does no harm: the plans of the events decide
-    (`actors.writing.cascade_plans`). `members`: the source's tables, kept up to date by its owner.
-    `start`: the position at which reading starts; None if only its GTIDs are known.
+    A key that a table does not have at an event does no harm, because the plans of the events
+    decide (`actors.writing.cascade_plans`). `members` are the source's tables, which their owner
+    keeps up to date. `start` is the position at which reading starts; None if only its GTIDs are
+    known.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class CascadeRoutes:
             self._children.setdefault(parent, set()).add(child)
 
     def follow(self, effects: Iterable[Effect]) -> None:
-        """Note the foreign keys that a statement adds, and its renames of tables."""
+        """Record the foreign keys that a statement adds, and its renames of tables."""
         for effect in effects:
             for statement in filter(None, (effect.statement, effect.made, effect.created)):
                 keys = (key for key in declared_keys(statement) if key.acts)
@@ -95,7 +96,7 @@ class CascadeRoutes:
                 case EffectKind.CREATE if not effect.statement.only_if_missing:
                     self._keys[table] = keys_after((), effect.statement)
                 case EffectKind.CREATE if table in self._keys:
-                    # The table may have been there.
+                    # The table may have existed already.
                     self._keys[table] += keys_after((), effect.statement)
                 case EffectKind.ALTER if table in self._keys:
                     self._keys[table] = keys_after(self._keys[table], effect.statement)
@@ -122,9 +123,9 @@ class CascadeRoutes:
                 children.add(new)
 
     def family(self, name: TableName) -> Set[TableName]:
-        """Return the tables that such keys may connect with a table now, directly or not.
+        """Return the tables that such keys may connect with a table now, directly or indirectly.
 
-        Empty if the table has no such key.
+        The result is empty if the table has no such key.
         """
         found: set[TableName] = set()
         left = [name]
@@ -192,14 +193,14 @@ class CascadeRoutes:
 
 
 def _changing(events: RowEvents) -> Truths:
-    """Return for each event if it changes or deletes rows with foreign keys checked."""
+    """Return for each event whether it changes or deletes rows with foreign keys checked."""
     unchecked = (events.data[events.begin + FLAGS_AT] & NO_FOREIGN_KEY_CHECKS) != 0
     changing: Truths = _CHANGES[events.data[events.begin + TYPE_AT]] & ~unchecked
     return changing
 
 
 def _merged(own: RowEvents | None, others: list[RowEvents]) -> RowEvents:
-    """Return all events of one segment, with its one buffer, in the order of the binlog."""
+    """Return the events of one segment in the order of the binlog, with its one buffer."""
     tables = [*([own] if own is not None else []), *others]
     kinds: list[RowKind] = []
     numbers = []

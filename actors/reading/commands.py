@@ -1,6 +1,6 @@
 """The commands of `replicator binlog`: overrides of schema changes that can't be executed.
 
-Modules for requests are imported when they are used, so that `replicator --help` is quick.
+Modules for requests are imported when they are used, so that `replicator --help` is fast.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ AtPosition = Annotated[
 
 
 def skip(task: TaskName, source: OfSource = "", binlog_pos: AtPosition = "") -> None:
-    """Skip a statement: the target does not execute it, and the shard counts as having made it."""
+    """Skip a statement.
+
+    The target does not execute it, and the task treats the shard as changed by it.
+    """
     _give_override(task, "skip", [], source, binlog_pos)
 
 

@@ -17,13 +17,15 @@ class DdlOverrides:
         self._overrides = {(override.source, override.key): override for override in overrides}
 
     def add(self, override: DdlOverride) -> None:
-        """Add an override; it replaces one for the same position."""
+        """Add an override, which replaces an earlier one for the same position."""
         self._overrides[override.source, override.key] = override
 
     def find(self, source: str, statement: Statement) -> DdlOverride | None:
-        """Return the override for a statement, given for its own position or its event group's.
+        """Return the override for a statement.
 
-        The latter does not apply to DML, since a group may hold several DML statements.
+        Of its own position, or of its event group's position.
+
+        The latter does not apply to DML, because a group may have several DML statements.
         """
         own = self._overrides.get((source, statement.position.key))
         group = self._overrides.get((source, statement.transaction))

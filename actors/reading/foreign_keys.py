@@ -1,4 +1,4 @@
-"""Refuse statements that add foreign keys with actions that the task can't repeat."""
+"""Refuses statements that add foreign keys with actions that the task can't repeat."""
 
 from __future__ import annotations
 

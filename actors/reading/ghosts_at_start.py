@@ -1,9 +1,9 @@
-"""Online schema changes that had begun before the place at which a task starts.
+"""Online schema changes that had started before the place at which a task starts.
 
-The statements that made a ghost table are gone. But if neither the ghost nor its real table has
-changed since that place, the server has both structures as they were there; the difference is
-recorded as the ghost's changes. If the ghost has taken the table's place since, the trash table has
-the former structure.
+The statements that made a ghost table are no longer in the binlog. But if neither the ghost nor its
+real table has changed since that place, the server has both structures as they were there; the
+difference is recorded as the ghost's changes. If the ghost has replaced the table since, the trash
+table has the former structure.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ log = structlog.get_logger()
 class _FoundGhosts:
     """Tables that tools made beside replicated ones: pairs of the real table and this table.
 
-    ``ghosts`` are the ghosts whose beginning is not known. ``end`` is a place in the binlog after
-    all tables were read; None if there are none.
+    ``ghosts`` are the ghosts whose start is not known. ``end`` is a place in the binlog after all
+    tables were read; None if there are no such tables.
     """
 
     ghosts: dict[TableName, tuple[Table, Table]] = field(default_factory=dict)
@@ -74,8 +74,8 @@ async def record_ghosts(
 
     Args:
         place: key of ``start``; 0 if it is not known.
-        first: nothing after ``start`` was ever read. Then ghosts that have taken their tables'
-            places since are recorded, too, as long as the former tables are there.
+        first: whether nothing after ``start`` was ever read. Then ghosts that have replaced their
+            tables since are recorded, too, if the former tables still exist.
     """
     history = GhostHistory(await store.load(setup.source))
     found = await _tables(setup, history, place, first=first)
@@ -89,7 +89,7 @@ async def record_ghosts(
     except BinlogError as error:
         raise source_fault(setup.source, start, error, by_gtid=setup.use_gtid) from error
     changed = [name for statement in later_statements for name in changed_tables(statement)]
-    # No event can have these places: they are inside the event before.
+    # No event can have these places, because they are inside the event before.
     at = max(place - 2, 0)
     for ghost, (real, present) in found.ghosts.items():
         own = (ghost, TableName(real.schema, real.name))
@@ -146,7 +146,7 @@ async def _record(
         act = GhostAct.CHANGED if sql else GhostAct.SAME
         change = GhostEntry(name, at + 1, act, sql or rebuilding(ghost, name), name.schema)
         log.info("online-ddl.derived", source=source, table=str(name), statement=change.sql[:500])
-    # A change without a beginning is ignored, in case the process dies in between.
+    # A change without a start is ignored, in case the process dies between the two.
     for entry in (change, begun):
         await store.put(source, entry)
 

@@ -16,21 +16,22 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.watermark import Place
 
 Route = Callable[[TableName], TableName | None]
-"""The target of a table of the source; None if it is not replicated."""
+"""Returns the target of a table of the source; None if the table is not replicated."""
 
 _MOVES = (EffectKind.MOVE_IN, EffectKind.MOVE_OUT)
 _PATTERNS = (TableRole.LIKE, TableRole.REFERENCED)
 
 
 class HeldTargets:
-    """Leaves out the events read for held targets; keeps nothing of them.
+    """Drops the events that are read for held targets, without keeping them.
 
-    The ``blocked`` targets are held from the first event on. A statement that ties other targets to
-    a held one holds them from there on: their later events can't be applied before it. The saved
-    position of the source stays before `places`, so that all held events are read again later.
+    The ``blocked`` targets are held from the first event on. If a statement ties other targets to a
+    held target, they are held from this statement on, because their later events can't be applied
+    before it. The saved position of the source stays before `places`, so that all held events are
+    read again later.
 
     Args:
-        drops_targets: DROP DATABASE may be executed, and drops all targets in a database.
+        drops_targets: whether DROP DATABASE may be executed, which drops all targets in a database.
     """
 
     def __init__(
@@ -48,7 +49,8 @@ class HeldTargets:
         self._first: dict[TableName, Place] = {}
         self._rows: dict[TableName, int] = {}
         self.oldest_row = 0
-        """Seconds, by the source's clock, when the first held row was written; 0: none."""
+        """Time in seconds, by the source's clock, when the first held row was written; 0 for no
+        row."""
 
     @property
     def places(self) -> Collection[Place]:
@@ -69,13 +71,13 @@ class HeldTargets:
         return target in self._blocked or self.waits_for(target) is not None
 
     def waits_for(self, target: TableName) -> TableName | None:
-        """Return the held target to which a statement has tied this one, if it isn't blocked."""
+        """Return the held target to which a statement tied this one, unless this one is blocked."""
         if target in self._blocked:
             return None
         return self._tied.get(target) or self._schemas.get(target.schema)
 
     def holds_all(self, scope: TaskParts | None, statement: Statement) -> bool:
-        """Return whether a statement with a fault of this scope only concerns held targets.
+        """Return whether a statement with a fault of this scope concerns only held targets.
 
         If so, it is held.
         """
@@ -90,7 +92,7 @@ class HeldTargets:
     ) -> Mapping[int, RowEvents]:
         """Return the rows of a segment that are not held, by the number of their target.
 
-        ``timestamp``: when they were written, by the source's clock; 0 if unknown.
+        ``timestamp`` is when they were written, by the source's clock; 0 if unknown.
         """
         found = {}
         for number, events in rows.items():
@@ -127,7 +129,8 @@ class HeldTargets:
         moved = {effect.target for effect in effects if effect.kind in _MOVES}
         self._tie_to(self._held_of(moved), moved)
         for effect in effects:
-            # A table that is copied or referred to has not yet the state that it had at the source.
+            # A table that is copied or referred to does not yet have the state that it had at the
+            # source.
             named = (t for role in _PATTERNS for t in effect.statement.named(role))
             routed = {route(TableName(table.schema, table.table)) for table in named}
             self._tie_to(self._held_of(target for target in routed if target), {effect.target})
@@ -143,7 +146,7 @@ class HeldTargets:
         return min(filter(self.holds, targets), default=None)
 
     def tie(self, held: TableName, targets: Set[TableName]) -> None:
-        """Also hold other targets, which can't be applied without the events of a held one."""
+        """Also hold other targets that can't be applied without the events of a held one."""
         self._tie_to(held, targets)
 
     def _tie_to(self, held: TableName | None, targets: Set[TableName]) -> None:

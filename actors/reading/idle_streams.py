@@ -1,8 +1,9 @@
-"""Detect streams that wait at a place that the source's binlog no longer has.
+"""Detects streams that wait at a place that the source's binlog no longer has.
 
 If a binlog is reset (RESET MASTER, RESET BINARY LOGS AND GTIDS) under an open stream, the stream
-stays at the end of a file that is gone. MySQL still reports that place as the end of the binlog
-(seen with 5.6; 9.7 does until the new file is longer), so nothing of the new binlog would arrive.
+stays at the end of a file that no longer exists. MySQL still reports this place as the end of the
+binlog (seen with 5.6; 9.7 does until the new file is longer), so no event of the new binlog would
+arrive.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class IdleStream:
     Attributes:
         position: the place at which it waits.
         reports: how often the source has reported it.
-        reopen: connects again, which first proves that this is the binlog read before.
+        reopen: connects again, which first checks that this is the binlog that was read before.
     """
 
     position: BinlogPosition
@@ -39,8 +40,9 @@ class IdleStreams:
     ) -> IdleStream | None:
         """Return the stream if it stays at a place other than the end of the binlog.
 
-        ``end`` was read after ``idle``. One difference means nothing: events may be on their way.
-        So the source must have reported the same place again since the last check that found one.
+        ``end`` was read after ``idle``. A single difference has no meaning, because events may be
+        on their way. So the source must have reported the same place again since the last check
+        that found a difference.
         """
         seen = self._elsewhere.pop(source, None)
         if idle is None or idle.position == end:

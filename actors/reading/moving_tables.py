@@ -1,8 +1,8 @@
-"""Tables that a reader leaves out because they have moved before their target was renamed.
+"""Tables that a reader skips because they have moved before their target was renamed.
 
 Their rows and statements are read again when the target has its new name. Other tables of the
 former target continue, like everything else of the source. When the binlog is read again, groups
-leave out the rows that the target had before it was renamed (`MovedShards.left`).
+skip the rows that the target had before it was renamed (`MovedShards.left`).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class MovingTables:
     """The waiting tables of a source, in one of its runs (``epoch``).
 
     Attributes:
-        _holds: whether all events of a target are held.
-        _target: the target of a table.
-        _family: the tables that foreign keys connect with a table, if their actions are unlogged.
+        _holds: returns whether all events of a target are held.
+        _target: returns the target of a table.
+        _family: returns the tables that foreign keys with unlogged actions connect with a table.
     """
 
     _source: str
@@ -51,15 +51,15 @@ class MovingTables:
         return bool(self._waiting)
 
     def waits(self, name: TableName) -> bool:
-        """Return whether a table is only read once its target has been renamed."""
+        """Return whether a table is read only after its target has been renamed."""
         return name in self._waiting
 
     def answered(self, effects: tuple[Effect, ...], statement: Statement) -> tuple[Effect, ...]:
         """Return a statement's effects; nothing is executed for shards that move with their target.
 
-        Notes the shards that wait from this statement on. A shard whose rows the operator has moved
-        also waits, until a record shows which rows its new target has: rows of other shards that
-        were applied while it waited have moved the watermarks past its own.
+        The shards that wait from this statement on are recorded. A shard whose rows the operator
+        has moved also waits, until a record shows which rows its new target has: rows of other
+        shards that were applied while it waited have moved the watermarks past its own rows.
         """
         place = statement.transaction
         moving = [effect for effect in effects if self._moves(effect, place)]
@@ -113,8 +113,11 @@ class MovingTables:
         )
 
     def _tied(self, effect: Effect) -> Set[TableName]:
-        """Return the tables that are not read while a shard waits: foreign keys change their rows
-        by its rows, or the reverse, and all of these changes keep their order."""
+        """Return the tables that are not read while a shard waits.
+
+        Foreign keys change their rows when the shard's rows change, or the reverse, and all of
+        these changes must keep their order.
+        """
         return self._family(_origin(effect)) | self._family(effect.table)
 
     def kept(self, effects: tuple[Effect, ...], statement: Statement) -> tuple[Effect, ...]:
@@ -153,7 +156,7 @@ class MovingTables:
     def _wait_along(
         self, moving: Effect, names: Set[TableName], place: int
     ) -> Mapping[TableName, int]:
-        """Let other tables wait with a shard from a place on; they keep their names."""
+        """Make other tables wait with a shard from a place on; they keep their names."""
         names = {name for name in names if not self._is_waiting(name, place)}
         for name in names - self._waiting:
             if (target := self._target(name)) is not None:
@@ -171,7 +174,8 @@ class MovingTables:
     def _follows(self, effect: Effect, place: int) -> bool:
         """Return whether an effect concerns a waiting table, or depends on one.
 
-        A move to the name of a waiting table depends on it: moves keep the statements' order.
+        A move to the name of a waiting table depends on it, because moves keep the statements'
+        order.
         """
         if effect.kind is EffectKind.CREATE and self._takes_name(effect, place):
             return True
@@ -187,7 +191,7 @@ class MovingTables:
 
         If there are shards with this target, or were before everything was read again, the table
         may be a further shard, and leave the target with them. A table that joined its target
-        before everything was read again was such a shard: others may have left since.
+        before everything was read again was such a shard, and others may have left since.
         """
         target, member = effect.target, Member(self._source, effect.table)
         return (
@@ -214,7 +218,7 @@ Steps = list[tuple[Statement, tuple[Effect, ...]]]
 def at_moments(moving: MovingTables | None, found: Steps, statement: Statement) -> Steps:
     """Return the effects of a statement, or of its replacements, moment by moment.
 
-    Leaves out the effects that wait until a target has its new name.
+    Effects that wait until a target has its new name are excluded.
     """
     moments = [
         (processed, effects)

@@ -1,4 +1,4 @@
-"""Follow a source's online schema changes: recorded at the ghost, replayed at the exchange."""
+"""Follows a source's online schema changes: recorded at the ghost, replayed at the exchange."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Recogniser = Callable[[Statement, str], ParsedStatement]
 class Replay:
     """A statement to process in place of an exchange.
 
-    ``made``: the definition of the table that it changed, if it differs from the real table's.
+    ``made`` is the definition of the table that it changed, if it differs from the real table's.
     """
 
     statement: Statement
@@ -74,15 +74,15 @@ class OnlineDdl:
 
     @property
     def readings(self) -> int:
-        """How often the binlog was read ahead; each time the server disconnects the reader."""
+        """The number of times that the binlog was read ahead; each disconnects the reader."""
         return self._gaps.readings
 
     async def look_ahead(
         self, parsed: ParsedStatement, statement: Statement, boundary: SourcePosition
     ) -> None:
-        """Find out, for `take`, whether a dropped table makes room for its ghost.
+        """Find out, for `take`, whether a table is dropped so that its ghost can replace it.
 
-        ``boundary``: a position at or before the statement's end. Raises BinlogError,
+        ``boundary`` is a position at or before the statement's end. Raises BinlogError,
         DatabaseUnavailableError or FatalError.
         """
         at = statement.transaction
@@ -102,7 +102,7 @@ class OnlineDdl:
     ) -> list[Replay] | None:
         """Return the statements to process in place of an exchange of a ghost and its table.
 
-        None for any other statement, which is processed itself. Raises DdlError.
+        Return None for any other statement, which is then processed itself. Raises DdlError.
         """
         found = self._taken(parsed, statement, classify)
         why = copied_otherwise(replay.parsed for replay in found or ())
@@ -152,7 +152,7 @@ class OnlineDdl:
     ) -> list[Replay]:
         """Do the same as `take`, for a statement that the operator has decided about.
 
-        Empty if it is not an exchange, or the changes of its ghost are not known.
+        The result is empty if it is not an exchange, or the changes of its ghost are not known.
         """
         try:
             return self._taken(parsed, statement, classify) or []
@@ -161,7 +161,7 @@ class OnlineDdl:
 
     @property
     def unsaved(self) -> bool:
-        """Whether there are new entries since the last call of `save`."""
+        """Return whether there are new entries since the last call of `save`."""
         return bool(self._unsaved)
 
     async def save(self) -> None:
@@ -174,7 +174,7 @@ class OnlineDdl:
             reach(Failpoint.GHOST_RECORDED)
 
     def log_left_out(self, table: TableName) -> None:
-        """Log once that the rows of a ghost or trash table are left out, if it is one."""
+        """Log once that the rows of a table are skipped, if it is a ghost or trash table."""
         beside = self._beside(table)
         if beside is not None and table not in self._told:
             self._told.add(table)
@@ -204,7 +204,8 @@ class OnlineDdl:
         if entry.timestamp:
             own = replace(own, timestamp=entry.timestamp, context=entry.context)
         else:
-            # Derived at the start from the server's texts: it runs at the time of the exchange.
+            # The statement was derived at the start from the server's texts, and runs when the
+            # exchange does.
             own = replace(own, context=own.context.of_server_text())
         own_statement = replace(own, sql=retarget(classify(own, own.sql), renamed))
         return Replay(own_statement, classify(own_statement, own_statement.sql))

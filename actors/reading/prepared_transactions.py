@@ -1,9 +1,9 @@
-"""Prepared XA transactions: find transactions older than a start, and detect lost ones.
+"""Prepared XA transactions: finds transactions older than a start, and detects lost ones.
 
 The rows of a prepared transaction are kept until its outcome is read. If no outcome ever comes,
 because it was not logged (``sql_log_bin=0``), or because an event was wrong, they would be kept
-forever. The source lists its prepared transactions (XA RECOVER). A transaction that is not in the
-list has its outcome before the end of the binlog, read after the list, or has none.
+forever. The source lists its prepared transactions (XA RECOVER). If a transaction is not in the
+list, its outcome is before the binlog's end, read after the list, or it has no outcome.
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ from replicator.binlog.segments.segment import RouteSlot, Segment
 from replicator.binlog.stream.binlog_stream import BinlogStream
 
 LOOK_SECONDS = 60.0
-"""Seconds between two checks, as long as all are listed."""
+"""Seconds between two checks, as long as all prepared transactions are listed."""
 AGAIN_SECONDS = 15.0
-"""Seconds before the check that decides. A source logs a transaction before it lists it, and may
-wait for its replicas in between (``rpl_semi_sync_source_timeout``: 10 s by default)."""
+"""Seconds before the check that decides.
+
+A source logs a transaction before it lists the transaction, and may wait for its replicas in
+between (``rpl_semi_sync_source_timeout``: 10 s by default).
+"""
 
 
 class PreparedCheck:
@@ -48,10 +51,10 @@ class PreparedCheck:
     async def look(
         self, stream: BinlogStream, segment: Segment, limiter: anyio.CapacityLimiter
     ) -> None:
-        """After a segment of the stream, ask its source if it is time to.
+        """After a segment of the stream, ask its source if a check is due.
 
         Raises FatalError for a transaction that was missing at two checks, and has no outcome
-        before the end of the binlog at the first check.
+        before the end that the binlog had at the first check.
         """
         if not segment.complete or not segment.end.prepared or self._refused:
             return
@@ -92,7 +95,7 @@ def missing_transactions(
 
 
 def lost_transactions(source: str, gone: dict[BinlogPosition, Xid], segment: Segment) -> FatalError:
-    """Return the fault for a source that lost transactions prepared by its binlog."""
+    """Return the fault for a source that lost transactions that its binlog has prepared."""
     names = ", ".join(f"{xid} (prepared at {at})" for at, xid in _in_order(gone.items()))
     return fault(
         "source.unreadable", "lost-xa", source=source, place=segment.end, transactions=names
@@ -108,7 +111,8 @@ def _in_order(
 class PreparedLookup:
     """Finds the transactions that were prepared before the reading of a source began.
 
-    ``make_stream`` makes a stream of the source, like `BinlogStream`."""
+    ``make_stream`` makes a stream of the source, like `BinlogStream`.
+    """
 
     def __init__(self, source: str, make_stream: Callable[..., BinlogStream]) -> None:
         self._source = source
@@ -121,7 +125,7 @@ class PreparedLookup:
     ) -> SourcePosition | GtidStart:
         """Return the start with the place of a transaction that is committed after it.
 
-        Blocking. Raises StreamLostError; FatalError if the place is not found.
+        This call blocks. Raises StreamLostError; FatalError if the place is not found.
         """
         self._search = PreparedSearch(self._make_stream, self._look_in)
         try:
@@ -140,7 +144,7 @@ class PreparedLookup:
             self._search.close()
 
     def log_purged(self, places: Sequence[BinlogPosition]) -> None:
-        """Warn of transactions whose files are gone."""
+        """Warn about transactions whose files are purged."""
         if places:
             self._log.warning("source.prepared-purged", places=[str(at) for at in places])
 
@@ -151,8 +155,9 @@ class PreparedLookup:
 class PreparedSearch:
     """Reads the binlog files one by one, from the newest to the oldest, each from its beginning.
 
-    No other stream may be open: the server accepts one stream for each server id. ``make_stream``
-    makes a stream, like `BinlogStream`; ``look_in`` is called with each file's name.
+    No other stream may be open, because the server accepts one stream for each server id.
+    ``make_stream`` makes a stream, like `BinlogStream`; ``look_in`` is called with each file's
+    name.
     """
 
     def __init__(
@@ -166,7 +171,7 @@ class PreparedSearch:
     def run(
         self, start: SourcePosition | GtidStart, missing: UnknownTransactionError
     ) -> tuple[BinlogPosition, ...]:
-        """Return the places that ``start`` needs in addition to its own; empty: not found.
+        """Return the places that ``start`` needs in addition to its own; empty if not found.
 
         They are the places of the transaction, and of others that are also prepared at ``start``.
         Raises BinlogError, StreamLostError.
@@ -180,7 +185,8 @@ class PreparedSearch:
                 others = places.found.values() if name == end.file else ()
                 return tuple(dict.fromkeys((places.found[missing.xid], *_before(start, others))))
             if places.met:
-                # The last transaction of this name has its outcome: older files have others.
+                # The last transaction of this name has its outcome; older files have earlier
+                # transactions.
                 break
             until = beginning
         return ()
@@ -230,7 +236,7 @@ def _nowhere(_schema: str, _table: str, _types: bytes) -> RouteSlot | None:
 def _before(
     start: SourcePosition | GtidStart, places: Iterable[BinlogPosition]
 ) -> list[BinlogPosition]:
-    """Return the places before a start position; later ones are read again."""
+    """Return the places before a start position; places after it are read again."""
     if isinstance(start, GtidStart):
         return []
     return [at for at in places if at.key < start.binlog.key]

@@ -29,7 +29,7 @@ WATCH_SECONDS = 10.0
 """Seconds between two checks of the sources' binlog files."""
 
 NEAR_FILES = 2
-"""With this many older files left, or fewer, the position is near to being purged."""
+"""With this number of older files or fewer, the position is likely to be purged soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class BinlogNeed:
         waits_for: the reason; empty if the position advances by itself.
         locks: the open locks.
         held: the targets that have held events.
-        stopped: the source is not read now.
-        idle: its stream, if that has read everything.
+        stopped: whether the source is not read at present.
+        idle: its stream, if the stream has read everything.
         prepared: places of the XA transactions that wait for their outcome.
     """
 
@@ -62,10 +62,10 @@ class BinlogNeed:
 class PurgeWatch:
     """Checks the binlog files of each source periodically.
 
-    The saved position of a source stays back while reading continues: before the earliest open
-    statement if it has an open lock, before the held events if it has a blocked target, and at the
-    beginning of the copy while it is copied. The server may purge the files in between. ``need``
-    returns the present need of a source.
+    The saved position of a source may stay behind while reading continues: before the first open
+    statement if the source has an open lock, before the held events if it has a blocked target, and
+    at the start of the copy while the source is copied. The server may purge the files in between.
+    ``need`` returns the present need of a source.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class PurgeWatch:
         unread: UnreadShards | None = None,
         relays: Mapping[str, SourceRelay] | None = None,
     ) -> None:
-        """``unread``: checks the shards of these sources, as often. ``relays``: by source."""
+        """``unread`` checks the shards of these sources equally often; ``relays`` are by source."""
         self.distances: dict[str, Distance] = {}
         self._connections = {source: Connection(a) for source, a in addresses.items()}
         self.need = need
@@ -156,7 +156,7 @@ class PurgeWatch:
         found: Distance | None,
         reason: str,
     ) -> None:
-        """Warn if a position is near to being purged, once for each file that goes."""
+        """Warn if a position is likely to be purged soon, once for each purged file."""
         near = found is not None and found.files_behind and found.files_left <= NEAR_FILES
         begins = near and key[0] in self.relays and self.relays[key[0]].begin(position)
         if found is None or not near or begins:
@@ -190,7 +190,7 @@ class PurgeWatch:
             left.reopen()
 
     def _fail(self, source: str, fault: FatalError, need: BinlogNeed) -> None:
-        """Raise the fault; if the source is already stopped, log it once."""
+        """Raise the fault; if the source is stopped already, log the fault once."""
         if not need.stopped:
             raise fault
         if source not in self._gone:

@@ -1,4 +1,4 @@
-"""Refuse schema changes of columns that the task file maps or extracts."""
+"""Refuses schema changes of columns that the task file maps or extracts."""
 
 from __future__ import annotations
 

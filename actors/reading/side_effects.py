@@ -2,11 +2,11 @@
 
 * Whether a statement that changes an unreplicated table changes nothing else: if a session logs
   statements, the binlog does not show their writes by triggers, stored functions and views
-  (`replicator.ddl.analysis.side_effects`). The source has the present ones; the statements since
-  the one in question show whether they were the same then.
+  (`replicator.ddl.analysis.side_effects`). The source has the present objects; the statements since
+  the one in question show whether the objects were the same then.
 * Which names in a statement are views: RENAME TABLE also renames views.
-* Which tables a DROP TABLE has left: MySQL up to 5.7 continues with the others if a foreign key
-  refers to one of them, and logs all names, with the error (seen with 5.6).
+* Which tables a DROP TABLE has not dropped: if a foreign key refers to one of the tables, MySQL up
+  to 5.7 drops the others, and logs all names, with the error (seen with 5.6).
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Unseen:
     """Facts about a statement that are not in the binlog.
 
     Attributes:
-        doubt: why it may have written more than its table; empty if it has not.
-        left: tables that it names as dropped but has left; None if that is not certain.
+        doubt: why it may have written to more than its table; empty if it has not.
+        left: tables that it names but has not dropped; None if this is not certain.
         views: names in it that are views instead of tables.
     """
 
@@ -94,9 +94,9 @@ class SideEffects:
     async def doubt(
         self, statement: Statement, parsed: ParsedStatement, boundary: SourcePosition
     ) -> str:
-        """Return why a DML statement may have written more than its table; empty if it has not.
+        """Return why a DML statement may have written to more than its table; empty if it has not.
 
-        ``boundary``: a position at or before its end. The statement names its table. Raises
+        ``boundary`` is a position at or before its end. The statement names its table. Raises
         StreamLostError, DatabaseUnavailableError or FatalError.
         """
         try:
@@ -115,7 +115,7 @@ class SideEffects:
     ) -> frozenset[TableName] | None:
         """Return the tables that a failed DROP TABLE names and has not dropped.
 
-        None if that is not certain. ``boundary`` and errors as for `doubt`.
+        Return None if this is not certain. ``boundary`` and the errors are as for `doubt`.
         """
         found = set()
         try:
@@ -140,9 +140,10 @@ class SideEffects:
         names: Iterable[TableName],
         boundary: SourcePosition,
     ) -> frozenset[TableName]:
-        """Return the names that were views before the statement, or are gone since.
+        """Return the names that were views before the statement, or no longer exist.
 
-        ``boundary`` and errors as for `left`. Empty if the binlog is unreadable.
+        ``boundary`` and the errors are as for `left`. The result is empty if the binlog is
+        unreadable.
         """
         found = set()
         try:
@@ -169,10 +170,10 @@ class SideEffects:
     async def _is_left(
         self, name: TableName, statement: Statement, boundary: SourcePosition
     ) -> bool | None:
-        """Return whether a table was there after a statement: by its next statement, or now.
+        """Return whether a table existed after a statement: by its next statement, or at present.
 
-        The table is checked first, so that a statement logged meanwhile decides. The server answers
-        for a table when its changes are logged.
+        The present table is checked first, so that a statement that is logged meanwhile decides.
+        The server answers for a table when its changes are logged.
         """
         there = True
         try:
@@ -215,7 +216,7 @@ class SideEffects:
         return ""
 
     async def _present(self, name: TableName, parsed: ParsedStatement) -> str:
-        """Return why the statement may have written more, by the source's present objects."""
+        """Return why a statement may have written more, by the source's present objects."""
         fetch, parts = self._connection.fetch, (name.schema, name.table)
         if "TRIGGER" not in await held_privileges(self._connection, *parts):
             return (
@@ -240,7 +241,7 @@ class SideEffects:
     async def _since(
         self, statement: Statement, boundary: SourcePosition
     ) -> list[tuple[int, ParsedStatement]]:
-        """Return the statements that have changed tables or such objects since before this one."""
+        """Return the statements since before this one that have changed tables or such objects."""
         end = await binlog_end(self._connection)
         if end is None:
             return []
@@ -262,7 +263,7 @@ def _changing(
 
 
 def _only_if(change: ParsedStatement) -> bool:
-    """Return whether a statement leaves open if its table was there before it."""
+    """Return whether a statement leaves open if its table existed before it."""
     if change.kind is StatementKind.DROP_TABLE:
         return change.guard is None
     return change.only_if_missing or change.only_if_there

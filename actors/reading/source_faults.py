@@ -41,8 +41,8 @@ def source_fault(
     """Return the fault for an error of a binlog that was read up to ``place``.
 
     Args:
-        by_gtid: if another server answers, the place can be found there.
-        in_transaction: rows of the transaction after ``place`` were read already.
+        by_gtid: whether the place can be found on another server, if one answers.
+        in_transaction: whether rows of the transaction after ``place`` were read already.
     """
     where = f"source {source}, after {place}"
     if isinstance(error, OtherServerError):
@@ -124,8 +124,10 @@ def other_names(source: str, message: str, where: str) -> FatalError:
 def refuse_other_server(
     source: str, address: object, saved: ServerIdentity, found: ServerIdentity, *, by_gtid: bool
 ) -> None:
-    """Raise FatalError if a checkpoint belongs to another server, or to other rules for comparing
-    table names."""
+    """Raise FatalError if a checkpoint belongs to another server.
+
+    A server that compares table names by other rules counts as another server, too.
+    """
     if saved.is_same(found):
         if not saved.names_alike(found):
             raise other_names(
@@ -146,13 +148,13 @@ def refuse_other_server(
 
 
 Start = tuple[SourcePosition | GtidStart, Place | None]
-"""The position at which a stream continues, and the last row event that was handed on."""
+"""The position at which a stream continues, and the last row event that was sent on."""
 
 
 class StreamErrors:
-    """The errors of one source's streams, and the place of its last damage.
+    """The errors of one source's streams, and the place of the last damaged event.
 
-    ``by_gtid``: if another server answers, GTIDs can find the place there.
+    ``by_gtid``: whether GTIDs can find the place on another server, if one answers.
     """
 
     def __init__(self, source: str, *, by_gtid: bool) -> None:

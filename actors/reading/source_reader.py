@@ -1,4 +1,4 @@
-"""The source reader: follows one binlog and distributes its segments to the groups."""
+"""The source reader: follows one binlog and sends its segments to the groups."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ from replicator.watermark import Place
 
 @dataclass(slots=True)
 class ReaderProgress:
-    """A reader's progress, for `status`. ``reports``: how often the source had no more events."""
+    """A reader's progress, for `status`.
+
+    ``reports``: how often the source had no more events.
+    """
 
     state: str = "starting"
     position: SourcePosition | None = None
@@ -60,10 +63,12 @@ class ReaderProgress:
     all_read_at: float = 0.0
 
     def lag(self) -> float | None:
-        """Return seconds between the newest event read and now, by both clocks; None if none is.
+        """Return the seconds between the newest event read and now, by both clocks.
 
-        0 once the source has reported that it has no more events. If it is no longer read, the
-        time since then, because the source may continue.
+        None without one.
+
+        The result is 0 once the source has reported that it has no more events. If the source is no
+        longer read, it is the time since then, because the source may continue.
         """
         if not self.behind:
             return 0.0
@@ -71,20 +76,21 @@ class ReaderProgress:
         return max(0.0, time.time() - newest) if newest else None
 
     def leave(self, state: str, error: str = "") -> None:
-        """Note that the source is not read for now."""
+        """Record that the source is not read at present."""
         if not self.behind:
             self.all_read_at = time.time()
         self.state, self.behind, self.error = state, True, error
 
 
 RETRY_WAIT = (0.1, 15.0)
-"""Seconds before the first attempt to reconnect, and the longest pause before later ones."""
+"""Seconds before the first attempt to reconnect, and the maximum before later ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One source: its name, its binlog, and the limits of one read. ``by_gtid``: GTIDs can find
-    its position on another server.
+    """One source: its name, its binlog, and the limits of one read.
+
+    ``by_gtid``: whether GTIDs can find its position on another server.
     """
 
     source: str
@@ -109,13 +115,13 @@ class ReaderTools:
 
 
 class SourceReader(Actor[Never]):
-    """Reads segments in a thread and sends each part to its group, the segment's end to the writer.
+    """Reads segments in a thread, sends each part to its group and the segment's end to the writer.
 
-    A lost connection is reopened indefinitely, with growing pauses, and reading continues after
-    the last event that was sent; after damage, only once. Anything unreadable is fatal.
+    A lost connection is reopened indefinitely, with growing pauses, and reading continues after the
+    last event that was sent; after damage, only once. Anything unreadable is a fault.
 
-    ``group_of`` returns the group of a target, by its number; events of ``held`` targets are not
-    handed on.
+    ``group_of`` returns the group of a target, by its number. Events of ``held`` targets are not
+    sent on.
     """
 
     def __init__(
@@ -162,7 +168,7 @@ class SourceReader(Actor[Never]):
         self._prepared_check = PreparedCheck(settings.source)
         self._errors = StreamErrors(settings.source, by_gtid=settings.by_gtid)
         self._limiter = anyio.CapacityLimiter(1)
-        # Held while a transaction is sent, which may have several segments.
+        # The lock is held while a transaction is sent, which may have several segments.
         self._transaction = anyio.Lock(fast_acquire=True)
         self._inside = False
         self._uncopied: dict[TableName, TableName] = {}
@@ -259,7 +265,7 @@ class SourceReader(Actor[Never]):
                 return
             reach(Failpoint.SEGMENT_READ)
             readings = self._readings
-            # Classified once; later questions use the result.
+            # It is classified once; later questions use the result.
             parsed = self._parsed(segment)
             unseen = NOTHING_UNSEEN if parsed is None else await self._unseen(segment, parsed)
             if not self._inside:
@@ -300,8 +306,10 @@ class SourceReader(Actor[Never]):
         return self._statements.parsed(statement, statement.sql)
 
     async def _unseen(self, segment: Segment, parsed: ParsedStatement) -> Unseen:
-        """Return facts about a segment's statement that the binlog does not have. Determined
-        before any part of the segment is handed on, since the connection may be lost.
+        """Return facts about a segment's statement that the binlog does not have.
+
+        They are determined before any part of the segment is sent on, because the connection may be
+        lost.
         """
         statement = segment.statement
         assert statement is not None
@@ -321,7 +329,7 @@ class SourceReader(Actor[Never]):
             await self._deal_step(NOTHING, segment, segment.rows, complete=segment.complete)
         else:
             if segment.rows:
-                # Separate from the statement: if that is refused, the rows are still applied.
+                # The rows are sent separately: if the statement is refused, they are still applied.
                 await self._deal_step(NOTHING, segment, segment.rows, complete=False)
             steps = await self._named_steps(segment, parsed, unseen)
             await self._statements.online.save()
@@ -333,7 +341,7 @@ class SourceReader(Actor[Never]):
     async def _named_steps(
         self, segment: Segment, parsed: ParsedStatement, unseen: Unseen
     ) -> list[Step]:
-        """Return the steps. The GTID is saved before anything else of the statement is saved."""
+        """Return the steps. The GTID is recorded before anything else of the statement is saved."""
         statement = segment.statement
         assert statement is not None
         try:
@@ -415,7 +423,8 @@ class SourceReader(Actor[Never]):
     async def release(self, target: int, size: int) -> None:
         """Send the group of a target an empty segment, to fill with ``size`` bytes of held rows.
 
-        It is between two transactions, so that a row that moves between shards stays whole.
+        The segment is between two transactions, so that a row that moves between shards stays
+        complete.
         """
         async with self._transaction:
             if self._finishing:
@@ -475,7 +484,7 @@ class SourceReader(Actor[Never]):
                 shard.until = segment.timestamp or shard.until
 
     def _route(self, schema: str, table: str, types: bytes) -> RouteSlot | None:
-        """Return the route of a table's rows. The stream calls this in its thread."""
+        """Return the route of a table's rows. The stream calls this method in its thread."""
         name = self._statements.known_as(TableName(schema, table))
         if self._statements.others.is_sequence(name) and has_columns_of_sequence(types):
             return None
@@ -494,7 +503,7 @@ class SourceReader(Actor[Never]):
         if copied:
             self._statements.members.add(name)
         else:
-            # The statement that makes it a member may also be held. Nothing of it is handed on.
+            # The statement that makes it a member may also be held. Nothing of it is sent on.
             self._registry.leave(member)
         event_filter = self._statements.settings.event_filter
         left_out = event_filter.rows_left_out(name.schema, name.table)
@@ -509,11 +518,11 @@ class SourceReader(Actor[Never]):
             self._log.warning("shard.retired-rows", shard=str(name), position=str(self._start))
 
     def family(self, name: TableName) -> Set[TableName]:
-        """Return the tables that foreign keys connect with a table without logging changes."""
+        """Return the tables that foreign keys with unlogged actions connect with a table."""
         return self._cascades.family(name) if self._statements.cascades_unlogged else frozenset()
 
     def _lost(self, error: StreamLostError, times: str = "", seconds: float = 0.0) -> None:
-        """Report a lost connection; ``times``, ``seconds``: of an attempt to connect."""
+        """Report a lost connection; ``times`` and ``seconds`` describe an attempt to connect."""
         self.progress.leave("reconnecting", f"{error} ({times})" if times else str(error))
         self._log.warning(
             "source.lost",

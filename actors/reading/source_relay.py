@@ -27,7 +27,7 @@ def begin_relay(
 
 
 class SourceRelay:
-    """The relay of one source. Methods get the positions that the task's memory needs."""
+    """The relay of one source. Methods get the positions that the state in memory needs."""
 
     def __init__(
         self,
@@ -45,10 +45,11 @@ class SourceRelay:
         self._log = structlog.get_logger().bind(source=setup.source)
 
     def needed_of_source(self, position: BinlogPosition) -> BinlogPosition | None:
-        """Return the position from which on the source must keep files, to read from ``position``.
+        """Return the first position whose files the source must keep for `position`.
 
-        None if it may purge all of them, or until that is known. A relay that is not continued has
-        the events up to its end.
+        Reading is to start at `position`. Return None if the source may purge all files, or until
+        this is
+        known. A relay that is not continued has the events up to its end.
         """
         relay = self._relay
         if relay.undecided:
@@ -59,7 +60,7 @@ class SourceRelay:
         return BinlogPosition.parse(size.end) if size is not None and size.error else None
 
     def begin(self, position: BinlogPosition) -> bool:
-        """Start, since the source is about to purge files that ``position`` needs.
+        """Start, because the source is about to purge files that ``position`` needs.
 
         Return False if it was started before.
         """
@@ -79,11 +80,11 @@ class SourceRelay:
         return self._relay.size()
 
     def reconnect(self) -> None:
-        """Make the relay prove again that its files belong to the source's binlog."""
+        """Make the relay check again that its files belong to the source's binlog."""
         self._relay.reconnect()
 
     async def keep(self, needed: Sequence[BinlogPosition]) -> None:
-        """Start if it is wanted, and delete unneeded files, as configured."""
+        """Start the relay if it is needed, and delete unneeded files, as configured."""
         if self._relay.wanted and not self._relay.writing:
             self._relay.start(binlog_source(self._setup, self._server), needed[0])
         try:
@@ -92,7 +93,7 @@ class SourceRelay:
             self._log.warning("relay.failed", error=str(error))
 
     async def purge(self, needed: Sequence[BinlogPosition], *, every: bool = False) -> list[str]:
-        """Delete files as `RelayLog.purge` does; nothing until something is saved.
+        """Delete files as `RelayLog.purge` does; delete nothing until something is saved.
 
         Raises OSError.
         """

@@ -1,4 +1,4 @@
-"""The meaning of a binlog's statements for the targets, with the operator's overrides."""
+"""Determines the effects of a binlog's statements on the targets, with the operator's overrides."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ class StatementSettings:
 
     Attributes:
         target_collations: all collations of the target; None if unknown.
-        accepts_cascades: the application handles unlogged changes of rows by foreign keys.
-        columns: the task file's rules about columns.
-        time_zone: of the source's host, if the server can't report it; empty if unknown.
-        copied: the rows of all members were copied, and of no other table.
-        leaves_out_rows: whether the task file's filters leave out rows of a table.
+        accepts_cascades: whether the application handles unlogged changes of rows by foreign keys.
+        columns: the task file's rules for columns.
+        time_zone: time zone of the source's host, if the server can't report it; empty if unknown.
+        copied: whether the rows of all members were copied, and of no other table.
+        leaves_out_rows: returns whether the task file's filters skip rows of a table.
     """
 
     source: str
@@ -94,10 +94,12 @@ class StatementSettings:
 class StatementReader:
     """Turns the statements of one source into effects.
 
-    ``online`` must be saved before the events after its steps are passed on. ``members`` are the
-    source's tables, kept up to date with the reader: the groups, and so the registry, may lag.
-    ``others`` are its views and sequences, which are left out. ``moving``: the tables that wait for
-    their target's new name.
+    Attributes:
+        online: must be saved before the events after its steps are sent on.
+        members: the source's tables, which are kept up to date with the reader; the groups, and so
+            the registry, may lag.
+        others: the source's views and sequences, which are not replicated.
+        moving: the tables that wait for their target's new name.
     """
 
     def __init__(
@@ -152,7 +154,7 @@ class StatementReader:
 
     @property
     def cascades_unlogged(self) -> bool:
-        """Whether foreign keys change rows that the source does not log, and the task repeats."""
+        """Whether the task repeats the source's unlogged row changes by foreign keys."""
         logs = self._defaults is not None and self._defaults.logs_cascades
         return not (logs or self._accepts_cascades)
 
@@ -176,17 +178,19 @@ class StatementReader:
         return target
 
     def is_copied(self, name: TableName) -> bool:
-        """Return whether a replicated table's former rows are on the target. They are not if it is
-        no member although its source was copied, unless the operator has declared it.
+        """Return whether a replicated table's former rows are on the target.
+
+        They are not if the table is no member although its source was copied, unless the operator
+        has declared it.
         """
         if not self._copied or name in self.members:
             return True
         return self._registry.is_declared(Member(self._source, name))
 
     def writes_unseen(self, statement: Statement, parsed: ParsedStatement) -> bool:
-        """Return whether a statement changes rows of an unreplicated table, by its text.
+        """Return whether a statement, by its text, changes rows of an unreplicated table.
 
-        False if the operator has decided about it.
+        Return False if the operator has decided about it.
         """
         named = parsed.named(TableRole.SUBJECT)
         if parsed.kind is not StatementKind.DML or not named:
@@ -198,9 +202,9 @@ class StatementReader:
         return not self._filter.leaves_out(parsed, default, self.target)
 
     def drops_in_part(self, parsed: ParsedStatement) -> bool:
-        """Return whether a DROP TABLE may have left some of the replicated tables that it names.
+        """Return whether a DROP TABLE may have kept replicated tables that it names.
 
-        False if all tables that it left did not exist.
+        Return False if all tables that it did not drop did not exist.
         """
         if parsed.kind is not StatementKind.DROP_TABLE or parsed.temporary:
             return False
@@ -235,8 +239,8 @@ class StatementReader:
     ) -> list[Step]:
         """Return the steps of the statement that ends a segment, or of its override; at least one.
 
-        ``unseen``: effects of a statement that `writes_unseen` or `drops_in_part`. Raises
-        FatalError if it can't be replicated.
+        ``unseen`` has effects of a statement that `writes_unseen` or `drops_in_part`. Raises
+        FatalError if the statement can't be replicated.
         """
         if doubt := unseen.doubt:
             error = DdlError(
@@ -339,7 +343,7 @@ class StatementReader:
         """
         replayed = self.online.take(parsed, statement, self.parsed)
         if replayed is None and (parts := change_and_rename(parsed)):
-            # The change first, under the former name.
+            # The change comes first, under the former name.
             texts = (self._written_out(statement, self.parsed(statement, sql)) for sql in parts)
             found = [(statement, self._effects(one, statement.schema, one)) for one in texts]
         elif replayed is None:
@@ -416,7 +420,7 @@ class StatementReader:
         return effect
 
     def _doubt_renamed(self, statement: Statement, parsed: ParsedStatement) -> None:
-        """Mark the structures of tables as guesses from a RENAME on that is not followed."""
+        """Mark the structures of tables as guesses after a RENAME that is not followed."""
         at, registry = statement.transaction, self._registry
         names = {
             self.known_as(TableName(table.schema, table.table)): None
@@ -427,7 +431,7 @@ class StatementReader:
         held = {number: registry.held(number, at - 1) for number in numbers if number is not None}
         there = {h.structure.columns for h in held.values() if h.structure is not None and h.known}
         if len(there) == 1 and all(h.known for h in held.values()) and self._all_replicated(parsed):
-            # Their rows are read alike, regardless of their names.
+            # Their rows are read in the same way, whatever their names.
             return
         doubt = f"a statement that renames tables was skipped: {statement.sql[:500]}"
         for number, before in held.items():
@@ -452,7 +456,7 @@ class StatementReader:
     def _stored(
         self, parsed: ParsedStatement, effects: tuple[Effect, ...], whole: ParsedStatement
     ) -> tuple[Effect, ...]:
-        """Return the storage options of a statement with these effects, or of an idle one."""
+        """Return the storage options of a statement, which may have no effects."""
         options = physical_options(whole)
         # A shard's engine decides whether its foreign keys count.
         if not options and not (whole.kind is StatementKind.ALTER_TABLE and named_engine(whole)):
@@ -468,8 +472,10 @@ class StatementReader:
     def _effects(
         self, parsed: ParsedStatement, schema: str, whole: ParsedStatement
     ) -> tuple[Effect, ...]:
-        """Return the effects of ``parsed`` that the filters let pass by the text of ``whole``.
-        Raises DdlError, ForbiddenStatementError."""
+        """Return the effects of ``parsed`` that the filters allow by the text of ``whole``.
+
+        Raises DdlError, ForbiddenStatementError.
+        """
         try:
             effects = effects_of(parsed, self.target, self.members)
         except DdlError:
@@ -496,8 +502,11 @@ class StatementReader:
             refuse_unrepeatable(parsed, effect.table, self._rules)
 
     def _written_out(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
-        """Return the same with the collation from its server or database, if any, and with the
-        foreign keys that its server and engine have made of it."""
+        """Return a statement with what the source's server has added to it.
+
+        This is the default collation of the server or database, if needed, and the foreign keys
+        that the server and engine have made of it.
+        """
         context = statement.context
         sql = self._collations.written_out(
             parsed, context.server_collation, context.charset_collations
@@ -539,7 +548,7 @@ class StatementReader:
         )
 
     def _note(self, effects: tuple[Effect, ...]) -> None:
-        """Add and remove members; some may take the names of others at one moment."""
+        """Add and remove members; some may take the names of others at the same moment."""
         gone = (EffectKind.DROP, EffectKind.MOVE_OUT, EffectKind.RENAME)
         self.members -= {effect.table for effect in effects if effect.kind in gone}
         for effect in effects:
@@ -556,7 +565,7 @@ class StatementReader:
                 self._log.warning("sequence.not-replicated", sequence=str(name), target=str(target))
 
     def scope_of(self, parsed: ParsedStatement) -> TaskParts:
-        """Return the targets of a statement's tables if they are certain, else its source."""
+        """Return the targets of a statement's tables if they are certain, otherwise its source."""
         if parsed.kind is StatementKind.UNKNOWN:
             targets = self._concerned(parsed)
         else:
@@ -575,7 +584,7 @@ class StatementReader:
 
 
 def _refuse_absent(effects: tuple[Effect, ...], members: Set[TableName]) -> None:
-    """Raise DdlError if a ghost takes the place of a table that is no longer replicated."""
+    """Raise DdlError if a ghost replaces a table that is no longer replicated."""
     for effect in effects:
         if effect.table not in members:
             raise DdlError(
@@ -585,7 +594,7 @@ def _refuse_absent(effects: tuple[Effect, ...], members: Set[TableName]) -> None
 
 
 def _refuse_unread(statement: Statement, effects: tuple[Effect, ...]) -> None:
-    """Raise DdlError for a schema change whose session, or names, could not be read."""
+    """Raise DdlError for a schema change whose session or names could not be read."""
     code = statement.context.unread_code
     if effects and code is not None:
         raise DdlError(

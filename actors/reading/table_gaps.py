@@ -1,4 +1,4 @@
-"""Find out from later statements whether a dropped table makes room for its ghost."""
+"""Finds out from later statements whether a table is dropped so that its ghost can replace it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from replicator.mysql.server.binlog_end import binlog_end
 from replicator.mysql.server.identity import ServerIdentity
 
 PATIENCE_SECONDS = 5.0
-"""How long to wait for the next statement. The tool sends it at once; the wait only saves the
-operator a question."""
+"""Maximum wait for the next statement.
+
+The tool sends it at once; the wait only saves the operator a question.
+"""
 LOOK_SECONDS = 0.2
 
 _Placed = tuple[int, ParsedStatement]
@@ -29,7 +31,7 @@ _Placed = tuple[int, ParsedStatement]
 class TableGaps:
     """Reads ahead in one source's binlog.
 
-    ``readings``: how often; each time the server disconnects the reader.
+    ``readings``: how often it has done so; each time the server disconnects the reader.
     """
 
     def __init__(self, setup: SourceSetup, server: ServerIdentity) -> None:
@@ -38,10 +40,10 @@ class TableGaps:
         self.readings = 0
 
     async def is_filled(self, gap: Gap, at: int, boundary: SourcePosition) -> bool:
-        """Return whether the ghost next takes the place of a table that was dropped at ``at``.
+        """Return whether the ghost next replaces a table that was dropped at ``at``.
 
-        ``boundary``: a position at or before the end of the DROP. False also if that is not known
-        in time. Raises BinlogError, DatabaseUnavailableError or FatalError.
+        ``boundary`` is a position at or before the end of the DROP. Return False also if the answer
+        is not known in time. Raises BinlogError, DatabaseUnavailableError or FatalError.
         """
         upstream = Connection(self._setup.address)
         try:

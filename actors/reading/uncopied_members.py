@@ -1,8 +1,8 @@
-"""Shards in the binlog that were not copied although their source was.
+"""Shards in the binlog that were not copied although their source was copied.
 
 The rows that such a table had before are not on the target, and nothing will add them: the account
-could not see it when the copy began, or the routes did not include it. A table whose CREATE was
-read has no such rows.
+could not see the table when the copy began, or the routes did not include it. A table whose CREATE
+was read has no such rows.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def uncopied_members(
     Args:
         met: how they were found.
         scope: the parts that the changing statement blocks; None: the targets of the tables.
-        unread: no event of them was read. Otherwise the task meets the event again, even if the
-            table is dropped and created after it.
+        unread: whether no event of them was read. Otherwise the task reads the event again, even if
+            the table is dropped and created after it.
     """
     names = sorted(tables)
     shown = ", ".join(map(str, names[:_SHOWN]))

@@ -1,4 +1,4 @@
-"""Find followed shards that the task can't read."""
+"""Finds followed shards that the task can't read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import list_tables
 
 LIST_SECONDS = 60.0
-"""Seconds between two reads of a server's list of tables; other checks read the grants."""
+"""Seconds between two reads of a server's list of tables; other checks read only the grants."""
 
 log = structlog.get_logger()
 
@@ -30,8 +30,8 @@ log = structlog.get_logger()
 class UnreadShards:
     """Checks members that have joined, and all members if the account's privileges change.
 
-    The binlog of a schema needs no privilege on it. ``addresses``: each source's server;
-    ``unreadable`` gets the shards found.
+    Checks are needed because the binlog of a schema needs no privilege on the schema. ``addresses``
+    are the sources' servers; ``unreadable`` gets the shards found.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class UnreadShards:
         self._listed: dict[str, float] = {}
 
     async def look(self, source: str) -> None:
-        """Log and keep the members of a source that can't be read, each once while it lasts."""
+        """Log and record the members of a source that can't be read, each once while that lasts."""
         members = map(self._registry.member, self._registry.members_in(source))
         names = [m.name for m in members if m.name.table]
         self._forget(source, names)
@@ -73,7 +73,7 @@ class UnreadShards:
         looked_at = names if every else new
         if not looked_at:
             return {}
-        # A table can be listed by another privilege although it can't be read.
+        # Another privilege may list a table although it can't be read.
         tried = {m.name for m in self._unreadable.found if m.source == source}
         account = await account_of(connection)
         listed = set() if changed else set(await list_tables(connection)) - tried

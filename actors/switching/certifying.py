@@ -1,4 +1,4 @@
-"""What a certificate says: numbers, positions, and what was compared."""
+"""The contents of a certificate: numbers, positions, and what was compared."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SwitchedRows:
     Attributes:
         before: the comparisons of all rows before the sources were read-only, by target.
         before_at: when the last of these ended.
-        frozen_at: when the sources were read-only.
+        frozen_at: when the sources became read-only.
         frozen: the comparisons after that.
         numbers: the next AUTO_INCREMENT value of each target that has one.
     """
@@ -68,9 +68,9 @@ async def executed_statements(task: Task) -> dict[TableName, int]:
 
 
 async def raise_numbers(found: Survey) -> dict[TableName, int]:
-    """Let each target continue after the numbers of its shards; the next value by target.
+    """Make each target continue after the AUTO_INCREMENT numbers of its shards.
 
-    Raises DatabaseUnavailableError and the server's error.
+    Return the next value by target. Raises DatabaseUnavailableError and the server's error.
     """
     numbers = {}
     with closing(Connection(found.target)) as connection:

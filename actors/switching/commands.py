@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from replicator.switch.certificate import SwitchCertificate
 
 ENDED_SECONDS = 120.0
-"""Seconds that the task has to end."""
+"""Maximum number of seconds that the task has to end."""
 
 Timeout = Annotated[
     str,
@@ -128,7 +128,7 @@ def _abort(task: Task) -> None:
 
 
 def _dry_run(task: Task, *, freeze: bool, as_json: bool) -> int:
-    """Show the checks; the exit code."""
+    """Show the checks; return the exit code."""
     from actors.switching.switching import checked
     from replicator.terminal.checks import checks_json, render_checks
 
@@ -191,7 +191,7 @@ def _report(
 
 
 async def _switched(task: Task, options: SwitchOptions) -> Switched | None:
-    """Make the switch, and wait until the task has ended; None if a signal aborted it."""
+    """Make the switch, and wait until the task has ended; return None if a signal aborted it."""
     from actors.switching.switching import Switch
     from actors.task.resources.spark import TaskSpark
 

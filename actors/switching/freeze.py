@@ -1,4 +1,4 @@
-"""Making the sources read-only, and undoing it."""
+"""Makes the sources read-only, and reverses it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from replicator.mysql.server.binlog_end import binlog_end
 READ_ONLY, SUPER_READ_ONLY = "read_only", "super_read_only"
 
 _MARK = "/* replicator switch */"
-"""Is in each statement that freezes, so that its thread can be found."""
+"""A comment in each statement that freezes a source, so that its thread can be found."""
 
 _LOOK_SECONDS = 0.05
 
@@ -36,7 +36,7 @@ class FreezeError(Exception):
     """A source can't be made read-only, or writable again.
 
     Attributes:
-        remedies: what to do.
+        remedies: what the operator can do.
     """
 
     def __init__(self, message: str, *remedies: str) -> None:
@@ -58,7 +58,7 @@ class Freezer:
     frozen: Mapping[str, Mapping[str, int]] = field(factory=dict)
 
     async def variables(self) -> dict[str, dict[str, int]]:
-        """Return `read_only` and, where there is one, `super_read_only` of each source."""
+        """Return `read_only` of each source, and `super_read_only` if the source has it."""
         found = {}
         for source, address in self._addresses.items():
             with closing(Connection(address)) as connection:
@@ -71,7 +71,7 @@ class Freezer:
         return [source for source, values in found.items() if not values.get(READ_ONLY)]
 
     async def plan(self) -> Mapping[str, Mapping[str, int]]:
-        """Note what has to be set; the variables by source, with their present values."""
+        """Record the variables to set; return them by source, with their present values."""
         found = await self.variables()
         self.frozen = {
             source: {name: value for name, value in values.items() if not value}
@@ -81,10 +81,12 @@ class Freezer:
         return self.frozen
 
     async def freeze(self, seconds: int) -> None:
-        """Set what `plan` has noted. Raises FreezeError, DatabaseUnavailableError.
+        """Set the variables that `plan` has recorded.
+
+        Raises FreezeError, DatabaseUnavailableError.
 
         Args:
-            seconds: longest wait for statements and table locks of other clients.
+            seconds: maximum wait for statements and table locks of other clients.
         """
         end = monotonic() + seconds
         for source, values in self.frozen.items():
@@ -101,12 +103,13 @@ class Freezer:
                     raise FreezeError(message, *remedies) from error
 
     async def findings(self, *, needed: bool) -> list[CheckResult]:
-        """Whether the accounts may make their sources read-only. Raises DatabaseUnavailableError.
+        """Return whether the accounts may make their sources read-only.
 
-        Each server is asked to set `read_only` to the value that it has.
+        Each server is asked to set `read_only` to its present value. Raises
+        DatabaseUnavailableError.
 
         Args:
-            needed: the switch makes the sources read-only itself.
+            needed: whether the switch itself makes the sources read-only.
         """
         results = []
         for source, address in self._addresses.items():
@@ -123,7 +126,10 @@ class Freezer:
         return results
 
     async def thaw(self) -> None:
-        """Give the variables their former values. Raises FreezeError for the sources left."""
+        """Restore the former values of the variables.
+
+        Raises FreezeError that names the sources whose variables could not be restored.
+        """
         left = []
         for source, values in self.frozen.items():
             # In MySQL, `read_only` can't be 0 while `super_read_only` is 1.
@@ -147,7 +153,7 @@ class Freezer:
             )
 
     async def written_since(self, ends: Mapping[str, str]) -> list[str]:
-        """Return the sources whose binlogs have other ends by now, in spite of `read_only`."""
+        """Return the sources whose binlogs have other ends now, in spite of `read_only`."""
         return sorted(
             source for source, end in (await self.ends()).items() if end != ends.get(source)
         )
@@ -165,7 +171,7 @@ class Freezer:
 async def _refused(
     source: str, connection: Connection, error: MySQLError
 ) -> tuple[str, tuple[str, ...]]:
-    """Return what a refused freeze means, and its remedies."""
+    """Return the meaning of a refused freeze, and its remedies."""
     found = parse_version(str((await connection.fetch("SELECT VERSION()"))[0][0]))
     rights = "SUPER"
     if found is not None and found.product == "MariaDB" and found.number >= (10, 5):

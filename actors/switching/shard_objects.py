@@ -1,6 +1,6 @@
 """Foreign keys, triggers, events, views and privileges of shards that their target lacks.
 
-The task replicates rows and columns only, so the operator creates these objects on the target.
+The task replicates only rows and columns, so the operator creates these objects on the target.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Trigger:
 
     @property
     def effect(self) -> tuple[str, str, str]:
-        """What makes two triggers equal."""
+        """The properties that two equal triggers have in common."""
         return self.timing, self.event, " ".join(self.statement.split())
 
 
@@ -48,8 +48,8 @@ class ServerObjects:
 
     Attributes:
         events, views: CREATE statements by schema and name.
-        privileges: by account and schema, the privileges of the schema or of tables in it, without
-            the account that reads them.
+        privileges: by account and schema, the privileges for the schema or tables in it, except
+            those of the account that reads them.
         unread: what the account can't read, each with the reason.
     """
 
@@ -64,7 +64,7 @@ async def read_objects(address: DatabaseAddress, schemas: Collection[str]) -> Se
     """Read the objects in some schemas. Raises DatabaseUnavailableError."""
     found = ServerObjects()
     with closing(Connection(address)) as connection:
-        # Its rights are those that the task needs, not the application.
+        # The account has the privileges that the task needs, not those of the application.
         own = (await account_of(connection)).name
         for schema in sorted(schemas):
             for kind, read in (
@@ -172,7 +172,7 @@ def _foreign_keys(
         found: dict[frozenset[str], tuple[ForeignKeyDefinition, list[Member]]] = {}
         for member, shard in members.items():
             for key in shard.definition.foreign_keys:
-                # The key of the target may have the extracted columns, too.
+                # The key of the target may also contain the extracted columns.
                 if not any(_columns(key) <= columns for columns in there):
                     found.setdefault(_columns(key), (key, []))[1].append(member)
         for key, having in found.values():
@@ -228,7 +228,7 @@ def _triggers(
 def _named(
     kind: str, sources: Mapping[str, Mapping[TableName, str]], target: Mapping[TableName, str]
 ) -> Iterator[CheckResult]:
-    """Objects that the target has under the name, in any schema, or lacks."""
+    """Yield results about objects that the target lacks, or has in any schema."""
     there = {name.table for name in target}
     found: dict[str, tuple[str, list[str]]] = {}
     for source, objects in sources.items():

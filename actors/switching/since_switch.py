@@ -1,4 +1,4 @@
-"""The changes of the targets since a switch, as files of SQL for the shards.
+"""The changes of the targets since a switch, as SQL files for the shards.
 
 The target's own binlog is read, from the position in the certificate to its present end.
 """
@@ -64,7 +64,7 @@ class ChangesWritten:
     Attributes:
         statements: by shard, the number of its statements.
         unplaced: the number of changes that no shard gets.
-        end: up to where the target's binlog was read.
+        end: the position up to which the target's binlog was read.
     """
 
     statements: Counter[Member] = field(default_factory=Counter)
@@ -73,7 +73,7 @@ class ChangesWritten:
 
 
 class _Files:
-    """The files of one folder: one for each shard, and one for the rest."""
+    """The files in one folder: one for each shard, and one for changes that no shard gets."""
 
     def __init__(self, folder: Path, stack: ExitStack, written: ChangesWritten) -> None:
         self._folder = folder
@@ -114,10 +114,11 @@ class _Target:
     """A target, or a table without shards whose rows foreign keys of targets refer to.
 
     Attributes:
-        changed: why its rows can't be given to the shards any more.
-        referring: foreign keys of other targets that change rows with rows of this one, each with
-            its target, if the server does not log these changes.
-        unseen: its foreign keys with a parent that can't be read, if the server does not log them.
+        changed: why its rows can't be assigned to the shards any more.
+        referring: foreign keys of other targets that change rows when rows of this one change, each
+            with its target, if the server does not log these changes.
+        unseen: its foreign keys with a parent that can't be read, if the server does not log
+            changes by them.
     """
 
     name: TableName
@@ -129,7 +130,10 @@ class _Target:
     readers: dict[RowKind, tuple[ReferenceDecoder, TablePlan]] = field(default_factory=dict)
 
     def reader(self, kind: RowKind) -> tuple[ReferenceDecoder, TablePlan]:
-        """The decoder of rows with a table map. Raises PlanError, BinlogError."""
+        """Return the decoder of rows with a table map, and its plan.
+
+        Raises PlanError, BinlogError.
+        """
         if kind not in self.readers:
             own = Member("target", self.name)
             plan = plan_table(own, self.table, kind.table_map, self.table, 0, 1)
@@ -247,8 +251,10 @@ def _write_row(target: _Target, plan: TablePlan, change: RowChanged, files: _Fil
 
 
 def _in_turn(target: _Target) -> str:
-    """Name the targets whose rows foreign keys change with those of this one, in any number of
-    steps."""
+    """Return names of the targets whose rows foreign keys change, directly or indirectly.
+
+    This concerns foreign keys that follow changes of rows of the given target.
+    """
     found: dict[TableName, _Target] = {}
     waiting = [target]
     while waiting:
@@ -277,7 +283,7 @@ def _action(key: ForeignKeyDefinition, columns: Sequence[TargetColumn], change: 
 def _note_statement(
     statement: Statement, targets: Mapping[TableName, _Target], files: _Files
 ) -> None:
-    """Write a statement that changes a target: no shard gets it, nor the rows after it."""
+    """Write a statement that changes a target; no shard gets it, nor the rows after it."""
     parsed = classify(
         statement.sql,
         default_schema=statement.schema,
@@ -325,7 +331,7 @@ async def _targets(
 
 
 async def _note_parents(found: list[_Target], connection: Connection) -> None:
-    """Add the foreign keys with actions to their parents, and parents that are no targets."""
+    """Add the foreign keys with actions to their parents; also add parents that are no targets."""
     by_name = {target.name: target for target in found}
     for child in found:
         for key in child.table.definition.foreign_keys:
@@ -343,7 +349,10 @@ async def _note_parents(found: list[_Target], connection: Connection) -> None:
 
 
 async def logs_cascades(connection: Connection) -> bool:
-    """Whether a server logs the rows that its foreign keys change. Raises the server's error."""
+    """Return whether a server logs the rows that its foreign keys change.
+
+    Raises the server's error.
+    """
     return [value for _, value in await connection.fetch(NATIVE_FOREIGN_KEYS)] == ["OFF"]
 
 

@@ -1,4 +1,4 @@
-"""What the servers of a task have before a switch: shards, numbers, and objects beside the rows."""
+"""Reads what the servers of a task have before a switch: shards, numbers, other objects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SurveyedTarget:
     """A target and its shards.
 
     Attributes:
-        table: the target; None if it is not there.
+        table: the target; None if it does not exist.
         shards: its shards with their structures.
         numbers: the next AUTO_INCREMENT value of each shard that has one, by its name.
         numbering: the AUTO_INCREMENT column of the target.
@@ -46,7 +46,7 @@ class SurveyedTarget:
     def keyed(self) -> bool:
         """Whether each changed row has a key by which it can be compared.
 
-        Rows that foreign keys change are not in the binlog of every server.
+        This is not so if foreign keys change rows, because not every server logs such changes.
         """
         cascades = any(_CASCADES.search(table.create_sql) for table in self.shards.values())
         return self.table is not None and self.table.row_key is not None and not cascades
@@ -54,7 +54,7 @@ class SurveyedTarget:
 
 @dataclass(slots=True)
 class Survey:
-    """The targets of a task, and how to reach its servers."""
+    """The targets of a task, and the addresses of its servers."""
 
     target: DatabaseAddress
     sources: Mapping[str, DatabaseAddress]
@@ -81,13 +81,13 @@ class Survey:
             target.numbering = columns.get(name)
 
     def numbering_findings(self) -> Iterator[CheckResult]:
-        """Whether the targets can continue the numbers of their shards."""
+        """Yield whether the targets can continue the numbers of their shards."""
         for name, target in sorted(self.targets.items()):
             if found := numbering_finding(name, target.numbering, target.numbers):
                 yield found
 
     async def object_findings(self) -> list[CheckResult]:
-        """What shards have beside their rows, and the target lacks: warnings."""
+        """Return warnings about objects that shards have besides rows and the target lacks."""
         by_source: dict[str, ServerObjects] = {}
         for source, address in self.sources.items():
             schemas = {

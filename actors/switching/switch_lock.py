@@ -1,4 +1,4 @@
-"""One `replicator switch` for a task at a time: another one would undo what the first has set."""
+"""Allows one `replicator switch` per task at a time: a second one would undo what the first set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from actors.control.protocol import ControlError, socket_path
 
 @contextmanager
 def only_switch(task_name: str) -> Iterator[None]:
-    """Keep other switches of the task away, until this process ends.
+    """Prevent other switches of the task until this process ends.
 
     Raises ControlError if another one runs.
     """

@@ -1,7 +1,8 @@
 """The steps of a switch, from the rehearsal to the certificate; each can be aborted.
 
-Before the sources are read-only, all targets are compared, and the task begins to validate each row
-that it applies. So only the rows that were still on their way are compared in the frozen time.
+Before the sources are read-only, all targets are compared, and the task starts to validate each row
+that it applies. So only rows that are not yet applied then have to be compared while the sources
+are read-only.
 """
 
 from __future__ import annotations
@@ -57,26 +58,26 @@ LOOK_SECONDS = 0.1
 """Seconds between two checks of the task or the sources."""
 
 TELL_SECONDS = 5.0
-"""Seconds between two lines about the same step."""
+"""Seconds between two output lines about the same step."""
 
 DRAIN_SECONDS = 30.0
-"""The longest wait for the validation before the freeze."""
+"""Maximum wait for the validation before the freeze, in seconds."""
 
 STEADY_SECONDS = 10.0
-"""The wait before the freeze ends if the rows to validate do not decrease for so long.
+"""The wait before the freeze ends if the rows to validate do not decrease for this many seconds.
 
 Their number decreases at the end of each round of the validation, which may take seconds.
 """
 
 START_SECONDS = 120.0
-"""Seconds that the task has to run again after a request."""
+"""Maximum number of seconds until the task runs again after a request."""
 
 
 class SwitchError(Exception):
     """A switch is not possible, or was aborted; everything continues as before.
 
     Attributes:
-        remedies: what to do.
+        remedies: what the operator can do.
     """
 
     def __init__(self, message: str, *remedies: str) -> None:
@@ -90,8 +91,8 @@ class SwitchOptions:
     """The request of the operator.
 
     Attributes:
-        freeze: the command makes the sources read-only itself.
-        timeout: longest time in seconds in which the sources are read-only before the end.
+        freeze: whether the command itself makes the sources read-only.
+        timeout: maximum time in seconds in which the sources are read-only before the end.
     """
 
     freeze: bool = False
@@ -103,7 +104,7 @@ class Switched:
     """The result of a switch.
 
     Attributes:
-        seconds: from the freeze to the end; None if the switch had ended before.
+        seconds: time from the freeze to the end; None if the switch had ended before.
     """
 
     certificate: SwitchCertificate
@@ -111,7 +112,7 @@ class Switched:
 
 
 class _NotKept:
-    """Keeps nothing of a comparison: a switch begins it again."""
+    """Saves nothing of a comparison, because a new switch starts the comparison again."""
 
     async def load(self, asked: str) -> KeptComparison | None:
         del asked
@@ -155,8 +156,8 @@ async def checked(task: Task, *, freeze: bool, rehearsal: bool) -> tuple[Survey,
     Raises NotRunningError, ControlError, RouteError, DatabaseUnavailableError and a server's error.
 
     Args:
-        freeze: the command makes the sources read-only itself. A rehearsal without it warns if the
-            accounts may not.
+        freeze: whether the command itself makes the sources read-only. A rehearsal without it warns
+            if the accounts may not do this.
     """
     status = await status_of(task.name)
     found = await survey(task)
@@ -186,7 +187,7 @@ async def _way_back(found: Survey) -> CheckResult:
 
 
 async def abort(task: Task) -> bool:
-    """Undo what an unfinished switch has set; whether there was anything to undo.
+    """Undo what an unfinished switch has set; return whether there was anything to undo.
 
     Raises SwitchError, FreezeError, DatabaseUnavailableError and a server's error.
     """
@@ -226,7 +227,7 @@ class Switch:
     _begun: float = field(default=0.0, init=False)
 
     async def run(self) -> Switched:
-        """Make the switch. Raises SwitchError, FreezeError and what `checked` raises."""
+        """Make the switch. Raises SwitchError, FreezeError and the errors of `checked`."""
         await abort(self.task)
         # This may have started a new run.
         with anyio.move_on_after(START_SECONDS):
@@ -309,7 +310,7 @@ class Switch:
         before: TaskStatus,
         statements: Mapping[TableName, int],
     ) -> SwitchCertificate:
-        """Everything that happens while the sources are read-only."""
+        """Carry out everything that happens while the sources are read-only."""
         skipped = before.validation.skipped if before.validation else 0
         while True:
             self.tell(f"waiting until the task has applied {len(found.sources):,} binlogs")
@@ -353,7 +354,7 @@ class Switch:
             try:
                 await command(self.task.name, "switch", {"action": "finish", "certificate": text})
             except (ControlError, NotRunningError):
-                # The task may have ended between its save and its answer.
+                # The task may have ended after it saved its end and before it answered.
                 if not (await switch_record(self.task)).finished:
                     raise
             with suppress(DatabaseUnavailableError, MySQLError):
@@ -409,8 +410,8 @@ class Switch:
     async def _drained(self, pid: int) -> None:
         """Wait until the task has caught up, and few of its rows wait for validation.
 
-        Every row that waits at the freeze makes it longer. While the application writes, some
-        rows always wait, so the wait ends when their number does not decrease any more.
+        Every row that waits at the freeze makes the freeze longer. While the application writes,
+        some rows always wait, so this wait ends when their number no longer decreases.
         """
         self.tell("waiting until the task has caught up, before the sources become read-only")
         with anyio.move_on_after(DRAIN_SECONDS):
@@ -424,7 +425,10 @@ class Switch:
                     fewest, since = waiting, time.monotonic()
 
     async def _validated(self, pid: int) -> tuple[tuple[str, ...], int]:
-        """Wait until each changed row is compared; the targets left out, and the keys skipped."""
+        """Wait until each changed row is compared.
+
+        Return the targets that can't be validated, and the number of skipped keys.
+        """
         told_at = 0.0
         while True:
             validation = await self._validation(pid)
@@ -437,7 +441,7 @@ class Switch:
             await anyio.sleep(LOOK_SECONDS)
 
     async def _validation(self, pid: int) -> ValidationStatus:
-        """Return the state of the validation that the process ``pid`` makes.
+        """Return the state of the validation in the process ``pid``.
 
         Raises SwitchError if rows differ, or the task was started again.
         """
@@ -476,10 +480,10 @@ class Switch:
 
 
 def may_switch(found: TargetComparison, *, again: bool) -> bool:
-    """Return whether a comparison lets the switch continue.
+    """Return whether a comparison allows the switch to continue.
 
-    Rows that are unsettled because the application writes are decided if the target is compared
-    ``again`` while it can't write.
+    Rows that are unsettled because the application writes are decided later, if the target is
+    compared ``again`` while the application can't write.
     """
     if again:
         found = replace(found, unsettled=0)

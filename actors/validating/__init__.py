@@ -1,1 +1,1 @@
-"""Validating rows while a task runs: keys that were applied are read again and compared."""
+"""Validates rows while a task runs: applied keys are read again and compared."""

@@ -1,6 +1,6 @@
 """The command `replicator validation`: the errors found, and the operator's answers.
 
-Modules for requests are imported when they are used, so that `replicator --help` is quick.
+Modules for requests are imported when they are used, so that `replicator --help` is fast.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def validation(
     """Show the validation of rows while a task runs, and answer its errors.
 
     A row that differs from its shard for longer than row-error-delay is an error. show-error lists
-    the errors, ignore-error and resolve-error mark them, clear-error forgets them. The task
+    the errors, ignore-error and resolve-error mark them, clear-error removes them. The task
     corrects the rows itself, unless the task file has `on-unproven-change: stop`.
     """
     from actors.control.requests import command

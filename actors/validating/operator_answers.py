@@ -62,7 +62,8 @@ async def answer_validation(
 ) -> Reply:
     """Answer `replicator validation`.
 
-    ``arguments``: ``action``, one of `ACTIONS` or empty, and ``ids`` of errors, none for all.
+    ``arguments`` are ``action``, which is one of `ACTIONS` or empty, and ``ids`` of errors, which
+    is empty for all errors.
     """
     action, ids = str(arguments.get("action") or ""), arguments.get("ids") or []
     if not isinstance(ids, list) or not all(isinstance(number, int) for number in ids):

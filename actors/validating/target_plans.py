@@ -44,7 +44,7 @@ class ValidatedTask:
 
 
 class UnreadShardError(Exception):
-    """A shard can't be read, so rows that moved there can't be distinguished from wrong ones."""
+    """A shard can't be read, so rows that moved to it can't be distinguished from wrong rows."""
 
     def __init__(self, shard: str, reason: str, grant: str = "") -> None:
         remedy = f": {grant}" if grant else ""
@@ -62,7 +62,7 @@ class PlannedTarget:
         plan: the comparison.
         members: its shards, in the order of the plan.
         made: start of the planning, by the monotonic clock.
-        owners_saved: the plan knows every shard whose rows the target may have.
+        owners_saved: whether the plan knows every shard whose rows the target may have.
     """
 
     plan: ComparisonPlan
@@ -78,10 +78,10 @@ class PlannedTarget:
 async def plan_target(
     task: ValidatedTask, target: TableName, full: frozenset[str]
 ) -> PlannedTarget:
-    """Plan the validation of a target; ``full``: the sources whose values are compared.
+    """Plan the validation of a target; ``full`` are the sources whose values are compared.
 
-    Raises NoKeyError, UnreadShardError, PlanError, ExpressionError, DatabaseUnavailableError of the
-    target, or a server's error.
+    Raises NoKeyError, UnreadShardError, PlanError, ExpressionError, the target's
+    DatabaseUnavailableError, or a server's error.
     """
     made, registry = time.monotonic(), task.registry
     unsaved = registry.owners.is_unsaved(target)
@@ -114,7 +114,7 @@ def _rows_alone(
 
 
 async def _shard(task: ValidatedTask, member: Member) -> ComparedShard | None:
-    """Read the present shard; None if it does not exist."""
+    """Read the present structure of a shard; return None if the shard does not exist."""
     setup = task.setups[member.source]
     structure = None
     with closing(Connection(setup.address)) as connection:
@@ -123,7 +123,7 @@ async def _shard(task: ValidatedTask, member: Member) -> ComparedShard | None:
         except MySQLError as error:
             if error_code(error) not in MISSING_PRIVILEGE:
                 raise
-        # Another privilege may show the structure of an unreadable table.
+        # The structure of an unreadable table may be visible by another privilege.
         unread = await why_unread(connection, member.name, await account_of(connection))
     if unread is not None:
         raise UnreadShardError(f"{member}", unread.reason, unread.grant)

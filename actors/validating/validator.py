@@ -1,8 +1,8 @@
 """The validator: rounds of comparing applied keys, in Spark tasks parallel to the pipeline.
 
-A key is compared some seconds after it was applied. A row that differs may have a change that is
-not applied yet. So it is compared again once the task has applied everything that its sources had
-at that time, and is an error if it stays the same through several comparisons.
+A key is compared some seconds after it was applied. If the row differs, a change of it may still be
+unapplied. So the row is compared again once the task has applied everything that its sources had at
+that time, and it is an error if the difference is the same in several comparisons.
 """
 
 from __future__ import annotations
@@ -51,31 +51,32 @@ from replicator.pipeline.workers.worker_pool import free_slots, reserve_slots
 from replicator.routing.expression.types import ExpressionError
 
 ROUND_SECONDS = 0.5
-"""The shortest time between two rounds."""
+"""Minimum number of seconds between two rounds."""
 
 SHARE, SHARE_BEHIND = 0.5, 0.1
-"""The share of time for comparing; the lower one while the pipeline lags, to slow it down less."""
+"""Share of time spent on comparing; the lower share while the pipeline lags, to disturb it less."""
 
 LOOK_SECONDS, IDLE_LOOKS = 0.1, 3
-"""Seconds between two checks of the pipeline, and the checks in a row that must find it idle."""
+"""Seconds between two checks of the pipeline, and the number of successive checks that find it
+idle."""
 
 FEWEST_KEYS, MOST_KEYS, REQUEST_KEYS = 20_000, 200_000, 2_000
-"""The fewest and the most keys of a round, and the keys of one request."""
+"""Minimum and maximum number of keys of a round, and the number of keys of one request."""
 
 LONGEST_ROUND = 2.0
-"""In seconds: a round has as many keys as can be compared in this time."""
+"""Maximum seconds of a round, which determine the number of its keys."""
 
 PLAN_SECONDS = 30.0
-"""How long a plan is used before the structures of shards and target are read again.
+"""Seconds for which a plan is used before the structures of shards and target are read again.
 
 Also the pause before keys of a target with an unreadable shard are tried again.
 """
 
 FAILURES = 5
-"""The attempts to compare a key before it is skipped."""
+"""Number of attempts to compare a key before the key is skipped."""
 
 EXAMPLES = 5
-"""The rows that a log record names."""
+"""Maximum number of rows that a log record names."""
 
 log = structlog.get_logger()
 
@@ -129,8 +130,8 @@ def validated_sources(task: Task) -> frozenset[str]:
 async def pause_after(spent: float, behind: Callable[[], bool], idle: Callable[[], bool]) -> None:
     """Leave the servers to the pipeline for a time that depends on the seconds of a round.
 
-    The pause ends early if the pipeline needs the servers less than before: a switch waits for the
-    validation while the sources are read-only, so that nothing is written.
+    The pause ends early when the pipeline becomes idle: a switch waits for the validation while the
+    sources are read-only, so the pipeline has nothing to write then.
     """
     began, quiet = time.monotonic(), 0
     while True:
@@ -154,9 +155,9 @@ class _Round:
 
 
 class RowValidator:
-    """Validates the rows of a run; `run` it parallel to the writer.
+    """Validates the rows of a run; `run` runs parallel to the writer.
 
-    ``backlog`` has the keys left by former runs, and is passed to the next run.
+    ``backlog`` has the keys that former runs left, and is passed to the next run.
     """
 
     def __init__(
@@ -205,8 +206,9 @@ class RowValidator:
         Raises errors of the target's meta tables, and SparkFailedError if Spark is gone.
 
         Args:
-            applied: returns the position's key up to which a target has everything of a source.
-            behind: returns whether the writer has more to do than it can do at once.
+            applied: returns the key of the position up to which a target has everything of a
+                source.
+            behind: returns whether the writer has more work than it can do at once.
             idle: returns whether the writer has nothing to do.
         """
         await self._count_errors()
@@ -222,7 +224,7 @@ class RowValidator:
             await pause_after(spent, behind, idle)
 
     def _has_slots(self) -> bool:
-        """Reserve slots in the worker pool of a cluster; return whether there are any."""
+        """Reserve slots in the worker pool of a cluster; return whether any were reserved."""
         slots = min(free_slots(self._spark), self._settings.workers)
         if slots:
             reserve_slots(self._spark, slots)
@@ -267,7 +269,7 @@ class RowValidator:
     def _due(
         self, now: float, applied: Callable[[TableName, str], int]
     ) -> dict[TableName, list[bytes]]:
-        """Return the rows to compare again: everything that their sources had is applied now."""
+        """Return the rows to compare again, whose sources' former changes are applied."""
         found: dict[TableName, list[bytes]] = {}
         for (target, key), suspect in self._backlog.suspects.items():
             if suspect.due <= now and all(
@@ -330,7 +332,7 @@ class RowValidator:
         for keys in waiting:
             names = tuple(map(folded, keys.columns))
             if names != planned.plan.key_names:
-                # The target has another key by now.
+                # The target has another key now.
                 self._backlog.skipped += keys.count
                 continue
             own: tuple[int, ...] = ()
@@ -396,7 +398,7 @@ class RowValidator:
     ) -> bool:
         """Return whether a row has differed long enough; otherwise it is compared again.
 
-        ``again`` and ``applied`` as for `ValidationBacklog.differs`.
+        ``again`` and ``applied`` have the same meaning as in `ValidationBacklog.differs`.
         """
         now = time.monotonic()
         ends = {source: (file, offset) for source, file, offset in answer.ends}
@@ -406,9 +408,10 @@ class RowValidator:
         return known.suffices and now - known.since >= self._settings.error_delay
 
     def _is_unowned(self, planned: PlannedTarget, target: TableName, found: RowDifference) -> bool:
-        """Return whether no other shard can own a row that stays different.
+        """Return whether no other shard can own a row whose difference persists.
 
-        A plan made before that was certain may lack a shard that was created or dropped since.
+        A plan that was made before this was certain may lack a shard that was created or dropped
+        since.
         """
         if found.kind != "extra":
             return True
@@ -430,7 +433,8 @@ class RowValidator:
     async def _tell(self, errors: Sequence[DifferingRow]) -> None:
         await self._store.save(errors)
         for error in errors:
-            # Not earlier: an error neither suspected nor saved would be lost with the process.
+            # Only remove the row here: an error that is neither a suspect nor saved would be lost
+            # in a crash.
             self._backlog.suspects.pop((error.target, error.key), None)
         await self._count_errors()
         self._backlog.report()
@@ -491,7 +495,8 @@ class RowValidator:
         self._backlog.left_out[target] = reason
         self._plans.pop(target, None)
         if isinstance(error, UnreadShardError | PlanError):
-            # A privilege, the return of a server, or the rest of a schema change ends this.
+            # A privilege, the return of a server, or the rest of a schema change may end this
+            # state.
             self._unreadable[target] = time.monotonic() + PLAN_SECONDS
         else:
             self._unreadable.pop(target, None)

@@ -249,11 +249,9 @@ def write_lines(
     Images that are not ``wanted`` get no line, not even a newline; their values are checked.
 
     Args:
-        starts: as in `replicator.rows.decoder.image_walk.Walk`; like ``sizes``, for columns with
-            the format `GIVEN` it refers to fields in ``given``.
-        sizes: as in `replicator.rows.decoder.image_walk.Walk`.
-        pieces: bytes of which fields consist, the n-th from ``piece_ends[n]`` to ``piece_ends[n +
-            1]``.
+        starts, sizes: as in `replicator.rows.decoder.image_walk.Walk`; for columns with the format
+            `GIVEN`, they refer to fields in ``given``.
+        pieces: parts of fields; part n is from ``piece_ends[n]`` to ``piece_ends[n + 1]``.
         out: must have room for each field's bytes: `LONGEST`, twice a text's, a piece's.
         line_starts: must also have room for the end of the last line.
     """
