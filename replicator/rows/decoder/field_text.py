@@ -247,13 +247,10 @@ def write_lines(
     """Write a line of the fields of ``formats`` for each image; return False for an invalid value.
 
     Images that are not ``wanted`` get no line, not even a newline; their values are checked.
-
-    Args:
-        starts, sizes: as in `replicator.rows.decoder.image_walk.Walk`; for columns with the format
-            `GIVEN`, they refer to fields in ``given``.
-        pieces: parts of fields; part n is from ``piece_ends[n]`` to ``piece_ends[n + 1]``.
-        out: must have room for each field's bytes: `LONGEST`, twice a text's, a piece's.
-        line_starts: must also have room for the end of the last line.
+    ``starts`` and ``sizes`` are as in `replicator.rows.decoder.image_walk.Walk`; for columns with
+    the format `GIVEN`, they refer to ``given``. ``out`` needs room for each field's bytes:
+    `LONGEST`, twice a text's, a piece's. ``line_starts`` needs room for the end of the last line.
+    Piece n of ``pieces`` is from ``piece_ends[n]`` to ``piece_ends[n + 1]``.
     """
     at = 0
     for image in range(starts.shape[0]):
