@@ -1,1 +1,1 @@
-"""The control socket: how the command line and a running task talk to each other."""
+"""The control socket, over which the command line and a running task communicate."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class OnChangedRules(StrEnum):
-    """What becomes of rows on a target that were written by other rules of the task file."""
+    """What to do with rows on a target that were written by other rules of the task file."""
 
     STOP = "stop"
     KEEP = "keep"
@@ -26,9 +26,12 @@ class OnChangedRules(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """``now``: the ends of the binlogs as they are when the sources are first followed; else
-    ``moment``, by the clocks of the sources; else ``places`` of some sources, by their names: a
-    position, or a GTID set as text."""
+    """The end of a run or a wait.
+
+    It is ``now``, which means the ends that the binlogs have when the sources are first followed;
+    or ``moment``, by the clocks of the sources; or ``places`` of some sources by their names, each
+    a position or a GTID set as text.
+    """
 
     now: bool = False
     moment: datetime | None = None
@@ -37,12 +40,14 @@ class Until:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How `replicator run` is to run its task.
+    """How `replicator run` runs its task.
 
-    ``exit_on_error``: a fault ends the process instead of pausing the task. ``until``: where the
-    task stops by itself. ``standby``: it waits while another process runs the task. ``reopen``: a
-    task that a switch has finished runs again. ``environment``: the variables with passwords, which
-    the process has no longer.
+    Attributes:
+        exit_on_error: whether a fault ends the process instead of pausing the task.
+        until: where the task stops by itself.
+        standby: whether the process waits while another process runs the task.
+        reopen: whether a task that a switch has finished runs again.
+        environment: the variables with passwords, which are removed from the process.
     """
 
     exit_on_error: bool = False
@@ -54,11 +59,11 @@ class RunOptions:
 
 
 DEFAULTS = RunOptions()
-"""Those of a run without options."""
+"""The options of a run without any."""
 
 
 def complete_task(incomplete: str) -> list[str]:
-    """For the shell: the tasks that run here, and the task files of this folder."""
+    """Return the tasks that run here and this folder's task files, for completion."""
     from urllib.parse import unquote
 
     from actors.control.protocol import ControlError, runtime_dir
@@ -95,9 +100,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def name_of(task: str) -> str:
-    """The name of the task that a `TaskName` means. Raises config.TaskFileError."""
+    """Return the name of the task that a `TaskName` means. Raises config.TaskFileError."""
     if is_file(task):
-        # Here, not above: the models of the task file take a while to import.
+        # Imported here, because the models of the task file take a while to import.
         from config import load_task
 
         return load_task(Path(task)).name
@@ -105,6 +110,6 @@ def name_of(task: str) -> str:
 
 
 def is_file(task: str) -> bool:
-    """Whether a `TaskName` means a task file."""
+    """Return whether a `TaskName` means a task file."""
     path = Path(task)
     return path.suffix in (".yaml", ".yml") or path.is_file()

@@ -1,4 +1,4 @@
-"""Asking a running task something, from another process of the same user."""
+"""Sends requests to a running task from another process of the same user."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ DEFAULT_TIMEOUT = 30.0
 """Seconds to wait for a reply."""
 
 LIST_TIMEOUT = 5.0
-"""Seconds that each has where all tasks are asked."""
+"""Seconds for the reply of each task when all tasks are asked."""
 
 LAST_STEP_SECONDS = 5.0
-"""Seconds between a process's closing of its files and its end, at most."""
+"""Maximum seconds between the closing of a process's files and its end."""
 
 
 class NotRunningError(Exception):
@@ -48,7 +48,7 @@ class NotRunningError(Exception):
 
 
 class RunsElsewhereError(NotRunningError):
-    """Another process than can be reached here runs the task; ``holder`` says which."""
+    """A process that can't be reached from here runs the task; ``holder`` says which."""
 
     def __init__(self, task_name: str, holder: str) -> None:
         Exception.__init__(
@@ -61,18 +61,17 @@ class RunsElsewhereError(NotRunningError):
 async def ask(task_name: str, request: Request, *, timeout: float = DEFAULT_TIMEOUT) -> Reply:  # noqa: ASYNC109
     """Send a request to a running task and return its reply.
 
-    ``timeout`` in seconds. Raises NotRunningError, and ControlError when the task does not answer
-    in time, hangs up, or speaks another version of the protocol.
+    ``timeout`` is in seconds. Raises NotRunningError, and ControlError if the task does not answer
+    in time, closes the connection, or uses another version of the protocol.
     """
     return await _ask(socket_path(task_name), task_name, request, timeout)
 
 
 async def ask_all(request: Request) -> dict[str, Reply | ControlError]:
-    """The replies of all tasks that run as this user on this host, or why there is none, by name.
+    """Return, by name, the reply of each task of this user on this host, or why there is none.
 
-    All are asked at the same time, and each has `LIST_TIMEOUT` for its answer: one that hangs
-    keeps nobody from the others. Raises ControlError where the folder of the sockets can't be
-    used.
+    All tasks are asked at the same time, and each has `LIST_TIMEOUT` for its answer, so a task that
+    hangs does not delay the others. Raises ControlError if the folder of the sockets can't be used.
     """
     found: dict[str, Reply | ControlError] = {}
     by_stem = {socket_path(record.task).stem: record for record in records()}
@@ -85,7 +84,7 @@ async def ask_all(request: Request) -> dict[str, Reply | ControlError]:
         except ControlError as error:
             found[name] = error
         except NotRunningError:
-            # A process that was killed leaves its socket behind.
+            # A process that was killed leaves its socket.
             return
 
     async with anyio.create_task_group() as tasks:
@@ -95,10 +94,11 @@ async def ask_all(request: Request) -> dict[str, Reply | ControlError]:
 
 
 async def end(task_name: str) -> Reply:
-    """Ask a running task to end; where it will, return when its process has ended.
+    """Ask a running task to end; if it agrees, return when its process has ended.
 
-    The process keeps the connection open until its end, so that is told without its number, which
-    may be another process here: containers have numbers of their own. Raises as `ask`.
+    The end is noticed because the process keeps the connection open until then. Its process id may
+    belong to another process here, because containers have their own ids. Raises the same errors as
+    `ask`.
     """
     path = socket_path(task_name)
     async with _conversation(path, task_name, Request(STOP), DEFAULT_TIMEOUT) as (stream, reply):
@@ -118,7 +118,7 @@ async def _ask(path: Path, task_name: str, request: Request, patience: float) ->
 async def _conversation(
     path: Path, task_name: str, request: Request, patience: float
 ) -> AsyncIterator[tuple[SocketStream, Reply]]:
-    """The connection to a task, and its reply to a request."""
+    """Yield the connection to a task, and its reply to a request."""
     line = encode_request(request)
     async with AsyncExitStack() as opened:
         try:
@@ -146,7 +146,7 @@ async def _conversation(
 
 
 def _how_it_ended(task_name: str) -> str:
-    """What is known of a task that does not run, to be appended to that."""
+    """Return what is known about a task that does not run, to be appended to a message."""
     record = find_record(task_name)
     if record is None:
         return ""
@@ -165,17 +165,17 @@ async def _hung_up(stream: SocketStream) -> None:
 
 
 def _peer(stream: SocketStream) -> int:
-    """The number that the process at the other end has here; 0 where it has none."""
+    """Return the local process id of the other side; 0 if it has none here."""
     if not hasattr(socket, "SO_PEERCRED"):
         return 0
     raw = stream.extra(SocketAttribute.raw_socket)
-    # unix(7): the number as the process that asks sees it, then user and group.
+    # unix(7): the process id as the asking process sees it, then user and group.
     found = raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII"))
     return int(struct.unpack("iII", found)[0])
 
 
 async def _gone(process: int) -> None:
-    """Wait for the last step of a process that has closed its files already."""
+    """Wait for the end of a process that has already closed its files."""
     if process == 0 or not hasattr(os, "pidfd_open"):
         return
     # A process descriptor becomes readable when the process ends (Linux, pidfd_open(2)).
@@ -184,9 +184,9 @@ async def _gone(process: int) -> None:
     except OSError:
         return
     try:
-        # The number may be another process's by now.
+        # The id may belong to another process now.
         with anyio.move_on_after(LAST_STEP_SECONDS):
-            # An event loop can be built on epoll, which takes these descriptors as select does.
+            # An event loop may use epoll, which accepts these descriptors as select does.
             await anyio.wait_readable(descriptor)
     finally:
         os.close(descriptor)

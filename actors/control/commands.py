@@ -1,6 +1,6 @@
-"""The commands that look at a running task and steer it: status, pause, resume, stop.
+"""The commands that show and control a running task: status, pause, resume, stop and others.
 
-What shows and asks is imported when it is used, so that `replicator --help` is quick.
+Modules that show and ask are imported when they are used, so that `replicator --help` is fast.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from replicator.status import TaskStatus
 
 RELOAD_SECONDS = 600.0
-"""How long a task may take to answer whether it runs by a changed file."""
+"""Maximum seconds until a task answers whether it uses a changed file."""
 
 PURGE_SECONDS = 120.0
-"""How long the deletion of files may take."""
+"""Maximum seconds for the deletion of files."""
 
 WATCH_SECONDS = 1.0
-"""Time between two looks of ``status --watch``."""
+"""Seconds between two requests of ``status --watch``."""
 
 WATCH_PATIENCE = 3
-"""So many looks in a row may fail before it ends."""
+"""Number of successive requests that fail before ``status --watch`` ends."""
 
 
 def status(
@@ -85,7 +85,7 @@ def status(
 
 
 def _values(status: TaskStatus) -> dict[str, Any]:
-    """The status for JSON, with what can be told from it at a glance."""
+    """Return the status for JSON, with values that are derived from it."""
     from replicator.status import condition, needs_operator
 
     return {
@@ -192,8 +192,8 @@ def wait(
     """Wait until a running task has applied everything up to END, and print its positions.
 
     This includes the rows that locks and blocked targets hold. If these, a fault or a pause keep
-    the task from it, the command ends with 1 and says what does. A task that does not run yet has
-    20 seconds to start.
+    the task from reaching END, the command says so and ends with 1. A task that does not run yet
+    has 20 seconds to start.
     """
     from config.values import parse_duration
     from replicator.api.open_task import OpenTask
@@ -224,7 +224,8 @@ def wait(
 def pause(task: TaskName, target: Targets = None, source: Sources = None) -> None:
     """Pause a running task, or parts of it, once the batch is finished and saved.
 
-    The task holds the rows of a paused target, and does not read a paused source. The rest goes on.
+    The task holds the rows of a paused target, and does not read a paused source. The other parts
+    continue.
     """
     from actors.control.requests import pause_parts, pause_task
     from replicator.terminal.status import fault_panel
@@ -280,10 +281,11 @@ def recopy(
         ),
     ] = False,
 ) -> None:
-    """Give targets of a running task the rows that their shards have; all others go on meanwhile.
+    """Correct targets of a running task from their shards, while all other targets continue.
 
-    For a task with task-mode all. The task compares the targets with their shards and corrects the
-    rows that differ, so readers see all rows meanwhile.
+    The task must have task-mode all. It compares the targets with their shards and corrects the
+    rows
+    that differ, so readers always see all rows.
     """
     from actors.control.requests import command
 
@@ -321,11 +323,11 @@ def retire(
         typer.Option(metavar="TIME", help="Wait no longer than this, for example 30s or 1h30m."),
     ] = "",
 ) -> None:
-    """Follow shards of a running task no longer; the target keeps their rows.
+    """Stop following shards of a running task; the target keeps their rows.
 
     The task first applies all rows that the shards have at this moment. Afterwards no schema change
     waits for them, and no comparison misses them or changes their rows. A source whose shards are
-    all retired is not read any more, and may leave the task file.
+    all retired is not read any more, and may be removed from the task file.
     """
     from actors.control.retire_request import parse_shard, retire_shards
     from config.values import parse_duration
@@ -366,7 +368,7 @@ def reload(
 ) -> None:
     """Let a running task read its changed task file; it copies new tables in the background.
 
-    If the file can't be used, the task continues with the former one, and the command shows the
+    If the file can't be used, the task continues with the former file, and the command shows the
     reason. It also shows the parts of the task that are blocked under the new file. Passwords from
     the environment are those of this command.
     """
@@ -375,7 +377,7 @@ def reload(
     from replicator.terminal.status import blocked_panel
 
     name, variables = name_and_variables(task_file)
-    # If there is no name in the file, loading it says what is wrong.
+    # If the file has no name, loading it reports that.
     name = name or name_of(str(task_file))
     arguments = {
         "file": str(task_file.absolute()),
@@ -398,7 +400,10 @@ def stop(task: TaskName) -> None:
 
 
 def _watch(name: str) -> int:
-    """Show the status again and again until the task has ended, or the key q; the exit code."""
+    """Show the status again and again until the task has ended or q is pressed.
+
+    Return the exit code.
+    """
     from actors.control.task_records import find_record, was_killed
 
     last = _watch_until_end(name, _first_status(name))
@@ -413,7 +418,7 @@ def _watch(name: str) -> int:
 
 
 def _first_status(name: str) -> TaskStatus:
-    """The status of a task; waits for one that does not run yet."""
+    """Return the status of a task; wait for a task that does not run yet."""
     from actors.control.client import NotRunningError
     from actors.control.requests import status_of
 
@@ -429,7 +434,7 @@ def _first_status(name: str) -> TaskStatus:
 
 
 def _watch_until_end(name: str, last: TaskStatus) -> TaskStatus | None:
-    """Show what the keys choose until the task has ended: its last status; None by the key q."""
+    """Show what the keys choose until the task has ended; return its last status, or None for q."""
     from rich.live import Live
 
     from actors.control.client import NotRunningError
@@ -442,7 +447,7 @@ def _watch_until_end(name: str, last: TaskStatus) -> TaskStatus | None:
         screen = WatchScreen(last, view, keys.listens)
         with Live(screen, console=out, auto_refresh=False) as live:
             while True:
-                # Not in an event loop, which Ctrl-C would only ask to end.
+                # Keys are not read in an event loop, which Ctrl-C would only ask to end.
                 for key in keys.pressed(WATCH_SECONDS):
                     looked_at = after_key(view, key, last)
                     if looked_at is None:
@@ -454,7 +459,7 @@ def _watch_until_end(name: str, last: TaskStatus) -> TaskStatus | None:
                 except NotRunningError:
                     return last
                 except ControlError:
-                    # It may be about to end.
+                    # The task may be about to end.
                     failures += 1
                     if failures > WATCH_PATIENCE:
                         raise

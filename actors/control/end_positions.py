@@ -1,4 +1,4 @@
-"""The ends that `run --until` and `wait --for` name, and whether they are reached."""
+"""The ends that `run --until` and `wait --for` name, and whether a task has reached them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _GTIDS = re.compile(r"(?:(?P<source>[^=]+)=)?(?P<gtids>[^=]+)")
 
 
 def parse_until(given: Sequence[str], sources: Collection[str]) -> Until:
-    """What the command line names: ``now``, a time, or ``SOURCE=POSITION`` for some sources.
+    """Return what the command line names: ``now``, a time, or ``SOURCE=POSITION`` for some sources.
 
-    A position is ``file:offset`` or a GTID set. With one source, its name may be left out. Raises
-    ValueError.
+    A position is ``file:offset`` or a GTID set. If there is one source, its name may be omitted.
+    Raises ValueError.
     """
     found: dict[str, BinlogPosition | str] = {}
     for text in given:
@@ -54,7 +54,10 @@ def parse_until(given: Sequence[str], sources: Collection[str]) -> Until:
 
 
 def _place(text: str) -> tuple[str, BinlogPosition | str] | None:
-    """The source, empty if it is not named, and the position; None if the text names none."""
+    """Return the source (empty if it is not named) and the position in a text.
+
+    Return None if the text has no position.
+    """
     if (match := _PLACE.fullmatch(text)) is not None:
         return match["source"] or "", BinlogPosition(match["file"], int(match["offset"]))
     match = _GTIDS.fullmatch(text)
@@ -83,7 +86,7 @@ def has_passed(place: BinlogPosition | str, at: BinlogPosition | None, gtid: str
     Args:
         place: a position, or a GTID set.
         at: the position of the source; None if it is unknown.
-        gtid: the GTID set that was executed up to there; empty if it is unknown.
+        gtid: the GTID set that was executed up to ``at``; empty if it is unknown.
     """
     if isinstance(place, BinlogPosition):
         return at is not None and at.key >= place.key
@@ -95,7 +98,7 @@ def has_passed(place: BinlogPosition | str, at: BinlogPosition | None, gtid: str
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """What keeps a task from an end, and what the operator can do about it."""
+    """What keeps a task from reaching an end, and what the operator can do about it."""
 
     reason: str
     remedies: tuple[str, ...] = ()
@@ -106,10 +109,10 @@ class EndVerdict:
     """Whether a task has applied everything up to an end.
 
     Attributes:
-        reached: it has, including rows that locks and blocked targets held.
-        final: it has not, and does not before somebody does something.
+        reached: whether it has, including rows that locks and blocked targets held.
+        final: whether it has not, and will not before somebody acts.
         reasons: what it waits for.
-        remedies: what somebody can do, the remedies of the first reason in front.
+        remedies: what somebody can do, with the remedies of the first reason first.
     """
 
     reached: bool = False
@@ -124,10 +127,10 @@ def verdict(
     """Return whether a task has applied everything up to an end, and if not, why.
 
     Args:
-        until: the end. For ``now``, this is each end in ``ends``.
-        ends: the ends of the binlogs when the waiting began, by source; None if a source has none.
-            A source whose end is not known yet is left out.
-        status: what the task does.
+        until: the end. If it is ``now``, it means the ends in ``ends``.
+        ends: the ends of the binlogs when the wait began, by source; None if a source has none. A
+            source whose end is not known yet is not included.
+        status: the status of the task.
     """
     late = _late(until, ends, status)
     work = [*_copies(status), *map(str, status.reconciling)]
@@ -154,7 +157,7 @@ def _final(obstacles: Sequence[Obstacle]) -> EndVerdict:
 def _late(
     until: Until, ends: Mapping[str, BinlogPosition | None], status: TaskStatus
 ) -> dict[str, str]:
-    """The sources that are not applied up to the end, each with a sentence."""
+    """Return the sources that are not applied up to the end, each with a sentence."""
     places: dict[str, BinlogPosition | str | None] = dict(until.places)
     if until.now:
         places = {source.source: ends.get(source.source) for source in status.sources}
@@ -191,7 +194,7 @@ def _copies(status: TaskStatus) -> list[str]:
 
 
 def _stopped(status: TaskStatus) -> Iterator[Obstacle]:
-    """Yield why a task as a whole does not work."""
+    """Yield why the whole task does not work."""
     if status.state in ("starting", "running"):
         return
     why = status.reason or status.standby_for
@@ -215,7 +218,7 @@ def _obstacle(part: BlockedPart) -> Obstacle:
 
 
 def _lacking(status: TaskStatus) -> list[Obstacle]:
-    """Return the shards that can't be read, if targets may lack rows that moved there."""
+    """Return the shards that can't be read, if targets may lack rows that moved to these shards."""
     return [
         Obstacle(str(shard), (shard.remedy,) if shard.remedy else ())
         for shard in status.unreadable
@@ -252,7 +255,7 @@ def _held(status: TaskStatus, late: Collection[str]) -> Iterator[Obstacle]:
 def remedies_for(
     status: TaskStatus, sources: Collection[str], targets: Collection[str]
 ) -> tuple[str, ...]:
-    """Return what ends the locks and blocks of these sources and targets."""
+    """Return the actions that end the locks and blocks of these sources and targets."""
     names = {*targets, *(p.waits_for for p in status.blocked if p.name in targets)}
     locks = [lock.remedies for lock in status.locks if lock.holds and lock.target in names]
     parts = [
@@ -286,8 +289,8 @@ def _lock(lock: LockStatus) -> str:
 def _is_settled(status: TaskStatus, ends: Mapping[str, BinlogPosition | None]) -> bool:
     """Return whether everything up to the sources' ends is read and applied, except for held rows.
 
-    Before that, the next statement or row of a shard may end a lock. A blocked source does not
-    count: nothing of it is read.
+    Before that, the next statement or row of a shard may resolve a lock. A blocked source does not
+    count, because it is not read.
     """
     blocked = {part.name for part in status.blocked if part.kind == "source"}
     return all(

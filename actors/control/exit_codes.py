@@ -1,10 +1,10 @@
-"""Which exit code a command ends with."""
+"""The exit code with which a command ends."""
 
 from __future__ import annotations
 
 FAILED, WRONG_USAGE, NOT_RUNNING, UNHEALTHY = 1, 2, 3, 4
 INCOMPLETE = 2
-"""Of a comparison that could not see everything: as scripts know it of ``diff``."""
+"""The exit code of a comparison that could not see everything; the same as that of ``diff``."""
 
 _USAGE = "2 the command or the task file is wrong"
 RUN_CODES = (
@@ -74,11 +74,14 @@ _CODES = {
     "replicator.mysql.errors.DatabaseUnavailableError": FAILED,
     "pymysql.err.OperationalError": FAILED,
 }
-"""By name: importing them all takes longer than most commands, and one that was raised is there."""
+"""By name, because importing all these classes takes longer than most commands.
+
+A class whose error was raised is imported anyway.
+"""
 
 
 def exit_code(error: BaseException) -> int | None:
-    """The code for an error that the user can do something about; None: the program is at fault."""
+    """Return the code for an error that the user can act on; None for an error of the program."""
     for kind in type(error).__mro__:
         code = _CODES.get(f"{kind.__module__}.{kind.__qualname__}")
         if code is not None:
@@ -87,7 +90,7 @@ def exit_code(error: BaseException) -> int | None:
 
 
 def innermost(error: BaseException) -> BaseException:
-    """The error itself: a task group wraps what its tasks raise, however few they are."""
+    """Return the error itself: a task group wraps the errors of its tasks, even a single one."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

@@ -1,4 +1,4 @@
-"""Files that one process at a time locks, with the id of that process in them."""
+"""Files that one process at a time locks, and that have the id of this process."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 class LockFile:
-    """A file to lock. The system ends the lock with its process, however that ends.
+    """A file to lock. The system releases the lock when the process ends, however it ends.
 
-    The file itself stays: removing it would let two processes lock two files of one name.
+    The file itself is kept: removing it would let two processes lock two files of the same name.
     """
 
     def __init__(self, path: Path) -> None:

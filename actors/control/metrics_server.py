@@ -1,8 +1,8 @@
-"""The web server of a task: its metrics, whether it is well, and its status as a page. Read only.
+"""The web server of a task: its metrics, its health, and its status as a page. Read only.
 
-It answers in threads of its own, lest a look disturbs the actors: the status of the moment is made
-on their event loop, the text from it in the thread. Bounded: so many clients at a time, each with
-a deadline.
+It answers in its own threads, so that requests do not disturb the actors. The present status is
+read on the actors' event loop, and turned into text in the thread. The number of clients at a time
+is limited, and each has a deadline.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from replicator.monitoring.web_page import status_page
 from replicator.status import TaskStatus, condition
 
 ANSWER_SECONDS = 5.0
-"""Seconds that the event loop of the actors may take to tell the status. Longer, and it hangs."""
+"""Seconds for the actors' event loop to return the status; after that, it counts as stuck."""
 
 CLIENT_SECONDS = 10.0
-"""Seconds that a client may be silent."""
+"""Maximum seconds that a client may be silent."""
 
 CLIENTS = 16
-"""Clients that are answered at the same time; a further one is hung up on."""
+"""Maximum number of clients that are answered at the same time; others are disconnected."""
 
 POLL_SECONDS = 0.1
-"""Within this time the end of the task ends the server."""
+"""Maximum seconds from the end of the task to the end of the server."""
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -54,11 +54,11 @@ log = structlog.get_logger()
 
 StatusOf = Callable[[], TaskStatus]
 Answer = tuple[int, str, bytes]
-"""The code, the type and the body."""
+"""The code, the content type and the body of an answer."""
 
 
 class MetricsAddressError(Exception):
-    """The address of the metrics can't be listened at."""
+    """The server can't listen at the address of the metrics."""
 
 
 @define(eq=False)
@@ -75,7 +75,7 @@ class MetricsServer:
     async def run(
         self, *, task_status: anyio.abc.TaskStatus[int] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        """Serve until cancelled. With `TaskGroup.start` it returns the port.
+        """Serve until cancelled. `TaskGroup.start` returns the port.
 
         Raises MetricsAddressError.
         """
@@ -83,7 +83,7 @@ class MetricsServer:
         loop = asyncio.get_running_loop()
 
         def status() -> TaskStatus:
-            # What anyio has for this waits without an end where the loop hangs.
+            # anyio's function for this would wait forever if the loop hangs.
             answer: Future[TaskStatus] = Future()
             loop.call_soon_threadsafe(_tell, answer, self._status)
             return answer.result(ANSWER_SECONDS)
@@ -93,7 +93,7 @@ class MetricsServer:
         except OSError as error:
             raise MetricsAddressError(_refused(host, port, error)) from error
         port = server.server_address[1]
-        # Begun before anything can be cancelled: ending a server that never ran waits for ever.
+        # Started before a cancellation can arrive: ending a server that never ran waits forever.
         threading.Thread(
             target=server.serve_forever, args=(POLL_SECONDS,), name="metrics", daemon=True
         ).start()
@@ -115,7 +115,7 @@ def _tell(answer: Future[TaskStatus], status: StatusOf) -> None:
 
 
 def _answers(status: StatusOf, meters: TaskMeters) -> Mapping[str, Callable[[str], Answer]]:
-    """By path, what answers to the types that a client takes."""
+    """Return, by path, the function that answers with a type that the client accepts."""
 
     def metrics(takes: str) -> Answer:
         encode, kind = choose_encoder(takes)
@@ -125,7 +125,8 @@ def _answers(status: StatusOf, meters: TaskMeters) -> Mapping[str, Callable[[str
         return 200, _HTML, status_page(status()).encode()
 
     def health(_: str) -> Answer:
-        # Well is a process whose actors answer: to kill one that waits for its operator is no help.
+        # A process is healthy if its actors answer: killing a task that waits for its operator is
+        # no help.
         return 200, _TEXT, f"{condition(status())}\n".encode()
 
     def readiness(_: str) -> Answer:
@@ -136,7 +137,7 @@ def _answers(status: StatusOf, meters: TaskMeters) -> Mapping[str, Callable[[str
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    """One connection, one request. It says nothing in the log."""
+    """One connection with one request, which is not logged."""
 
     server: _Server
     timeout = CLIENT_SECONDS
@@ -144,7 +145,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answer. Called by `http.server`."""
+        """Answer a request. Called by `http.server`."""
         self._send(with_body=True)
 
     def do_HEAD(self) -> None:
@@ -168,12 +169,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         try:
             return answer(self.headers.get("Accept", ""))
         except (TimeoutError, RuntimeError):
-            # The second: the task is about to end.
+            # The second case: the task is about to end.
             late = f"the task has not reported its status within {ANSWER_SECONDS:g} s\n"
             return 503, _TEXT, late.encode()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Tell of a request: nobody wants to hear it."""
+        """Ignore a request, because nobody needs it in the log."""
 
 
 def _refused(host: str, port: int, error: OSError) -> str:
@@ -188,7 +189,7 @@ def _refused(host: str, port: int, error: OSError) -> str:
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """The server. Its threads keep nobody from ending the process."""
+    """The server. Its threads do not keep the process from ending."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -204,7 +205,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         super().__init__((host, port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a client in a thread, if there is room for it."""
+        """Answer a client in a thread, unless there are too many clients."""
         if self._room.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
@@ -218,5 +219,5 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client has gone, or sent something odd: that is its own business."""
+        """Ignore errors: the client has gone, or sent an invalid request."""
         log.debug("metrics.hung-up", reason=str(sys.exc_info()[1]))

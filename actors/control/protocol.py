@@ -1,9 +1,9 @@
-"""What the CLI and a running task say to each other, and where they meet.
+"""The protocol between the command line and a running task, and the place of its socket.
 
-One request and one reply a connection, each one line of JSON (UTF-8, ended by a newline), on a
-Unix socket that only the user who runs the task can reach. Both sides send ``version``; a peer of
-another version is refused with a clear error rather than half understood. A task that has said
-yes to ``stop`` keeps the connection open as long as its process lives.
+Each connection has one request and one reply. Each of them is one line of JSON (UTF-8, ended by a
+newline). The Unix socket can be reached only by the user who runs the task. Both sides send
+``version``, and a peer with another version is refused with a clear error. A task that has accepted
+``stop`` keeps the connection open until its process ends.
 """
 
 from __future__ import annotations
@@ -22,21 +22,24 @@ PROTOCOL_VERSION = 1
 STOP = "stop"
 """The command to end."""
 REQUEST_LIMIT = 8 * 1024 * 1024
-"""Bytes of a request line: the certificate of a switch names every shard."""
+"""Maximum bytes of a request line: the certificate of a switch names every shard."""
 REPLY_LIMIT = 64 * 1024 * 1024
-"""Bytes of a reply line: a status with very many targets is some megabytes."""
+"""Maximum bytes of a reply line: a status with very many targets has some megabytes."""
 
 _NAME_LIMIT = 40
 _PATH_LIMIT = 103
-"""Bytes of a socket's path that every Unix takes (``sun_path``: 104 on BSD, 108 on Linux)."""
+"""Maximum bytes of a socket's path on every Unix (``sun_path``: 104 on BSD, 108 on Linux)."""
 
 
 class ControlError(Exception):
-    """The control socket can't be used, or the other side broke the protocol."""
+    """The control socket can't be used, or the other side violated the protocol."""
 
 
 class CommandRefusedError(ControlError):
-    """The task refused a command. ``remedies`` are what the user can do instead, if it said so."""
+    """The task refused a command.
+
+    ``remedies`` are what the user can do instead, if the task said so.
+    """
 
     def __init__(self, message: str, remedies: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -46,7 +49,7 @@ class CommandRefusedError(ControlError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A command for a running task, with its arguments (values that JSON knows)."""
+    """A command for a running task, with its arguments (JSON values)."""
 
     command: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -56,7 +59,7 @@ class Request:
 class Reply:
     """The task's answer: ``body`` if it is ``ok``, otherwise ``error``, a sentence for the user.
 
-    ``pid``: the process that answered; the server fills it in.
+    ``pid`` is the process that answered; the server sets it.
     """
 
     ok: bool
@@ -66,7 +69,7 @@ class Reply:
 
 
 def encode_request(request: Request) -> bytes:
-    """The request as a line. Raises ControlError when it exceeds `REQUEST_LIMIT`."""
+    """Return the request as a line. Raises ControlError if it exceeds `REQUEST_LIMIT`."""
     line = _line({"command": request.command, "arguments": dict(request.arguments)})
     if len(line) > REQUEST_LIMIT:
         raise ControlError(f"the request takes {len(line)} bytes, at most {REQUEST_LIMIT} can be")
@@ -74,7 +77,7 @@ def encode_request(request: Request) -> bytes:
 
 
 def decode_request(line: bytes) -> Request:
-    """The request in a line. Raises ControlError."""
+    """Return the request in a line. Raises ControlError."""
     values = _values(line)
     command, arguments = values.get("command"), values.get("arguments", {})
     if not isinstance(command, str) or not isinstance(arguments, dict):
@@ -83,14 +86,14 @@ def decode_request(line: bytes) -> Request:
 
 
 def encode_reply(reply: Reply) -> bytes:
-    """The reply as a line, with the pid of this process."""
+    """Return the reply as a line, with the id of this process."""
     return _line(
         {"ok": reply.ok, "body": dict(reply.body), "error": reply.error, "pid": os.getpid()}
     )
 
 
 def decode_reply(line: bytes) -> Reply:
-    """The reply in a line. Raises ControlError."""
+    """Return the reply in a line. Raises ControlError."""
     values = _values(line)
     ok, body = values.get("ok"), values.get("body", {})
     error, pid = values.get("error", ""), values.get("pid", 0)
@@ -125,11 +128,11 @@ def _values(line: bytes) -> dict[str, Any]:
 
 
 def runtime_dir() -> Path:
-    """The folder of the control sockets; made with mode 0700 where it is missing.
+    """Return the folder of the control sockets; create it with mode 0700 if it is missing.
 
-    ``$XDG_RUNTIME_DIR/replicator``; without that variable ``/run/user/<uid>/replicator``, or
-    ``<temporary folder>/replicator-<uid>`` where the system has no such folder. Raises
-    ControlError when it can't be made, belongs to another user or is open to others.
+    It is ``$XDG_RUNTIME_DIR/replicator``; without that variable ``/run/user/<uid>/replicator``, or
+    ``<temporary folder>/replicator-<uid>`` if the system has no such folder. Raises ControlError if
+    the folder can't be created, belongs to another user, or is accessible to others.
     """
     uid = os.geteuid()
     configured = os.environ.get("XDG_RUNTIME_DIR")
@@ -139,7 +142,7 @@ def runtime_dir() -> Path:
     elif per_user.is_dir():
         path = per_user / "replicator"
     else:
-        # Here, not above: it takes a while to import, and hardly any system needs it.
+        # Imported here, because the import takes a while and hardly any system needs it.
         import tempfile
 
         path = Path(tempfile.gettempdir()) / f"replicator-{uid}"
@@ -162,11 +165,11 @@ def runtime_dir() -> Path:
 
 
 def socket_path(task_name: str) -> Path:
-    """Where the task of this name listens.
+    """Return the path of the socket of a task.
 
     Characters that a file name can't have are percent-encoded; a long name is shortened to its
-    beginning and a hash. Raises ControlError as `runtime_dir`, or when the path is too long for
-    a Unix socket.
+    beginning and a hash. Raises the same errors as `runtime_dir`, and ControlError if the path is
+    too long for a Unix socket.
     """
     name = quote(task_name, safe=" ")
     if len(name) > _NAME_LIMIT:

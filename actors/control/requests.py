@@ -1,4 +1,4 @@
-"""What the command line asks of a running task."""
+"""The requests of the command line to a running task."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from replicator.status import BlockedPart, ShardStatus, StatusFormatError, TaskS
 from replicator.status_json import ShapeError, shaped
 
 PAUSE_LOOK_SECONDS = 0.2
-"""Seconds between two looks whether a task has paused."""
+"""Seconds between two checks whether a task has paused."""
 
 STARTED_SECONDS = 60.0
-"""The longest wait for a task to run by a file that it has accepted."""
+"""Maximum wait for a task to use a file that it has accepted."""
 
 
 async def command(
@@ -26,9 +26,9 @@ async def command(
     arguments: Mapping[str, Any] | None = None,
     patience: float = DEFAULT_TIMEOUT,
 ) -> Reply:
-    """Give a task a command. Raises ControlError when it refuses, NotRunningError.
+    """Send a command to a task. Raises ControlError if the task refuses it, NotRunningError.
 
-    ``patience``: seconds to wait for the reply.
+    ``patience``: maximum seconds to wait for the reply.
     """
     request = Request(command, arguments or {})
     return _accepted(name, command, await ask(name, request, timeout=patience))
@@ -42,7 +42,7 @@ def _accepted(name: str, command: str, reply: Reply) -> Reply:
 
 
 async def status_of(name: str) -> TaskStatus:
-    """The status of a task. Raises as `command`, and StatusFormatError."""
+    """Return the status of a task. Raises the same errors as `command`, and StatusFormatError."""
     return TaskStatus.from_dict(dict((await command(name, "status")).body))
 
 
@@ -70,7 +70,7 @@ async def statuses() -> tuple[list[TaskStatus], dict[str, str]]:
 
 
 def _ended(record: TaskRecord, replies: Collection[str]) -> TaskStatus | None:
-    """The status of a task that does not run any more."""
+    """Return the status of a task that does not run any more."""
     if record.task in replies:
         return None
     if was_killed(record):
@@ -79,7 +79,10 @@ def _ended(record: TaskRecord, replies: Collection[str]) -> TaskStatus | None:
 
 
 async def shards_of(name: str) -> tuple[ShardStatus, ...]:
-    """The shards that a task follows. Raises as `command`, and StatusFormatError."""
+    """Return the shards that a task follows.
+
+    Raises the same errors as `command`, and StatusFormatError.
+    """
     body = (await command(name, "shards")).body
     try:
         return tuple(shaped(ShardStatus, values) for values in body["shards"])
@@ -88,13 +91,13 @@ async def shards_of(name: str) -> tuple[ShardStatus, ...]:
 
 
 async def pause_task(name: str) -> TaskStatus:
-    """Let a task pause, and wait until it has, or has ended; its status then."""
+    """Pause a task, wait until it has paused or ended, and return its status then."""
     await command(name, "pause")
     return await _until_not(name, "starting", "running", "pausing")
 
 
 async def pause_parts(name: str, targets: Collection[str], sources: Collection[str]) -> TaskStatus:
-    """Let parts of a task pause, and wait until they have; the status of the task then."""
+    """Pause parts of a task, wait until they have paused, and return the task's status then."""
     await command(name, "pause", {"targets": list(targets), "sources": list(sources)})
     return await _until_not(name, "starting", "pausing")
 
@@ -110,9 +113,9 @@ async def _until_not(name: str, *states: TaskState) -> TaskStatus:
 async def reload_task(
     name: str, arguments: Mapping[str, Any], patience: float
 ) -> list[BlockedPart]:
-    """Let a task read its changed file, and wait until it runs by it.
+    """Let a task read its changed file, and wait until it uses the file.
 
-    Returns the parts that a fault blocks.
+    Return the parts that a fault blocks.
     """
     await command(name, "reload", arguments, patience)
     with anyio.move_on_after(STARTED_SECONDS):
@@ -122,5 +125,5 @@ async def reload_task(
 
 
 async def stop_task(name: str) -> None:
-    """Let a task end, and wait until its process has."""
+    """End a task, and wait until its process has ended."""
     _accepted(name, STOP, await end(name))

@@ -1,4 +1,4 @@
-"""Retiring shards of a running task, as `replicator retire` does."""
+"""Retires shards of a running task, as `replicator retire` does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Shard = tuple[str, str, str]
 
 
 def parse_shard(text: str) -> Shard:
-    """Read SOURCE:SCHEMA.TABLE; names with a colon, a dot or a backquote are in backquotes.
+    """Parse SOURCE:SCHEMA.TABLE; names with a colon, a dot or a backquote are in backquotes.
 
     Raises ValueError.
     """
@@ -32,7 +32,7 @@ def parse_shard(text: str) -> Shard:
     quoted = False
     for letter in text:
         if letter == "`":
-            # A doubled backquote inside of a quoted name is one of its letters.
+            # A doubled backquote inside a quoted name stands for one backquote.
             quoted = not quoted
             parts[-1] += letter
         elif not quoted and letter == (":", ".", "")[len(separators)]:
@@ -59,13 +59,11 @@ async def retire_shards(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Have a task retire shards, and wait until it has; return why it has not, and the remedies.
 
-    Both are empty if it has.
-
-    Raises NotRunningError and ControlError.
+    Both results are empty if it has. Raises NotRunningError and ControlError.
 
     Args:
         sources: the sources of which all shards are retired.
-        timeout: seconds; None for any time.
+        timeout: maximum seconds to wait; None for no limit.
     """
     ends = (await command(name, "ends")).body["ends"]
     named = {*sources, *(source for source, *_ in shards)}

@@ -1,4 +1,4 @@
-"""The status of a task that does not run: what it has saved."""
+"""The status of a task that does not run, from its saved state."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from replicator.status import CopyStatus, SourceStatus, TargetStatus, TaskStatus
 
 
 async def saved_status(task: Task) -> TaskStatus:
-    """What the meta tables tell of a task that does not run here.
+    """Return the status of a task that does not run here, from the meta tables.
 
-    Raises NotRunningError also where nothing can be read, RunsElsewhereError where another
-    process runs it.
+    Raises NotRunningError, also if nothing can be read; RunsElsewhereError if another process runs
+    the task.
     """
     connection = Connection(address_of(task.target_database))
     try:

@@ -1,8 +1,8 @@
 """The control socket of a running task.
 
-A lock file beside the socket tells whether a task of this name runs: its lock belongs to the
-process and ends with it, however it ends. So a socket that a killed process left behind is
-replaced, and a second process of the same task is refused.
+A lock file beside the socket shows whether a task of this name runs: its lock belongs to the
+process and ends with it, however the process ends. So the socket of a killed process is replaced,
+and a second process of the same task is refused.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from actors.control.protocol import (
 from actors.control.task_records import note_begun, note_ended
 
 _kept_open: list[int] = []
-"""Connections that end with the process."""
+"""Connections that are closed only when the process ends."""
 
 TALK_SECONDS = 10.0
-"""How long a client may take to send its request, and to take the reply."""
+"""Maximum seconds for a client to send its request, and to read the reply."""
 BACKLOG = 64
 ATTEMPTS = 10
-"""How often a starting task tries to take its lock file before it says that the task runs."""
+"""Number of attempts to lock the lock file before a starting task reports that the task runs."""
 LOOK_SECONDS = 0.05
 
 log = structlog.get_logger()
 
 
 class AlreadyRunningError(Exception):
-    """Another process runs this task as this user on this host; ``pid`` is 0 if not known."""
+    """Another process runs this task as this user on this host; ``pid`` is 0 if unknown."""
 
     def __init__(self, task_name: str, pid: int) -> None:
         super().__init__(
@@ -55,11 +55,12 @@ class AlreadyRunningError(Exception):
 
 
 class ControlServer:
-    """Answers the requests of the CLI, one connection each.
+    """Answers the requests of the command line, one per connection.
 
-    ``answer`` is called in the event loop of `run`, for several clients at a time; what it raises
-    ends the server, for its supervisor to see. A client that sends something else than a request
-    gets an error, one that sends nothing or no end is hung up on, neither disturbs others.
+    ``answer`` is called in the event loop of `run`, for several clients at a time. Its exceptions
+    end the server, so that its supervisor gets them. A client that does not send a valid request
+    gets an error, and a client that sends nothing or no complete line is disconnected; neither
+    disturbs other clients.
     """
 
     def __init__(self, task_name: str, answer: Callable[[Request], Awaitable[Reply]]) -> None:
@@ -69,8 +70,8 @@ class ControlServer:
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled, then remove the socket.
 
-        With `TaskGroup.start` it has returned once clients can connect. Raises
-        AlreadyRunningError, and ControlError when the socket can't be made.
+        `TaskGroup.start` returns once clients can connect. Raises AlreadyRunningError, and
+        ControlError if the socket can't be made.
         """
         path = socket_path(self._task_name)
         async with self._lock(path.with_suffix(".lock")):
@@ -89,7 +90,7 @@ class ControlServer:
                 path.unlink(missing_ok=True)
 
     def _note(self, note: Callable[[str], None]) -> None:
-        """Record for `replicator status` that the task runs, or has ended. A failure is logged."""
+        """Record for `replicator status` that the task runs, or has ended; only log a failure."""
         try:
             note(self._task_name)
         except OSError as error:
@@ -102,7 +103,7 @@ class ControlServer:
         except OSError as error:
             raise ControlError(f"the lock file {path} can't be made: {error}") from error
         with closing(lock):
-            # `replicator status` locks it for a moment to check whether the task runs.
+            # `replicator status` locks the file for a moment to check whether the task runs.
             for _ in range(ATTEMPTS):
                 if acquired := lock.acquire():
                     break
@@ -113,7 +114,7 @@ class ControlServer:
             yield
 
     async def _refuse_second(self, path: Path) -> None:
-        # The lock file may have been cleaned away under a process that runs: ask its socket too.
+        # The lock file of a running process may have been removed, so also ask its socket.
         try:
             stream = await anyio.connect_unix(path)
         except (FileNotFoundError, ConnectionRefusedError):
@@ -148,7 +149,7 @@ class ControlServer:
 
     async def _send(self, stream: SocketStream, reply: Reply) -> None:
         try:
-            # Shielded: a request to stop may end the server before its reply is out.
+            # Shielded, because a request to stop may end the server before its reply is sent.
             with anyio.fail_after(TALK_SECONDS, shield=True):
                 await stream.send(encode_reply(reply))
         except (TimeoutError, anyio.BrokenResourceError) as error:
@@ -156,5 +157,5 @@ class ControlServer:
 
 
 def _keep_open(stream: SocketStream) -> None:
-    """Let a connection be closed by the end of this process only: so its client can tell that."""
+    """Keep a connection open until the process ends, so that its client notices the end."""
     _kept_open.append(os.dup(stream.extra(SocketAttribute.raw_socket).fileno()))

@@ -1,7 +1,7 @@
-"""Which tasks have run here: a small file for each beside its socket, for `replicator status`.
+"""Records of the tasks that have run here: small files beside the sockets for `replicator status`.
 
-It is written when a process begins to run the task and when it ends in order, so a process that
-was killed is told from one that has ended. `replicator remove` forgets the task.
+A record is written when a process begins to run the task and when it ends properly. So a process
+that was killed is distinguished from one that has ended. `replicator remove` deletes the record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SUFFIX = ".task"
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """A task that a process has run here; ``ended`` is empty until that has ended in order.
+    """A task that a process has run here; ``ended`` is empty until the process has ended properly.
 
     ``began`` and ``ended`` are UTC in ISO 8601.
     """
@@ -34,23 +34,26 @@ class TaskRecord:
 
     @property
     def since(self) -> datetime:
-        """When it ended, or else when it began."""
+        """Return when the task ended, or when it began if it has not ended."""
         return datetime.fromisoformat(self.ended or self.began)
 
 
 def note_begun(task: str) -> None:
-    """Note that this process runs a task. Raises OSError, and ControlError as `runtime_dir`."""
+    """Record that this process runs a task.
+
+    Raises OSError, and the same errors as `runtime_dir`.
+    """
     _write(TaskRecord(task, os.getpid(), now().isoformat()))
 
 
 def note_ended(task: str) -> None:
-    """Note that the task has ended in order. Raises as `note_begun`."""
+    """Record that the task has ended properly. Raises the same errors as `note_begun`."""
     found = find_record(task) or TaskRecord(task, os.getpid(), now().isoformat())
     _write(replace(found, ended=now().isoformat()))
 
 
 def forget_record(task: str) -> None:
-    """Forget a task that is removed. Raises as `note_begun`."""
+    """Delete the record of a removed task. Raises the same errors as `note_begun`."""
     path = socket_path(task)
     path.with_suffix(_SUFFIX).unlink(missing_ok=True)
     if not _is_locked(path.with_suffix(".lock")):
@@ -58,12 +61,15 @@ def forget_record(task: str) -> None:
 
 
 def find_record(task: str) -> TaskRecord | None:
-    """The record of a task. Raises ControlError as `runtime_dir`."""
+    """Return the record of a task. Raises the same errors as `runtime_dir`."""
     return _read(socket_path(task).with_suffix(_SUFFIX))
 
 
 def records() -> Iterator[TaskRecord]:
-    """Those of all tasks of this user on this host. Raises ControlError as `runtime_dir`."""
+    """Yield the records of all tasks of this user on this host.
+
+    Raises the same errors as `runtime_dir`.
+    """
     for path in sorted(runtime_dir().glob(f"*{_SUFFIX}")):
         found = _read(path)
         if found is not None:
@@ -71,7 +77,7 @@ def records() -> Iterator[TaskRecord]:
 
 
 def was_killed(record: TaskRecord) -> bool:
-    """Whether the process of a task is gone without having ended in order."""
+    """Return whether the process of a task has disappeared without having ended properly."""
     return not record.ended and not _is_locked(socket_path(record.task).with_suffix(".lock"))
 
 
@@ -83,7 +89,7 @@ def _write(record: TaskRecord) -> None:
 
 
 def _read(path: Path) -> TaskRecord | None:
-    """None also for a file that is no record: one of another version, say."""
+    """Return the record in a file; None also for a file with another content or version."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         record = TaskRecord(**values)
@@ -93,7 +99,7 @@ def _read(path: Path) -> TaskRecord | None:
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether a process runs the task: it holds the lock for as long as it lives."""
+    """Return whether a process runs the task: a running process holds the lock."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""Waiting until a running task has applied everything up to an end, as `replicator wait` does."""
+"""Waits until a running task has applied everything up to an end, as `replicator wait` does."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from replicator.status import SourceStatus, TaskStatus
 from replicator.status_json import plain
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
-"""Seconds between two looks at the task; the pause grows while nothing changes."""
+"""Seconds between two requests to the task; the pause grows while nothing changes."""
 
 FINAL_SECONDS = 2.0
-"""Seconds for which a reason has to last before the waiting ends."""
+"""Seconds for which a reason has to last before the wait ends."""
 
 START_SECONDS = 20.0
-"""Seconds that a task may need before it can be asked: `run` may have been typed just before."""
+"""Maximum seconds until a task can be asked: `run` may have been started just before."""
 
 PATIENCE = 3
-"""So many looks in a row may fail: the task may be about to end."""
+"""Number of successive requests that may fail, because the task may be about to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class Waited:
     """The result of waiting.
 
     Attributes:
-        task: its name.
-        reached: everything up to the end is applied.
-        seconds: how long the waiting took.
-        reasons: if it is not, what the task waits for.
+        task: the task's name.
+        reached: whether everything up to the end is applied.
+        seconds: duration of the wait.
+        reasons: what the task waits for, if the end is not reached.
         until: by source, the end as text; for a time, that time.
         sources: how far each source is.
-        timed_out: the task may still reach the end.
+        timed_out: whether the task may still reach the end.
         remedies: what the operator can do, if the end is not reached.
     """
 
@@ -56,7 +56,7 @@ class Waited:
     remedies: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The values for JSON."""
+        """Return the values for JSON."""
         return {
             "task": self.task,
             "applied": self.reached,
@@ -78,14 +78,14 @@ class Waited:
 
 
 async def wait_until(name: str, given: Sequence[str], timeout: float | None = None) -> Waited:  # noqa: ASYNC109
-    """Wait until a task has applied everything up to an end, or somebody has to do something.
+    """Wait until a task has applied everything up to an end, or somebody has to act.
 
     Args:
         name: the task.
         given: the end, as `parse_until` takes it.
-        timeout: seconds; None for any time.
+        timeout: maximum seconds to wait; None for no limit.
 
-    Raises ValueError for an end that is not understood, NotRunningError and ControlError.
+    Raises ValueError for an end that can't be parsed, NotRunningError and ControlError.
     """
     begun = time.monotonic()
     waiting = _Waiting(name, given)
@@ -114,7 +114,7 @@ async def wait_after_start(
     given: Sequence[str],
     timeout: float | None = None,  # noqa: ASYNC109
 ) -> Waited:
-    """As `wait_until`, but a task that does not run has `START_SECONDS` to start."""
+    """Do the same as `wait_until`, but give a task that does not run `START_SECONDS` to start."""
     begun = time.monotonic()
     most = START_SECONDS if timeout is None else min(START_SECONDS, timeout)
     while True:
@@ -128,12 +128,12 @@ async def wait_after_start(
 
 
 def looking_at(task: str) -> str:
-    """Return the remedy if nothing is known that somebody has to do."""
+    """Return the remedy for the case that nothing is known that somebody has to do."""
     return f"`replicator status {task}` shows what the task does; then repeat this command"
 
 
 class _Waiting:
-    """What is known while waiting: the end, the ends of the binlogs, and the last answers."""
+    """The state of a wait: the end, the ends of the binlogs, and the last answers."""
 
     def __init__(self, name: str, given: Sequence[str]) -> None:
         self._name = name
@@ -145,7 +145,7 @@ class _Waiting:
         self.last = EndVerdict()
 
     async def look(self) -> EndVerdict:
-        """Ask the task. Raises as `wait_until`."""
+        """Ask the task. Raises the same errors as `wait_until`."""
         if self._away is None or self._away:
             body = (await command(self._name, "ends")).body
             ends, self._away = body["ends"], dict(body["away"])
@@ -159,7 +159,7 @@ class _Waiting:
         return self.last
 
     def result(self, found: EndVerdict, seconds: float, *, timed_out: bool) -> Waited:
-        """The result of the waiting."""
+        """Return the result of the wait."""
         reasons = () if found.reached else found.reasons
         away = [f"{source}: {reason}" for source, reason in (self._away or {}).items()]
         return Waited(
