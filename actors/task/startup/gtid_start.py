@@ -23,9 +23,9 @@ async def start_by_gtid(
 ) -> SourcePosition | None:
     """Return the position of the first transaction that the set lacks, to be saved before any row.
 
-    From there on the source is read by file and position. None if the position can't be determined:
-    the reader reports the reason. Raises FatalError if the set and the binlog before the position
-    have different transactions.
+    From this position on, the source is read by file and position. Return None if the position
+    can't be determined; the reader reports the reason. Raises FatalError if the set and the binlog
+    before the position have different transactions.
     """
     try:
         executed = start.normalised(mariadb=not server.server_uuid)
