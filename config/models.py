@@ -230,7 +230,7 @@ class Task(Section):
     full_copy: Annotated[Copy, Field(alias="copy")] = Copy()
     """The speed limit of the full copy."""
     spark: Spark = Spark()
-    """Where Spark runs, which processes the rows."""
+    """The settings of Spark, which processes the rows."""
     writer: Writer = Writer()
     """How the task collects and writes rows."""
     memory: Annotated[Size, Field(ge=1 << 30, le=1 << 40)] | None = None

@@ -1,4 +1,4 @@
-"""Checks whether the task can repeat the effects of foreign keys with actions. Pure.
+"""Checks whether the task can repeat the effects of foreign keys with actions.
 
 A server that does not log the changes by its foreign keys can be followed if the task sees the rows
 of the parent (`replicator.pipeline.apply.cascades`), and if these changes affect no other shard.

@@ -1,4 +1,4 @@
-"""Online schema changes by gh-ost and pt-online-schema-change, followed by their statements. Pure.
+"""Online schema changes by gh-ost and pt-online-schema-change, followed by their statements.
 
 Both tools create a ghost table, ALTER it while it is empty, fill it, and exchange it with the real
 table by RENAME (manuals of gh-ost and Percona Toolkit). For the real table, all changes of the

@@ -1,4 +1,4 @@
-"""The names of constraints in a statement for a target. Pure.
+"""The names of constraints in a statement for a target.
 
 Servers name a constraint without a name after its table: `t1_ibfk_1`, `t1_chk_1` (MySQL's manual,
 "FOREIGN KEY Constraints" and "CHECK Constraints"). On the target, the same constraint has another

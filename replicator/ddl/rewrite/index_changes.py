@@ -1,4 +1,4 @@
-"""Statements for a target that does not have some of its shards' indexes. Pure.
+"""Statements for a target that does not have some of its shards' indexes.
 
 Indexes that are not unique do not affect rows. So a target may omit indexes that its server does
 not support: FULLTEXT, SPATIAL, and expressions with some functions (TiDB's page "CREATE INDEX").

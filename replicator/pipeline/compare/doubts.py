@@ -1,4 +1,4 @@
-"""Decides, by several reads, whether differing rows are wrong, or only not applied yet. Pure.
+"""Decides, by several reads, whether differing rows are wrong, or only not applied yet.
 
 Each read fetches the target's rows, then the shards' rows, then the ends of the binlogs. The next
 read begins when the target has applied everything up to these ends. If a shard has the same value

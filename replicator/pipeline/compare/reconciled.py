@@ -1,4 +1,4 @@
-"""Evaluates a pass of a reconciliation, which is a comparison that corrects rows. Pure."""
+"""Evaluates a pass of a reconciliation, which is a comparison that corrects rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value that an added column gets in existing rows: its default or its formula. Pure.
+"""The value that an added column gets in existing rows: its default or its formula.
 
 The values are read from the text of SHOW CREATE TABLE. Two texts are comparable if the same server
 wrote both.

@@ -1,4 +1,4 @@
-"""Changes of a table that affect none of its rows, and whether another table shows them. Pure.
+"""Changes of a table that affect none of its rows, and whether another table shows them.
 
 Defaults, comments, keys, CHECKs and foreign keys are not parts of a row. A table that already has
 the result of such a change need not execute it.

@@ -1,4 +1,4 @@
-"""The names of a table's columns after statements, and which of them were dropped. Pure.
+"""The names of a table's columns after statements, and which of them were dropped.
 
 Follows the text of the statements. Structures alone are not enough: they may be equal after two
 columns exchange their names, or after one is dropped and another takes its name.

@@ -1,4 +1,4 @@
-"""How later statements of a binlog affect a structure that was read at the binlog's end. Pure.
+"""How later statements of a binlog affect a structure that was read at the binlog's end.
 
 A structure read from a server applies to earlier rows only if no statement in between changed it.
 """

@@ -1,4 +1,4 @@
-"""The ALTER actions that give a target the parts on which all its members agree. Pure.
+"""The ALTER actions that give a target the parts on which all its members agree.
 
 A column is redefined by the target's own text, in which only these parts change: every other part
 of it belongs to the join, or to the operator.

@@ -1,4 +1,4 @@
-"""The answer to a member's statement: accepted, accepted with a step of the target, or open. Pure.
+"""The answer to a member's statement: accepted, accepted with a step of the target, or open.
 
 In pessimistic mode, the question is when all members have a statement. Here it is whether the
 member's rows still fit the others' rows. The target's structure follows the join of the *accepted*

@@ -1,4 +1,4 @@
-"""How members of one target differ from it, and on which parts they disagree. Pure."""
+"""How members of one target differ from it, and on which parts they disagree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A column that some members rename while the others lack it, or have it by the new name. Pure.
+"""A column that some members rename while the others lack it, or have it by the new name.
 
 A member may be created before others rename a column, or afterwards with the new name already. Then
 the target has both columns, and a row has its value in one of them and a fill in the other. If both

@@ -2,7 +2,7 @@
 
 Everything that the next run needs follows from the entries alone, in their order: the members with
 their accepted structures, fills, open statements, releases. This state is never derived from the
-structures at the saved positions, which are older and would restore dropped columns. Pure.
+structures at the saved positions, which are older and would restore dropped columns.
 """
 
 from __future__ import annotations

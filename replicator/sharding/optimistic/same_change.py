@@ -1,4 +1,4 @@
-"""Comparison of open statements of several members: whether they make the same change. Pure.
+"""Comparison of open statements of several members: whether they make the same change.
 
 Their texts are compared without the positions of columns. Statements that rename columns may also
 differ in their words: CHANGE and RENAME COLUMN are equal if no row shows a difference.

@@ -1,4 +1,4 @@
-"""The shape of a table: the part that its rows depend on, and the join of shapes. Pure.
+"""The shape of a table: the part that its rows depend on, and the join of shapes.
 
 The join is the smallest shape into which every row of each member fits. The join has each column
 that one of the members has. It has a key only if each member has one that is at least as strict,

@@ -1,4 +1,4 @@
-"""The states of members: their accepted structures, their exceptions, and their join. Pure."""
+"""The states of members: their accepted structures, their exceptions, and their join."""
 
 from __future__ import annotations
 
