@@ -134,7 +134,7 @@ def _source(source: LockSource, *, reads: bool) -> Text:
 def distance_told(distance: BinlogDistance | None) -> str:
     """Return the distances of a position from both ends of its binlog, to append.
 
-    Empty for None.
+    The result is empty for None.
     """
     if distance is None:
         return ""

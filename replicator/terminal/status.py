@@ -177,7 +177,7 @@ def _ever_less(status: TaskStatus) -> Iterator[list[RenderableType]]:
 def _targets_in(targets: tuple[TargetStatus, ...], room: int) -> list[RenderableType] | None:
     """Return the targets in at most this number of lines, as a table or a line.
 
-    None without room.
+    Return None if there is no room.
     """
     rows = min(len(targets), FEWEST_TARGETS)
     if room < 0 or (targets and not room):
@@ -506,10 +506,7 @@ def _curves(trend: Trend) -> Iterator[Text]:
 
 
 def _fewer(values: Sequence[float | None]) -> list[float]:
-    """Return a list of at most `_CURVE_POINTS` values.
-
-    The largest of each group of successive values.
-    """
+    """Return at most `_CURVE_POINTS` values: the largest of each group of values."""
     width = -(-len(values) // _CURVE_POINTS)
     return [
         max(value or 0.0 for value in values[place : place + width])

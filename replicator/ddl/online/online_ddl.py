@@ -123,7 +123,7 @@ class GhostHistory:
     def life(self, ghost: TableName, before: int) -> tuple[GhostEntry, ...]:
         """Return a ghost's beginning and all its events before a position.
 
-        Empty if the task has not seen the beginning.
+        The result is empty if the task has not seen the beginning.
         """
         begun = self.last(ghost, before, GhostAct.BEGUN, GhostAct.MADE, GhostAct.ENDED)
         if begun is None or begun.act is GhostAct.ENDED:

@@ -23,7 +23,7 @@ _KINDS = ("FULLTEXT", "SPATIAL")
 def without_drops(statement: ParsedStatement, there: Collection[str]) -> str:
     """Return a statement that drops and renames only indexes that its table has.
 
-    Empty if nothing is left.
+    The result is empty if nothing is left.
 
     Args:
         there: the folded names of the table's keys.

@@ -98,7 +98,7 @@ class Thread:
 def thread_of(rows: Sequence[Sequence[Any]]) -> Thread | None:
     """Return the thread that serves a connection, from its answer to THREAD_SQL.
 
-    None if a proxy serves it, which may number connections in its own way.
+    Return None if a proxy serves it, which may number connections in its own way.
     """
     if not rows:
         return None

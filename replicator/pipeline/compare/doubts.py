@@ -232,9 +232,9 @@ def differences_of(
 
 
 def example_of(comparison: ComparisonPlan, difference: RowDifference) -> RowExample:
-    """Return a row for people.
+    """Return an example of a differing row for people.
 
-    Its differing columns, and its key, or without a key the whole row.
+    It has the differing columns, and the key; without a key, the whole row.
     """
     line = difference.on_target or difference.in_shard or b""
     fields = line.split(b"\t")

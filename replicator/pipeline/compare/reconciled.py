@@ -79,7 +79,7 @@ def verdict_of(
 def _uncompared(result: TargetComparison, columns: Collection[str]) -> str:
     """Return why a column that both sides have could not be compared.
 
-    Empty if all were compared.
+    The result is empty if all were compared.
     """
     names = {folded(column) for column in columns}
     for out in result.left_out:

@@ -198,7 +198,7 @@ class _Sample:
     def all(self, size: int) -> list[Row] | None:
         """Return all values.
 
-        None if the servers' estimates of the number of rows were far too low.
+        Return None if the servers' estimates of the number of rows were far too low.
         """
         rows: list[Row] = []
         for number, read in enumerate(self.reads):

@@ -90,7 +90,7 @@ def given_names(
 ) -> tuple[GivenName, ...]:
     """Return the names that a statement gives columns of the target.
 
-    Empty if it gives no names, or if some of them depend on other members.
+    The result is empty if it gives no names, or if some of them depend on other members.
 
     Args:
         touched: the parts that the statement touches.
@@ -288,7 +288,7 @@ def _narrower(old: Column, new: Column) -> Column | None:
 def _narrowed(column: Column, value: str) -> str | None:
     """Return SQL for a value as a strict server stores it in a narrower column of its family.
 
-    The server drops trailing spaces, and rounds. None if the result is not known.
+    The server drops trailing spaces, and rounds. Return None if the result is not known.
     """
     match column.base_type:
         case "varchar" | "char":

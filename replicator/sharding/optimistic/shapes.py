@@ -355,8 +355,8 @@ def unfit_column(
 ) -> str:
     """Return why rows of a member without a column would lose their value by a narrowing step.
 
-    Empty if they keep it. Otherwise a server would round or refuse the value, and the member may
-    still add the wider column.
+    The result is empty if they keep it. Otherwise a server would round or refuse the value, and the
+    member may still add the wider column.
     """
     having = [shape_of(member).columns.keys() for member in members]
     for name, found in after.columns.items():

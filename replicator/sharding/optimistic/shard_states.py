@@ -165,7 +165,7 @@ class TargetState(Generic[Name]):
     def unfit_fill(self, before: Shape, after: Shape) -> str:
         """Return why rows without a column would lose their value there by a narrowing step.
 
-        This is the state after the step. Empty if the rows keep their value.
+        This is the state after the step. The result is empty if the rows keep their value.
         """
         return unfit_column(before, after, self._tables(), self.fills)
 
