@@ -278,7 +278,7 @@ def _columns(shard_state: ShardState) -> Mapping[str, ShapeColumn]:
     return {} if shard_state.taken is None else shape_of(shard_state.taken).columns
 
 
-def behind_open(shard_state: ShardState) -> ShardState:
+def after_open_statement(shard_state: ShardState) -> ShardState:
     """Return a member's state after its open statement, which the target has executed for all."""
     assert shard_state.open is not None
     structure = shard_state.open.structure
