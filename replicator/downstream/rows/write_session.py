@@ -51,7 +51,7 @@ host can take the task over when the lease has expired, and these locks must be 
 """
 
 PATIENT_SECONDS = 600
-"""The same for a session that waits for a source's answer."""
+"""The number of seconds for a session that waits for a source's answer."""
 
 LOAD_PAUSE_SECONDS = 120
 """Seconds for which a server waits for more of a load that depends on how fast the source is

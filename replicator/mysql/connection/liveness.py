@@ -21,8 +21,11 @@ VANISHED_SECONDS = 30
 """Seconds without an acknowledgement, or an answer to probes, until a connection is lost."""
 
 STALLED_SECONDS = 120
-"""The same for a connection that sends much. A server that waits for a lock or for its disk, and
-reads nothing more, does not acknowledge either, as far as Linux knows."""
+"""The number of seconds for a connection that sends much.
+
+A server that waits for a lock or for its disk reads nothing more, so Linux gets no acknowledgement
+from it either.
+"""
 
 LOOK_SECONDS = 10.0
 """Seconds of silence until another connection queries what the server is doing, and between two
