@@ -20,6 +20,6 @@ def test_every_failpoint_is_in_the_table() -> None:
 
 
 def test_the_tests_that_are_named_exist() -> None:
-    named = set(re.findall(r"`(tests/[a-z0-9_/]+(?:\.py)?)`?", PAGE))
+    named = set(re.findall(r"`(tests/[a-z0-9_/]+(?:\.(?:py|txt))?)`?", PAGE))
     assert len(named) > 20
     assert sorted(path for path in named if not (ROOT / path).exists()) == []
