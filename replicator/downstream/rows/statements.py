@@ -15,7 +15,7 @@ import numpy as np
 from pymysql.constants import ER
 from pymysql.err import MySQLError
 
-from replicator.downstream.rows.key_lookup import selected_fields
+from replicator.downstream.rows.key_lookup import locked_fields
 from replicator.downstream.rows.literals import (
     NULL_FIELD,
     field_value,
@@ -238,9 +238,7 @@ def _in_the_way(
     if not conditions:
         return []
     condition = b"(" + b") OR (".join(conditions) + b")"
-    return [
-        b"\t".join(key) for key in selected_fields(session, target.quoted, stale.key, condition)
-    ]
+    return [b"\t".join(key) for key in locked_fields(session, target.quoted, stale.key, condition)]
 
 
 def _insert_over(
