@@ -157,11 +157,7 @@ class Generation:
             pass
 
     async def _once(self, stop: anyio.Event, started: anyio.Event) -> bool:
-        """Work until ``stop``; return whether another start is needed.
-
-        It is needed if rows must be read again, deferred shards copied, copied shards followed, or
-        a source waited for.
-        """
+        """Work until ``stop``; return whether another start is needed, as there is further work."""
         retired = self.counts.retiring.done = await retirements_of(self._task)
         task = self._task = without_retired(self._task, retired)
         await self._look_at_sources()
