@@ -55,8 +55,8 @@ async def add_tables(
     """Save these tables of a copied source, each with its target, as shards to be copied.
 
     A table is skipped if its structure at ``start`` is not certain, or if its target has an open
-    schema change, still has earlier rows of this table, or has no key but rows that the task has not
-    written.
+    schema change, still has earlier rows of this table, or has no key but rows that the task has
+    not written.
 
     Raises TablesAddedError if any were saved; FatalError, TransientError, DatabaseUnavailableError
     or the server's error.

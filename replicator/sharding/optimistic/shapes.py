@@ -358,7 +358,7 @@ def unfit_column(
 ) -> str:
     """Return why a narrower type would change the value of rows whose members lack the column.
 
-    The result is empty if they keep their value. Otherwise a server would round or refuse it, and the
+    Empty if they keep their value. Otherwise a server would round or refuse the value, and the
     member may still add the wider column.
     """
     having = [shape_of(member).columns.keys() for member in members]
