@@ -246,7 +246,7 @@ def key_files(document: Document) -> Iterator[tuple[tuple[str | int, ...], FileP
 def _looked_at(path: FilePath) -> os.stat_result | None:
     try:
         return path.stat()
-    except (OSError, ValueError):  # whoever reads the file reports it
+    except (OSError, ValueError):  # reading the file reports the error
         return None
 
 

@@ -230,7 +230,7 @@ class Task(Section):
     full_copy: Annotated[Copy, Field(alias="copy")] = Copy()
     """The speed limit of the full copy."""
     spark: Spark = Spark()
-    """Where Spark runs, which processes the rows."""
+    """The settings of Spark, which processes the rows."""
     writer: Writer = Writer()
     """How the task collects and writes rows."""
     memory: Annotated[Size, Field(ge=1 << 30, le=1 << 40)] | None = None
@@ -371,20 +371,14 @@ class Task(Section):
         return self.block_allow_list[name] if name else AllowListRules()
 
     def mydumper_of(self, instance: Instance) -> Mydumper:
-        """Return how a full copy reads from an instance.
-
-        Inline settings, named ones, or the defaults.
-        """
+        """Return how a full copy reads from an instance: by inline, named or default settings."""
         name = instance.mydumper_config_name
         given = instance.mydumper or (self.mydumpers[name] if name else Mydumper())
         threads = instance.mydumper_thread
         return given.model_copy(update={"threads": threads}) if threads else given
 
     def loader_of(self, instance: Instance) -> Loader:
-        """Return how a full copy writes an instance's rows.
-
-        Inline settings, named ones, or the defaults.
-        """
+        """Return how a full copy writes an instance: inline, named or default settings."""
         name = instance.loader_config_name
         given = instance.loader or (self.loaders[name] if name else Loader())
         size = instance.loader_thread
@@ -396,10 +390,7 @@ class Task(Section):
         return self.validators[name] if name else Validator()
 
     def syncer_of(self, instance: Instance) -> Syncer:
-        """Return the replication settings of an instance.
-
-        Inline settings, named ones, or the defaults.
-        """
+        """Return the replication settings of an instance: inline, named or default settings."""
         if instance.syncer is not None:
             return instance.syncer
         name = instance.syncer_config_name

@@ -38,7 +38,7 @@ class TaskFileError(Exception):
 def nearest(word: str, choices: Iterable[str]) -> str | None:
     """Return the choice that is most similar to ``word``, ignoring case.
 
-    None if none is similar.
+    Return None if none is similar.
     """
     by_lower = {choice.lower().replace("_", "-"): choice for choice in choices}
     wanted = word.lower().replace("_", "-")

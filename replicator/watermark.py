@@ -1,6 +1,4 @@
-"""Positions in a source's binlog, and watermarks.
-
-How far the source's rows are applied to a target.
+"""Positions in a source's binlog, and watermarks, which are positions up to which rows are applied.
 
 Both are tuples that compare in the order of the events in the binlog. Spark and the meta tables
 take them without conversion.

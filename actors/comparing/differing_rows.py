@@ -56,7 +56,7 @@ class RepairFile:
     def begin(self, size: int = 0) -> None:
         """Continue after the first ``size`` bytes of an interrupted comparison.
 
-        0 for a new file.
+        0 means a new file.
         """
         self._file.seek(size)
         self._file.truncate()

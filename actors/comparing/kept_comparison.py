@@ -70,7 +70,7 @@ def as_text(kept: KeptComparison) -> str:
 def from_text(text: str | bytes) -> KeptComparison | None:
     """Return the comparison that `as_text` wrote.
 
-    None if another version of this program wrote it.
+    Return None if another version of this program wrote it.
     """
     try:
         return _FORMAT.validate_json(text)

@@ -285,9 +285,9 @@ def ranges_per_job(tasks: int) -> int:
 
 
 def first_ranges(ranges: Sequence[KeyRange], most: int) -> int:
-    """Return how many of the first ranges together have at most the size of ``most`` whole ranges.
+    """Return how many of the first ranges have at most the size of ``most`` whole ranges.
 
-    At least 1.
+    Return at least 1.
     """
     sizes = accumulate(key_range.share for key_range in ranges)
     # The shares of the parts of a range may add up to slightly more than 1.

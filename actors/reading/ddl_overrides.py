@@ -23,8 +23,7 @@ class DdlOverrides:
     def find(self, source: str, statement: Statement) -> DdlOverride | None:
         """Return the override for a statement.
 
-        Of its own position, or of its event group's position.
-
+        It may be given for the statement's own position, or for the position of its event group.
         The latter does not apply to DML, because a group may have several DML statements.
         """
         own = self._overrides.get((source, statement.position.key))

@@ -65,7 +65,7 @@ class ReaderProgress:
     def lag(self) -> float | None:
         """Return the seconds between the newest event read and now, by both clocks.
 
-        None without one.
+        Return None without one.
 
         The result is 0 once the source has reported that it has no more events. If the source is no
         longer read, it is the time since then, because the source may continue.

@@ -72,7 +72,7 @@ def next_due(
     """Return the target to verify next, and the time when it is due, in seconds since 1970.
 
     Among targets that are due at the same time, a target whose verification was begun is first.
-    None if there is no target.
+    Return None if there is no target.
 
     Args:
         attempts: by target, the verifications that have not ended.

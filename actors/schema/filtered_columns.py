@@ -113,7 +113,7 @@ def _inserting_columns(
     try:
         resolved = filters.resolved(member.name.schema, member.name.table, find, known_collation)
     except ExpressionError:
-        resolved = None  # Told where rows are planned.
+        resolved = None  # The planning of rows reports the error.
     if resolved is not None and not resolved.rules.insert:
         return ()
     for name in tuple(names):

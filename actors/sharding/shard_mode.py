@@ -190,15 +190,15 @@ class Coordination(ABC):
     async def paths(self, own: Table, target: TableName) -> Sequence[ColumnPath]:
         """Return the paths from columns of a table with this structure to columns of a target.
 
-        Empty if the target can't store the rows; several paths if the right one is not known.
-        Raises DatabaseUnavailableError.
+        The result is empty if the target can't store the rows; several paths if the right one is
+        not known. Raises DatabaseUnavailableError.
         """
         return ((),)
 
     def widening(self, own: Table, target: Table) -> Widening | None:
         """Return the change after which a target accepts rows of a table with this structure.
 
-        None if it accepts them already, or never can.
+        Return None if it accepts them already, or never can.
         """
         return None
 
@@ -330,7 +330,7 @@ class ShardMode(ABC):
     ) -> Mapping[TableName, GroupState[TableName]]:
         """Return, by target, the groups of a source without a saved state.
 
-        Empty if groups start without a state.
+        The result is empty if groups start without a state.
 
         Args:
             members: the shards of the source, each with its target.

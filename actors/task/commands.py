@@ -1,6 +1,6 @@
 """The commands that take a task file: run, check, remove; and `replicator schema`.
 
-What runs and checks is imported when it is used, so that the other commands are quick.
+Modules that run and check tasks are imported when they are used, so that other commands are fast.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class LogLevel(StrEnum):
-    """How much is logged."""
+    """The minimum level of logged records."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -149,8 +149,10 @@ def run(
     standby: Standby = False,
     reopen: Reopen = False,
 ) -> None:
-    """Run a task in the foreground. SIGTERM, Ctrl-C and the end of its terminal (SIGHUP) end it; it
-    saves its batch first."""
+    """Run a task in the foreground.
+
+    SIGTERM, Ctrl-C and the end of its terminal (SIGHUP) end it, after it has saved its batch.
+    """
     if dry_run:
         raise typer.Exit(_dry_run(task_file, start_time, remove_meta=remove_meta))
     # Garbage collection while modules are loaded would take a fifth of the time.
@@ -191,7 +193,10 @@ def run(
 
 
 def _outlive_rotations() -> None:
-    """Ignore SIGHUP without a terminal: log rotation sends it, and the log file needs none."""
+    """Ignore SIGHUP without a terminal.
+
+    Log rotation sends it, and the log file does not need it.
+    """
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:
@@ -212,10 +217,10 @@ def check(
         bool, typer.Option("--verbose", help="Also show each check that passed.")
     ] = False,
 ) -> None:
-    """Try out everything that a task needs, and show the remedy for each failure.
+    """Check everything that a task needs, and show the remedy for each failure.
 
-    Failed checks come first, then warnings, then the targets with their shards and with the rows
-    and bytes that the sources estimate.
+    Failed checks come first, then warnings, then the targets with their shards and the rows and
+    bytes that the sources estimate.
     """
     from config import load_task
     from replicator import logs
@@ -336,7 +341,7 @@ def _log_size(given: str) -> int:
 
 
 def _with_metrics(task: Task, address: str) -> Task:
-    """Return the task with its metrics at another address. Raises BadParameter."""
+    """Return the task with another address for its metrics. Raises BadParameter."""
     from config.processing import Metrics, host_and_port
 
     try:
@@ -347,7 +352,7 @@ def _with_metrics(task: Task, address: str) -> Task:
 
 
 def _with_start_time(task: Task, given: str) -> Task:
-    """Return the task with each of its sources beginning at a time. Raises BadParameter."""
+    """Return the task with a start time for each of its sources. Raises BadParameter."""
     from config.models import Meta
     from config.values import parse_moment
 
@@ -376,7 +381,7 @@ def _until(task: Task, given: list[str]) -> Until:
 
 
 def _keep_to_memory(task: Task) -> None:
-    """Set the limits on what servers send, and log the sizes derived from the available memory."""
+    """Limit what servers may send, and log the sizes derived from the available memory."""
     import structlog
 
     from replicator.memory import (
@@ -401,7 +406,7 @@ def _keep_to_memory(task: Task) -> None:
 
 
 def _keep_from_children(task: Task) -> dict[str, str]:
-    """Forget the variables with passwords, which the JVM and its workers would get; return them."""
+    """Remove the variables with passwords, which the JVM and its workers would get; return them."""
     from replicator.pipeline.spark.direct_launch import hide_variables
 
     hide_variables(task.variables)
@@ -416,20 +421,21 @@ def _log_compiling() -> None:
 
 
 def _run(task: Task, task_file: Path, options: RunOptions) -> int:
-    """Return the exit code. Errors are logged; on a terminal, a failed check is shown, too."""
+    """Run a task; return the exit code. Errors are logged; a terminal also shows a failed check."""
     import structlog
 
     log = structlog.get_logger()
     try:
         java = _begin_java(task)
         COMPILATIONS.report = _log_compiling
-        # This takes as long as the start of Java, which runs at the same time.
+        # This import takes as long as the start of Java, which runs at the same time.
         from actors.task.resources.spark import TaskSpark
 
         spark = TaskSpark(task, java)
         if java is not None and sys.platform == "linux":
-            # Modules loaded before the fork are in memory once, so this loads all modules of the
-            # workers.
+            # Modules loaded before the fork are in memory only once, so all modules of the workers
+            # are loaded
+            # here.
             import replicator.pipeline.apply.batch  # noqa: F401
             from replicator.pipeline import worker_daemon
             from replicator.pipeline.spark.worker_fork import start_worker_fork
@@ -437,7 +443,7 @@ def _run(task: Task, task_file: Path, options: RunOptions) -> int:
             # Without the fork, each worker loads all modules.
             with suppress(OSError):
                 start_worker_fork(java.folder, worker_daemon.load, worker_daemon.manage)
-        # Before Spark's thread changes the environment, which modules read when they are loaded.
+        # This import precedes Spark's thread, which changes the environment that modules read.
         from actors.task.foreground import run_in_foreground
 
         if COMPILATIONS.loops:

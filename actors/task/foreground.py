@@ -1,4 +1,4 @@
-"""A task in the foreground of a terminal: its supervisor, and a bar while it copies."""
+"""Runs a task in the foreground of a terminal, with a progress bar while it copies."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from replicator.status import CopyStatus
 from replicator.terminal.copy_progress import CopyBar, copy_line
 
 BAR_SECONDS = 0.5
-"""The seconds between two updates of the bar."""
+"""Seconds between two updates of the bar."""
 
 
 def run_in_foreground(task: Task, spark: TaskSpark, console: Console, options: RunOptions) -> int:
     """Run a task until it ends; return its exit code.
 
     If ``console`` is a terminal, it shows the bar, and finally a summary of the copy; otherwise
-    there is only the log. Raises as `TaskSupervisor.run`.
+    there is only the log. Raises the same errors as `TaskSupervisor.run`.
     """
 
     make = partial(TaskSupervisor, task, spark, options)

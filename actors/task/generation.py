@@ -1,6 +1,6 @@
 """One run of a task from its saved state: all actors, from their start to their end.
 
-A start, a restart after a failure and resuming after a pause are the same: a new generation.
+A start, a restart after a failure, and resuming after a pause are the same: a new generation.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ from replicator.schema.scratch.learned_structures import LearnedStructures
 from replicator.status import BlockedPart, TaskStatus
 
 STOP_PATIENCE = 120.0
-"""The seconds that a running batch may take to end when the task stops or pauses."""
+"""Maximum seconds for a running batch to end when the task stops or pauses."""
 
 STOP_LOOK = 0.5
-"""The seconds between two checks whether an unavailable target delays the batch."""
+"""Seconds between two checks whether an unavailable target delays the batch."""
 
 
 @attrs.define(eq=False)
@@ -81,13 +81,13 @@ class Generation:
 
     Attributes:
         _spark: waits for Spark's application, and returns None if the event is set before.
-        counts: counters, to which the run adds.
+        counts: counters, which the run increases.
         blocked: parts of the task that do not continue in this run.
-        away: unavailable sources, to which the run adds; these do not continue either.
-        _learned: learned structures, to which the run adds.
+        away: unavailable sources, which do not continue either; the run adds further ones.
+        _learned: learned structures; the run adds further ones.
         _on_changed_rules: the choice for rows that were written by other rules.
-        copy: set from the beginning of the copy; keeps its final state.
-        recopy: targets to empty and copy again, removed once this is saved.
+        copy: the copy, once it has started; it keeps its final state.
+        recopy: targets to empty and copy again; removed once this request is saved.
     """
 
     _log = structlog.get_logger()
@@ -114,7 +114,7 @@ class Generation:
     def running(self) -> RunningTask | None:
         """The part that follows the sources, also during a copy in the background.
 
-        None while the sources wait for the copy. Keeps its final state.
+        It is None while the sources wait for the copy, and it keeps its final state.
         """
         copy = self.copy
         waiting = copy and copy.targets and not copy.progress.finished and not copy.background
@@ -135,7 +135,7 @@ class Generation:
     def targets(self) -> frozenset[TableName]:
         """The targets that are known to have shards of the task."""
         if self.running is None:
-            # A copy only has the targets that it copies; other shards are followed afterwards.
+            # A copy has only the targets that it copies; other shards are followed afterwards.
             return self._saved | (self.copy.targets if self.copy else frozenset())
         return self.running.registry.targets_in_use
 
@@ -149,16 +149,15 @@ class Generation:
     async def run(self, stop: anyio.Event, started: anyio.Event) -> None:
         """Start from the saved state and work until ``stop``; then finish, save and return.
 
-        ``started`` is set once all actors are started, or the full copy has begun. A task that only
-        copies is ``finished`` then. Raises FatalError, TransientError, FencedError or
+        ``started`` is set once all actors are started, or the full copy has started. A task that
+        only copies is ``finished`` then. Raises FatalError, TransientError, FencedError or
         DatabaseUnavailableError, as an exception group if an actor raised it.
         """
         while await self._once(stop, started):
             pass
 
     async def _once(self, stop: anyio.Event, started: anyio.Event) -> bool:
-        """Work until ``stop``; return True if another start must read rows again, copy deferred
-        shards, follow copied shards, or wait for a source."""
+        """Work until ``stop``; return whether another start is needed, as there is further work."""
         retired = self.counts.retiring.done = await retirements_of(self._task)
         task = self._task = without_retired(self._task, retired)
         await self._look_at_sources()
@@ -287,7 +286,7 @@ class Generation:
         background = self.copy.background if self.copy else None
         try:
             await self._follow(self._running, comparing, stop, started)
-            # Not earlier: a checkpoint would save the watermarks that this removes.
+            # This must not be done earlier: a checkpoint would save the watermarks that it removes.
             await self._running.mover.move()
             if background is not None and not stop.is_set():
                 await background.take_up()
@@ -324,7 +323,7 @@ class Generation:
         away = self.away
         going = {i.source_id for i in self._task.mysql_instances} - self.blocked.sources
         away.forget(self.blocked.sources)
-        # Sources known to be unavailable are checked while the others continue: it may take a
+        # Known unavailable sources are checked while the others continue, because it may take a
         # time-out.
         await away.look(going - away.reasons.keys() or going)
         if going <= away.reasons.keys():
@@ -333,7 +332,7 @@ class Generation:
     async def _wait_for_new_sources(self, meta: MetaStore, away: Iterable[str]) -> None:
         """Raise DatabaseUnavailableError if an ``away`` source has no saved state.
 
-        The targets that its shards share with other sources are unknown then.
+        The targets that its shards share with other sources are unknown in this case.
         """
         for source in away:
             if await meta.load(source) is None:
@@ -346,7 +345,7 @@ class Generation:
         stop: anyio.Event,
         started: anyio.Event,
     ) -> None:
-        """Follow the sources until ``stop``, or until shards must be copied or taken up."""
+        """Follow the sources until ``stop``, or until shards must be copied or followed."""
         look_at = self.copy.look_at if self.copy else {}
         targets = self.copy.look_at_targets if self.copy else {}
         background = self.copy.background if self.copy else None
@@ -390,7 +389,7 @@ class Generation:
             tasks.cancel_scope.cancel()
 
     def _own_status(self, running: RunningTask) -> TaskStatus:
-        """Return the facts for a reconciliation: positions, held rows, and the parts that wait."""
+        """Return what a reconciliation needs to know: positions, held rows, and waiting parts."""
         background = self.copy.background if self.copy else None
         copied = background.targets if background else frozenset[TableName]()
         waiting = dict.fromkeys(copied, "its copy")
@@ -467,7 +466,7 @@ def _takes_load_data(address: DatabaseAddress, schema: str) -> bool:
 
 
 def _read_place(running: RunningTask, source: str) -> int:
-    """Return the position's key up to which the binlog of a source is read."""
+    """Return the key of the position up to which the binlog of a source is read."""
     position = running.units[source].reader.progress.position
     if position is None:
         position = running.writer.tracker(source).resume.position
@@ -477,7 +476,7 @@ def _read_place(running: RunningTask, source: str) -> int:
 async def _tracks_keys(
     resources: Resources, starts: Mapping[str, SourceStart], safe_until: Mapping[str, int]
 ) -> bool:
-    """Return whether deleted keys are tracked from the start: some may have to be read again."""
+    """Return whether deleted keys are tracked from the start, because some may be read again."""
     table = resources.meta.table(TRACKED_KEY_TABLE)
     applied = {s: start.resume.binlog.key if start.resume else 0 for s, start in starts.items()}
     tracked = await tracked_targets(resources.meta.connection, table)
@@ -499,7 +498,7 @@ async def _safe_until(resources: Resources, starts: Mapping[str, SourceStart]) -
 log = structlog.get_logger()
 
 LOOK_SECONDS = 0.5
-"""The seconds between two reads of the saved positions."""
+"""Seconds between two reads of the saved positions."""
 
 
 @dataclass(slots=True)
@@ -507,7 +506,7 @@ class AppliedTargets:
     """The targets that had everything of a source up to a position, for the next run.
 
     Attributes:
-        places: the positions' keys by source and target.
+        places: the keys of the positions by source and target.
         revision: the number of the last save at that time.
     """
 
@@ -517,7 +516,7 @@ class AppliedTargets:
     def checked(self, revision: int) -> Mapping[str, Mapping[TableName, int]]:
         """Return the positions if the lease was taken right after this save.
 
-        Otherwise nothing: a target that has lost commits may have lost statements.
+        Otherwise return nothing: a target that has lost commits may have lost statements.
         """
         return self.places if revision == self.revision + 1 else {}
 
@@ -530,8 +529,8 @@ async def copy_due(
 ) -> None:
     """Wait until a source's saved position has reached its key in `look_at`; forever without one.
 
-    It waits for the saved position, which stays before the items of open locks. It also ends when
-    one of the ``targets`` by source has everything up to that key, which is recorded in
+    The saved position counts, because it stays before the items of open locks. The wait also ends
+    when one of the ``targets`` by source has everything up to that key, which is recorded in
     ``applied``: the saved position may have to wait for another target.
     """
     while look_at:

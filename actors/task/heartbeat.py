@@ -12,10 +12,10 @@ import structlog
 from replicator.status import CopyStatus, LockStatus, TaskStatus, condition, largest_lag, now
 
 PROGRESS_SECONDS = 60.0
-"""The seconds between two lines."""
+"""Seconds between two lines."""
 
 LOCK_HOURS = 1.0
-"""The hours after which an open lock causes a warning, and between two warnings."""
+"""Hours after which an open lock causes a warning, and between two warnings."""
 
 
 class Heartbeat:
@@ -82,7 +82,10 @@ class Heartbeat:
 
 
 def _statement(lock: LockStatus) -> tuple[str, str, str]:
-    """Return the identity of a lock's statement: several open ones of a target have one id."""
+    """Return the identity of a lock's statement.
+
+    Several open ones of a target share one lock id.
+    """
     return lock.id, lock.shard, lock.ddl
 
 

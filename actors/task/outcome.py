@@ -38,9 +38,9 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """The state of a task, since when, and the reason.
+    """The state of a task, the time when it began, and the reason.
 
-    ``standby_for``: the process for whose end this one waits.
+    ``standby_for`` is the process whose end this one waits for.
     """
 
     state: TaskState
@@ -51,24 +51,24 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """An orderly end for good: the operator has asked for it, or all work is done."""
+    """A permanent end: the operator has requested it, or all work is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """An orderly end because of an operator's request."""
+    """The end of a run at the operator's request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An end by a fault, which the operator must remedy."""
+    """The end of a run by a fault that the operator must resolve."""
 
     error: FatalError
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """An end by an error that another run overcomes.
+    """The end of a run by an error that another run may not have.
 
     ``ran``: whether the actors, or the copy, had started before.
     """
@@ -87,12 +87,13 @@ Outcome = Stop | Pause | Failed | Retry
 
 
 def weightiest(group: BaseExceptionGroup[BaseException], target: DatabaseAddress) -> BaseException:
-    """Return the most important error: unexpected, then fatal, then transient ones.
+    """Return the most important error: unexpected, then fatal, then transient errors.
 
-    But first the errors from which others may follow: another process has the task, or the target
-    has lost commits. An error that blocks more comes first; the others will occur again.
+    Errors that can cause others come first: another process has the task, or the target has lost
+    commits. Of equal errors, the one that blocks most comes first; the others will occur again.
 
-    A server's own error is the target's; the readers and the start translate errors of sources.
+    A server's own error is the target's, because the readers and the start translate errors of
+    sources.
     """
     errors = [_translated(error, target) for error in _leaves(group)]
     for error in errors:
@@ -138,9 +139,10 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
 
 
 def restart_fault(before: Fault | None, error: Exception, wait: float) -> Fault:
-    """Return the fault for which the next run waits ``wait`` seconds, since the first such failure.
+    """Return the fault that is shown while the next run waits for ``wait`` seconds.
 
-    ``before``: the fault reported before; None once a run has begun.
+    ``before`` is the fault reported before; None once a run has started. The new fault keeps the
+    time of the first failure.
     """
     goes_on = before is not None and before.event == "task.restart"
     following = now() + timedelta(seconds=wait)
@@ -154,7 +156,7 @@ def restart_fault(before: Fault | None, error: Exception, wait: float) -> Fault:
 
 
 def remedies_of(error: BaseException, task: str, task_file: Path) -> tuple[str, ...]:
-    """Return the remedies of an error that is not a fault; a fault has its own."""
+    """Return the remedies of an error that is not a fault; a fault has its own remedies."""
     name, file = shlex.quote(task), shlex.quote(str(task_file))
     match error:
         case PrecheckError():
@@ -208,7 +210,7 @@ _ENTERED: dict[TaskState, str] = {
 
 
 def log_state(state: TaskState, reason: str) -> None:
-    """Log that a task has entered a state; ``reason``: why it pauses."""
+    """Log that a task has entered a state; ``reason`` is why it pauses."""
     if state == "paused":
         log.info("task.paused", reason=reason)
     elif state == "pausing":

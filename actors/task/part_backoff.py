@@ -1,6 +1,6 @@
-"""The blocked parts of a task that it tries again by itself, and the times of their next attempts.
+"""The blocked parts of a task that it tries again by itself, and the times of the next attempts.
 
-These are targets with a lock of another session in the way, and whatever a server denies access to.
+These are targets that another session has locked, and everything that a server denies access to.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from actors.task.operator.blocked_parts import Block, BlockedParts
 from replicator.mysql.names import TableName
 
 PAUSES = (10.0, 300.0)
-"""The first and the longest pause in seconds before a part is tried again.
+"""First and maximum pause in seconds before a part is tried again.
 
 Each pause doubles, because the other parts wait during each attempt.
 """
 
 BUSY_SECONDS = 1.0
-"""The seconds between two checks whether running work has ended."""
+"""Seconds between two checks whether running work has ended."""
 
 ATTEMPT_SECONDS = 60.0
-"""The longest attempt that the same cause can end, in seconds.
+"""Maximum duration in seconds of an attempt that the same cause can end.
 
-It takes the start of a run, and twice the wait for rows or once the wait for a schema change
+It consists of the start of a run, and twice the wait for rows or once the wait for a schema change
 (`LOCK_SECONDS`, `DDL_LOCK_SECONDS`).
 """
 
@@ -44,17 +44,17 @@ class _Pause:
 
     @property
     def forgotten(self) -> float:
-        """The time from which a new block is unrelated to this one."""
+        """The time from which on a new block counts as unrelated to this one."""
         return self.until + self.seconds + ATTEMPT_SECONDS
 
 
 @define(eq=False)
 class PartBackoff:
-    """Lets a task try blocked parts again after some time, in seconds of ``clock``.
+    """Makes a task try blocked parts again after some time, in seconds of ``clock``.
 
     Attributes:
-        parts: the blocked parts. Due ones are released.
-        whole: returns why the whole task is paused, None if it is not.
+        parts: the blocked parts. Parts that are due are released.
+        whole: returns why the whole task is paused; None if it is not.
         busy: returns whether work is running for which a new run would have to wait.
     """
 
@@ -65,7 +65,7 @@ class PartBackoff:
     _pauses: dict[_Part, _Pause] = field(factory=dict, init=False)
 
     def begin(self, parts: TaskParts | None) -> None:
-        """Set the pauses of parts that have just been blocked; None: of the whole task."""
+        """Set the pauses of parts that have just been blocked; None means the whole task."""
         now = self._clock()
         first, longest = PAUSES
         blocked: list[_Part] = [None] if parts is None else [*parts.targets, *parts.sources]
@@ -76,9 +76,11 @@ class PartBackoff:
             self._pauses[part] = _Pause(seconds, now + seconds)
 
     async def one_is_due(self) -> bool:
-        """Wait until a part is due, then release all due ones; never while work is running.
+        """Wait until a part is due, then release all parts that are due.
 
-        Returns True if the whole task is due.
+        Never while work is running.
+
+        Return True if the whole task is due.
         """
         while True:
             waiting = {part: self._pauses[part].until for part in self._waiting()}
@@ -99,7 +101,7 @@ class PartBackoff:
                 await anyio.sleep_forever()
 
     def _waiting(self) -> Iterator[_Part]:
-        """Yield the parts that are still blocked by what they were blocked by at first."""
+        """Yield the parts that are still blocked by the cause of their first block."""
         for part in self._pauses:
             if part is None:
                 block = self._whole()

@@ -1,4 +1,4 @@
-"""Failures that recur without progress in between: another attempt does not help."""
+"""Failures that recur without progress in between, so that another attempt does not help."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from actors.errors.faults import ExecutorError, FatalError, SparkFailedError, fa
 from actors.task.generation import Generation
 
 SPARK_LOSSES = 5
-"""The number of failed runs of Spark in a row, without progress, that is a fault."""
+"""Number of successive failed runs of Spark without progress that count as a fault."""
 
 
 class Recurrence:
@@ -25,12 +25,12 @@ class Recurrence:
         """Return the fault for a run's end if its failure has recurred; None for another attempt.
 
         The program's own error in an executor is a fault the second time. Any other failure of
-        Spark is one after SPARK_LOSSES runs, because crashed workers and JVMs without memory
-        resemble a lost machine. An unavailable server never is.
+        Spark is a fault after SPARK_LOSSES runs, because crashed workers and JVMs without memory
+        look like a lost machine. An unavailable server is never a fault.
 
         Args:
             saved: the saved positions by source; a difference means progress.
-            copied: rows written by the full copy; a difference means progress.
+            copied: number of rows written by the full copy; a difference means progress.
         """
         if not isinstance(error, SparkFailedError):
             return None
@@ -58,7 +58,7 @@ def _spark_failing(error: SparkFailedError, where: str) -> FatalError:
 
 
 def saved_positions(generation: Generation | None) -> Mapping[str, str]:
-    """Return the last saved positions of a generation, by source; none before it follows them."""
+    """Return a generation's last saved positions, by source; none before it follows the sources."""
     running = generation.running if generation else None
     return running.writer.checkpoints.saved if running else {}
 

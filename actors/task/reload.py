@@ -1,7 +1,7 @@
 """A changed task file for a running task: its permitted changes, and whether it was accepted.
 
 The next generation starts with the changed file. Until it has accepted the rules, every failure
-restores the former file, and the new one saves nothing.
+restores the former file, and the generation with the changed file saves nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ log = structlog.get_logger()
 
 
 class ReloadRefusedError(Exception):
-    """The changed file can't be used by the running task.
+    """The running task can't use the changed file.
 
     ``remedies``: the operator's possible actions.
     """
@@ -66,7 +66,7 @@ class Reload:
         former: the task of the former file.
         blocked: the parts that were blocked by a fault before.
         on_changed_rules: the choice for rows that were written by other rules.
-        begun: a generation has started with the changed file.
+        begun: whether a generation has started with the changed file.
     """
 
     task: Task
@@ -84,13 +84,16 @@ class Reload:
         return self.reply
 
     def accept(self) -> None:
-        """Answer that the task works by the changed file."""
+        """Answer that the task uses the changed file."""
         if self.reply is None:
             log.info("task.reloaded", file=self.task.file)
             self._settle(Reply(ok=True))
 
     def refused(self, outcome: Outcome) -> bool:
-        """Return whether a failed run restores the former file; answer the operator then."""
+        """Return whether a failed run restores the former file.
+
+        In this case, answer the operator.
+        """
         if not self.begun or self.reply is not None:
             return False
         match outcome:
@@ -124,7 +127,7 @@ class Reload:
 async def changed_task(
     former: Task, arguments: Mapping[str, Any], environment: Mapping[str, str]
 ) -> Task:
-    """Return the task of a changed file; ``environment``: variables of the former one.
+    """Return the task of a changed file; ``environment`` has variables of the former file.
 
     Raises ReloadRefusedError.
     """
@@ -136,7 +139,7 @@ async def changed_task(
         raise ReloadRefusedError(str(error)) from error
     if task.name != former.name:
         raise ReloadRefusedError(f"{path} is the file of task {task.name}")
-    # These belong to the start of a process, and its command line may have set them.
+    # These settings belong to the start of a process, and its command line may have set them.
     task = task.model_copy(update={"metrics": former.metrics, "remove_meta": False})
     if reasons := fixed_changes(former, task):
         restart = f"`replicator stop {former.name}`, then `replicator run {path}`"
@@ -180,6 +183,6 @@ async def checked(task: Task, former: Task, checks: Prechecks, away: Unavailable
 
 
 def sources_of(task: Task) -> UnavailableSources:
-    """Return the record of the unavailable sources of a task, without any."""
+    """Return an empty record of the unavailable sources of a task."""
     ids = (instance.source_id for instance in task.mysql_instances)
     return UnavailableSources({s: address_of(task.source(s).connection) for s in ids})

@@ -1,4 +1,4 @@
-"""The signals that end a task in order."""
+"""The signals that end a task properly."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from replicator.status import SourceStatus
 def lag_of(running: RunningTask, source: str, counts: SourceCounts) -> float | None:
     """Return the lag of a source in seconds, by both clocks; None before the first read.
 
-    Counts the rows that are queued, held by a lock, or routed to a blocked target. If a source is
-    not read, counts every row since its last event.
+    It includes rows that are queued, held by a lock, or routed to a blocked target. For a source
+    that is not read, it includes every row since its last event.
     """
     if source not in running.units:
         return max(0.0, time.time() - counts.read_until) if counts.read_until else None
@@ -35,7 +35,8 @@ def lag_of(running: RunningTask, source: str, counts: SourceCounts) -> float | N
 def oldest_waiting(running: RunningTask, source: str) -> int:
     """Return when the oldest row of a followed source that is not on the target was written.
 
-    Such a row is queued, held by a lock, or routed to a blocked target. 0 if there is none.
+    Such a row is queued, held by a lock, or routed to a blocked target. The result is 0 if there is
+    none.
     """
     waiting = [
         running.writer.tracker(source).oldest,
@@ -119,8 +120,8 @@ def shown_lag(running: RunningTask, source: str, counts: SourceCounts) -> float 
 
 
 def whole_seconds(lag: float) -> float:
-    """Return a lag with the precision of the times in a binlog, which are cut to whole seconds.
+    """Return a lag with the precision of a binlog's times, which are whole seconds.
 
-    The fraction of such a lag is that of the clock: it grows to 1 and begins again at 0.
+    The fraction of such a lag comes from the clock: it grows to 1 and starts again at 0.
     """
     return float(math.floor(lag))

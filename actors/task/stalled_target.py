@@ -1,8 +1,8 @@
-"""A target that accepts statements but does not finish them: detection and report of the reason.
+"""Detects a target that accepts statements but does not finish them, and reports the reason.
 
 The sender of a statement reports its failure. But a server may never answer: if its disk is full,
 it waits in the middle of a statement until there is space again, perhaps for hours. So this module
-reads the states of the server's threads over a connection of its own.
+reads the states of the server's threads over a separate connection.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from replicator.mysql.connection.asyncio_connection import (
     DatabaseAddress,
     DatabaseUnavailableError,
 )
-from replicator.mysql.connection.malformed_answers import understood
+from replicator.mysql.connection.malformed_answers import parsing_answer
 from replicator.mysql.names import TableName
 from replicator.status import now
 
 log = structlog.get_logger()
 
 STOP_LOOK = 0.5
-"""The seconds between two checks whether the target delays the stop of a task."""
+"""Seconds between two checks whether the target delays the stop of a task."""
 
 LOOK_SECONDS = 3.0
-"""The seconds between two checks of the target."""
+"""Seconds between two checks of the target."""
 
 SLOW_SECONDS = 5
-"""The age in seconds from which a statement is checked."""
+"""Age in seconds from which on a statement is checked."""
 
 SLOW_COMMIT_SECONDS = 15
-"""The age in seconds from which a COMMIT counts as waiting, whatever its state."""
+"""Age in seconds from which on a COMMIT counts as waiting, whatever its state."""
 
 _STATEMENTS_SQL = (
     "SELECT TIME, STATE, INFO FROM information_schema.PROCESSLIST WHERE COMMAND <> 'Sleep'"
@@ -49,18 +49,20 @@ _STATEMENTS_SQL = (
 )
 
 _DISK = re.compile(r"free space|disk space", re.IGNORECASE)
-"""The state's name in both families (MariaDB: "Waiting for someone to free space", MySQL: "Waiting
-for disk space")."""
+"""The state's name in both families of servers.
+
+MariaDB: "Waiting for someone to free space", MySQL: "Waiting for disk space".
+"""
 
 _WAITING = re.compile(r"waiting for ", re.IGNORECASE)
 
 _COMMIT = "COMMIT"
 
 _VERBS = re.compile(r"\W*([A-Z]+(?: (?:DATA|TABLE|INDEX|INTO))?)", re.IGNORECASE)
-"""The kind of a statement, without the rest, which may hold values of rows."""
+"""The kind of a statement, without the rest, which may contain values of rows."""
 
 PATIENCE = 10.0
-"""The seconds that an answer may take."""
+"""Maximum seconds for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +79,13 @@ def stall_of(statements: Iterable[Sequence[Any]], names: Iterable[str]) -> Stall
     A stall of the whole server comes first, then the oldest statement.
 
     Args:
-        statements: the answer to `_STATEMENTS_SQL`, about one account. Other programs may use it
-            too.
-        names: names of tables; a lock is only reported if its statement has one of them.
+        statements: the answer to `_STATEMENTS_SQL`, about one account. Other programs may also use
+            this account.
+        names: names of tables; a lock is reported only if its statement has one of them.
     """
     known = list(names)
     found: list[tuple[int, Stall]] = []
-    with understood("what the threads of a server are doing"):
+    with parsing_answer("what the threads of a server are doing"):
         for seconds, state, info in statements:
             age, waits, sql = int(seconds or 0), _text(state), _text(info)
             if age < SLOW_SECONDS:
@@ -108,8 +110,9 @@ def stall_of(statements: Iterable[Sequence[Any]], names: Iterable[str]) -> Stall
 class StalledTarget:
     """Checks periodically whether the target finishes the task's statements.
 
-    ``trouble`` is the reason of a stall, since when, and the time of the next check; empty without
-    one. ``working`` returns whether the task has work at the target, ``targets`` the known targets.
+    ``trouble`` has the reason of a stall, its start, and the time of the next check; it is empty
+    without a stall. ``working`` returns whether the task has work at the target; ``targets``
+    returns the known targets.
     """
 
     _log = structlog.get_logger()

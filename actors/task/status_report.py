@@ -1,4 +1,4 @@
-"""The status of a task, assembled from the state of its actors."""
+"""Assembles the status of a task from the state of its actors."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from replicator.status import (
 )
 
 WINDOW = 5.0
-"""The seconds over which a rate is averaged."""
+"""Seconds over which a rate is averaged."""
 
 INTERVAL = 1.0
-"""The seconds between two readings of the counters for rates."""
+"""Seconds between two readings of the counters for rates."""
 
 
 TREND_SECONDS = 5.0
-"""The seconds between two points of the trend."""
+"""Seconds between two points of the trend."""
 
 TREND_POINTS = 60
-"""The points of the trend at most: five minutes."""
+"""Maximum number of points of the trend: five minutes."""
 
 
 class RateMeter:
     """Rows per second of the writer and of each target, over the last `WINDOW` seconds.
 
-    Also the trend of the last minutes, which may include a start or a pause.
+    It also has the trend of the last minutes, which may include a start or a pause.
     """
 
     def __init__(self, counts: TaskCounts) -> None:
@@ -131,7 +131,7 @@ def task_status(
 def stalled_status(status: TaskStatus, trouble: str) -> TaskStatus:
     """Return the status with the reason of a stalled target, unless it already reports one.
 
-    ``trouble``: empty if the target is not stalled.
+    ``trouble`` is empty if the target is not stalled.
     """
     if not trouble:
         return status

@@ -67,17 +67,17 @@ from replicator.schema.scratch.learned_structures import LearnedStructures
 from replicator.status import TaskState, TaskStatus, now
 
 RESTART_WAIT = (0.5, 30.0)
-"""The seconds before the first and, at most, before any later restart after a transient failure."""
+"""Seconds before the first restart after a transient failure, and the maximum before later ones."""
 
 RELEASE_SECONDS = 5.0
-"""The seconds that giving the lease back may take at the end of the process."""
+"""Maximum seconds for returning the lease at the end of the process."""
 
 
 class TaskSupervisor:
     """Starts generations of the task's actors, restarts and pauses them, and executes commands.
 
     A transient failure (an unavailable server, a failure of Spark) starts a new generation from the
-    saved state, with growing pauses. A fatal one blocks its scope, and the rest continues in a new
+    saved state, with growing pauses. A fault blocks its scope, and the rest continues in a new
     generation; or it pauses the task, or ends the process, depending on the ``options``.
     """
 
@@ -162,14 +162,17 @@ class TaskSupervisor:
     def stands_by_again(self) -> bool:
         """Whether the task has ended here because another process took it over, and may return.
 
-        The knowledge and counters of this object are useless then: a new one must replace it.
+        The state and counters of this object are useless then: a new object must replace it.
         """
         fault, goes_on = self._phase.fault, self._wish != "stop"
         lost = fault is not None and fault.event == "task.lease-lost"
         return self._options.standby and lost and goes_on
 
     def request(self, command: str) -> None:
-        """Pause, resume or stop the whole task; return at once. ValueError for anything else."""
+        """Pause, resume or stop the whole task; return at once.
+
+        Raises ValueError for other commands.
+        """
         if command not in ("pause", "resume", "stop"):
             raise ValueError(f"no such command: {command}")
         wish = "run" if command == "resume" else command
@@ -184,7 +187,7 @@ class TaskSupervisor:
         self._start_again()
 
     def _leave(self) -> None:
-        """Leave the state of a run that ends for a restart: it must not count as the new run."""
+        """Leave the state of a run that ends for a restart: it must not count as the new run's."""
         if self._wish == "run" and self._phase.state == "running":
             self._enter("starting")
 
@@ -243,10 +246,10 @@ class TaskSupervisor:
         self._wished.set()
 
     async def run(self) -> int:
-        """Run until stopped; return the exit code: 0 when stopped in order, 1 after a fatal error.
+        """Run until stopped; return the exit code: 0 when stopped properly, 1 after a fault.
 
         Raises actors.control.server.AlreadyRunningError or
-        replicator.downstream.meta.lease.LeaseHeldError when another process runs the task,
+        replicator.downstream.meta.lease.LeaseHeldError if another process runs the task,
         actors.control.metrics_server.MetricsAddressError, and
         actors.task.startup.prechecks.PrecheckError.
         """
@@ -341,9 +344,9 @@ class TaskSupervisor:
         return Stop() if finished or self._wish == "stop" else Pause()
 
     async def _prepare(self) -> bool:
-        """Check everything, take the lease, and forget the former state if requested (once).
+        """Check everything, take the lease, and delete the former state if requested (once).
 
-        Returns False if the operator requests something else before.
+        Return False if the operator requests something else before.
         """
         if self._prepared:
             await refuse_removed(self._task)
@@ -391,7 +394,10 @@ class TaskSupervisor:
             )
 
     def _tried(self, outcome: Outcome) -> Outcome:
-        """Return the outcome of a run; after a refused task file, that the former one continues."""
+        """Return the outcome of a run.
+
+        After a refused task file, that the former file is used again.
+        """
         tried = self._reload
         if tried is None or not tried.refused(outcome):
             return outcome
@@ -480,13 +486,13 @@ class TaskSupervisor:
             self._wish, self._nothing_left = "run", False
 
     def _go_on_if_possible(self) -> None:
-        """End a pause that was only due to a lack of unblocked parts."""
+        """End a pause whose only reason was that all parts were blocked."""
         if self._wish == "pause" and self._nothing_left and self._something_left:
             self._forget_fault()
             self._wish, self._nothing_left = "run", False
 
     async def _keep_lease(self) -> None:
-        """Renew the lease. If it is lost, end the run, or the pause, so that a run reports it."""
+        """Renew the lease. If it is lost, end the run or the pause, so that a run reports it."""
         await self._keeper.renew_until_lost()
         self._lease_lost.set()
         if self._wish == "pause":
@@ -556,7 +562,7 @@ class TaskSupervisor:
             self._log.warning(error.event, **record)
         else:
             self._log.error(error.event, **record)
-        # A blocked part has no faults; if it has one, blocking it does not help.
+        # A blocked part can't have a fault; if it has one, blocking it does not help.
         added = error.scope is not None and self._parts.add(error.scope, block)
         if block.retried:
             self._backoff.begin(error.scope if added else None)
@@ -579,7 +585,7 @@ class TaskSupervisor:
 
     @property
     def _targets(self) -> frozenset[TableName]:
-        """The known targets, at a start the targets of the previous run."""
+        """The known targets; at a start, the targets of the previous run."""
         found = self._generation.targets if self._generation else frozenset()
         self._known_targets = found or self._known_targets
         return self._known_targets

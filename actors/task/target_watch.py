@@ -1,7 +1,8 @@
-"""Detection of changes to the targets' rows by others, while a task runs.
+"""Detects changes to the targets' rows by others, while a task runs.
 
 The start has checked that there are none (`replicator.checks.target.target_effects`), but a trigger
-can be added later. The task can't know the rows that it has changed by then, so it stops.
+can be added later. The task can't know the rows that the trigger has changed meanwhile, so it
+stops.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from replicator.mysql.names import TableName
 log = structlog.get_logger()
 
 WATCH_SECONDS = 60.0
-"""The shortest time between two checks, in seconds."""
+"""Minimum number of seconds between two checks."""
 
 SHARE = 0.01
-"""The share of time for checks: they are rarer if a server answers slowly."""
+"""Share of time for checks: they are rarer if a server answers slowly."""
 
 
 class TargetWatch:
@@ -41,7 +42,7 @@ class TargetWatch:
     Facts that the account can't see are logged once, until it sees them again.
 
     Args:
-        ignored: the names of omitted checks.
+        ignored: the names of disabled checks.
         targets: returns the followed targets.
         written: returns these and the task's other targets: blocked ones, and those without shards.
             Nobody else changes their rows, so their foreign keys change no others.
@@ -61,7 +62,7 @@ class TargetWatch:
         self._told: frozenset[CheckResult] | None = None
 
     def use(self, address: DatabaseAddress, ignored: Iterable[str]) -> None:
-        """Use another address, and omit other checks, from the next run on."""
+        """Use another address, and disable other checks, from the next run on."""
         self._address, self._ignored = address, frozenset(ignored)
 
     async def run(self, started: anyio.Event) -> None:
@@ -77,7 +78,7 @@ class TargetWatch:
                 await anyio.sleep(max(WATCH_SECONDS, took / SHARE))
 
     async def look(self, connection: Connection) -> None:
-        """Check once. Ignores a target that does not answer, because its writers report that.
+        """Check once. Ignore a target that does not answer, because its writers report this.
 
         Raises FatalError if something changes rows of targets.
         """

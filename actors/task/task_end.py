@@ -25,15 +25,12 @@ from replicator.mysql.names import Member
 from replicator.mysql.server.binlog_end import binlog_end
 
 LOOK_SECONDS = 0.5
-"""The seconds between two checks whether the end is reached."""
+"""Seconds between two checks whether the end is reached."""
 
 
 @define(eq=False)
 class EndOfTask:
-    """Waits until everything up to the end is applied.
-
-    That includes held rows of locks and blocked targets.
-    """
+    """Waits until everything up to the end is applied, including rows that locks or blocks hold."""
 
     _log = structlog.get_logger()
     _until: Until

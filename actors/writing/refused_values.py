@@ -76,7 +76,7 @@ class RefusedValues:
     async def _former_row_key(self, target: TableName, present: Table) -> frozenset[str]:
         """Return the columns of the latest row key of a target that differs from the present one.
 
-        Keys are read from the decided items. Empty if none is known.
+        Keys are read from the decided items. The result is empty if none is known.
         """
         history = histories(await self._executor.targets.decided()).get(target)
         structures = history.structures if history is not None else {}

@@ -333,8 +333,7 @@ class SegmentTracker:
             self._first += 1
 
     def _reach(self, segment: PendingSegment, end: SegmentEnd) -> None:
-        """Finish a segment. Its end may become the saved position, unless it is inside a
-        transaction."""
+        """Finish a segment, whose end may become the saved position outside a transaction."""
         changed = {t: part.saved for t, part in segment.parts.items() if part.saved is not None}
         groups = {**self._groups, **changed} if changed else self._groups
         self._groups = groups
@@ -346,8 +345,8 @@ class SegmentTracker:
     def _catch_up(self, segment: PendingSegment) -> None:
         """Raise the low watermarks to the buckets' after all events up to these were read again.
 
-        Not for a held target: some of its buckets may still lack rows, which are not applied while
-        it is held.
+        This does not apply to a held target: some of its buckets may still lack rows, which are not
+        applied while it is held.
         """
         for target, tried in tuple(self._tried.items()):
             if tried.transaction < segment.reached.key and not self._is_held(target):

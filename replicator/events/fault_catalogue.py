@@ -57,7 +57,7 @@ class Remedy:
     def rendered(self, fields: Mapping[str, object]) -> tuple[str, ...]:
         """Return its text, or the remedies that the program supplies.
 
-        Empty if it does not apply.
+        The result is empty if it does not apply.
         """
         if not self.applies(fields):
             return ()

@@ -88,7 +88,7 @@ class EventFilter:
     def statement_rules(self, schema: str, table: str) -> tuple[str, ...]:
         """Return the rules for a table's statements, as texts; equal rules have equal texts.
 
-        Empty if all statements pass.
+        The result is empty if all statements pass.
         """
         return tuple(sorted({text for rule in self._of(schema, table) if (text := rule.said)}))
 

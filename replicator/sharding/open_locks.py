@@ -1,4 +1,4 @@
-"""Open locks in the form for the operator, and why one can't be unlocked. Pure."""
+"""Open locks in the form for the operator, and why one can't be unlocked."""
 
 from __future__ import annotations
 

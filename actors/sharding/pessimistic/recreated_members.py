@@ -1,4 +1,4 @@
-"""Compares members that are dropped and created again in parts that affect no row. Pure."""
+"""Compares members that are dropped and created again in parts that affect no row."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Following another server at a source's address."""
+"""Continues with another server at a source's address."""

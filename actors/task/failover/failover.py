@@ -1,4 +1,4 @@
-"""Following another server at a source's address: a promoted replica, or a proxy that has moved.
+"""Continues with another server at a source's address: a promoted replica, or a moved proxy.
 
 Positions of two servers can't be compared, but GTIDs can. So a start finds the same transactions in
 the new server's binlog, and replaces all saved positions of the source in one transaction.
@@ -63,7 +63,7 @@ from replicator.watermark import Place
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """``server`` answers at ``address`` instead of the ``former`` server.
+    """A source whose ``former`` server is replaced: ``server`` answers at ``address``.
 
     The task has read the source up to ``position`` of the former server's binlog, with the GTID set
     ``executed``.
@@ -77,19 +77,19 @@ class Failover:
     executed: str
 
     def lacks(self, gtids: str) -> FatalError:
-        """Return the fault that it lacks transactions that the task has read before."""
+        """Return the fault that the server lacks transactions that the task has read before."""
         return self._fault("source.lacks-transactions", "lost", gtids=gtids)
 
     def unlogged(self, gtids: str) -> FatalError:
-        """Return the fault that it has applied these transactions without logging them."""
+        """Return the fault that the server has applied these transactions without logging them."""
         return self._fault("source.lacks-transactions", "unlogged", gtids=gtids)
 
     def purged(self, gtids: str) -> FatalError:
-        """Return the fault that its binlog no longer has the next transactions."""
+        """Return the fault that the server's binlog no longer has the next transactions."""
         return self._fault("source.purged", "failover", gtids=gtids)
 
     def other_order(self, reason: str) -> FatalError:
-        """Return the fault that its binlog has the transactions in another order."""
+        """Return the fault that the server's binlog has the transactions in another order."""
         return self._fault("source.other-order", reason=reason)
 
     def no_gtids(self) -> FatalError:
@@ -127,8 +127,9 @@ log = structlog.get_logger()
 async def follow_moved_sources(resources: Resources) -> dict[str, Behind]:
     """Move the saved positions of sources with ``enable-gtid`` to the servers that answer now.
 
-    Returns the sources whose new server does not yet have all transactions, and is left unchanged.
-    Raises DatabaseUnavailableError, and FatalError if the move is not certain to be exact.
+    Return the sources whose new server does not yet have all transactions, and whose positions are
+    unchanged. Raises DatabaseUnavailableError, and FatalError if the move is not certain to be
+    exact.
     """
     found: dict[str, Behind] = {}
     for source, setup in resources.setups.items():
@@ -154,7 +155,7 @@ async def follow_moved_sources(resources: Resources) -> dict[str, Behind]:
 
 
 SavedToo = Callable[[Transaction], Awaitable[None]]
-"""Saves more in the transaction that moves the positions."""
+"""Saves more data in the transaction that moves the positions."""
 
 
 async def begin_at(
@@ -165,7 +166,7 @@ async def begin_at(
     position: SourcePosition,
     also: SavedToo,
 ) -> None:
-    """Put everything saved of a source before a position, and follow the source from there.
+    """Rewrite everything saved of a source so that reading starts at a position.
 
     ``server`` has the position, and its anchor event is known. Raises DatabaseUnavailableError and
     FencedError.
@@ -216,7 +217,7 @@ async def _behind(setup: SourceSetup, executed: str, later: Collection[str], mar
 
 
 class _Move:
-    """A source that another server has taken over."""
+    """A source that another server has replaced."""
 
     def __init__(
         self,
@@ -245,8 +246,8 @@ class _Move:
     async def run(self, upstream: Connection) -> Behind | None:
         """Find all positions, then rewrite them.
 
-        If the server has not applied all transactions yet, returns a function for the reason to
-        wait.
+        If the server has not applied all transactions yet, return a function that gives the reason
+        to wait.
         """
         saved = self._position.key
         self._refuse_other_kind()
@@ -331,7 +332,10 @@ class _Move:
             raise self._failover.in_copy()
 
     def _sets(self, marks: list[MarkedPlace]) -> dict[Place, str]:
-        """Return the GTID sets executed at the watermarks after the saved position, by position."""
+        """Return the GTID sets executed at the watermarks after the saved position.
+
+        The sets are by position.
+        """
         sets: dict[Place, str] = {}
         for mark in sorted(marks, key=lambda mark: mark.gtid):
             sets[mark.place] = mark.gtid
@@ -491,7 +495,7 @@ def _moved(
 ) -> DdlOverride | None:
     """Return an override at its statement's position in the new binlog; None if unknown.
 
-    ``now``: the saved position there.
+    ``now`` is the saved position in the new binlog.
     """
     try:
         key = moves.key(override.key)
@@ -519,9 +523,9 @@ def moved_group(text: str, move: Move) -> str:
 def moved_decision(text: str, source: str, owner: str, move: Move, back: Move) -> str:
     """Return a decision with a moved cutover of the source; its ``owner`` may be another source.
 
-    ``back`` moves a cutover at a row of an unknown transaction to the last statement before it, or
-    to the saved position. This means the same: unless the cutover is forced, its members have had
-    the item since then, because the last one got it by a statement.
+    If a cutover is at a row of an unknown transaction, ``back`` moves it to the last statement
+    before this row, or to the saved position. This has the same meaning: unless the cutover is
+    forced, its members have had the item since then, because the last one got it by a statement.
     """
     decision = load_decision(text)
 

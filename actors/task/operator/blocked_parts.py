@@ -23,7 +23,7 @@ from replicator.mysql.names import TableName
 from replicator.status import BlockedPart, Fault, HeldAtSource, PartKind, TaskStatus, now
 
 _LISTED = 5
-"""The blocked parts that the reason of a pause names."""
+"""Maximum number of blocked parts that the reason of a pause names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Block:
 
     Attributes:
         about: a statement that can be overridden, or rows that another structure may make readable.
-        passing: nobody has to act, because the task tries it again.
-        retried: the task tries it again, whether or not somebody has to act.
+        passing: whether nobody has to act, because the task tries the part again.
+        retried: whether the task tries the part again, even if somebody has to act.
     """
 
     since: datetime
@@ -76,7 +76,7 @@ class BlockedParts:
         )
 
     def reason_of(self, target: TableName) -> str:
-        """Return why a target is blocked: its fault, or that the operator has paused it."""
+        """Return why a target is blocked: its fault, or a pause by the operator."""
         block = self.targets.get(target) or self.targets.get(TableName(target.schema, ""))
         if block is None:
             return "a part that it is tied to is blocked"
@@ -105,7 +105,7 @@ class BlockedParts:
     ) -> None:
         """Pause or resume the parts that the operator names, of all ``targets`` and ``sources``.
 
-        ``begun``: every source has a saved state. Raises ValueError.
+        ``begun``: whether every source has a saved state. Raises ValueError.
         """
         parts = named_parts(arguments, {*self.targets, *targets}, sources)
         if command == "resume":
@@ -168,7 +168,7 @@ def pause_reason(
         whole: the fault that ended the last run, if any.
         targets: all targets of the task.
         sources: all sources of the task.
-        nothing_left: it pauses because all parts are blocked.
+        nothing_left: whether it pauses because all parts are blocked.
     """
     if nothing_left and not parts.leaves(targets, sources):
         blocked = parts.blocked
@@ -197,7 +197,7 @@ def named_parts(
 ) -> TaskParts:
     """Return the parts that an operator names, among the possible ones. Raises ValueError.
 
-    ``arguments``: ``targets`` and ``sources``. Names are compared as they are shown, as a whole.
+    ``arguments`` has ``targets`` and ``sources``. The whole shown names are compared.
     """
     by_name = {shown(target): target for target in targets}
     known = set(sources)
@@ -212,7 +212,7 @@ def named_parts(
 
 
 def resume_command(task: str, parts: TaskParts | None) -> str:
-    """Return the command that resumes parts of a task; None: the whole task."""
+    """Return the command that resumes parts of a task; None means the whole task."""
     words = ["replicator", "resume", task]
     if parts is not None:
         words += [w for target in sorted(parts.targets) for w in ("--target", shown(target))]
@@ -221,9 +221,9 @@ def resume_command(task: str, parts: TaskParts | None) -> str:
 
 
 def block_of(task: str, file: str, error: FatalError) -> Block:
-    """Return a fault as the status shows it, with its remedies as commands that can be typed.
+    """Return a fault in the form that the status shows.
 
-    `file`: the path of the task file.
+    Its remedies have commands that can be typed. `file` is the path of the task file.
     """
     answers: tuple[str, ...] = ()
     overrides: dict[str, str] = {}
@@ -256,7 +256,7 @@ def blocked_statuses(
 ) -> tuple[BlockedPart, ...]:
     """Return all blocked parts, and the targets that wait for a blocked or copied one.
 
-    ``running``: the part of the task that continues.
+    ``running`` is the part of the task that continues.
     """
     return tuple(_blocked(task, parts, running))
 

@@ -1,4 +1,4 @@
-"""The ends of the binlogs, for `replicator wait`."""
+"""Answers requests for the ends of the binlogs, for `replicator wait`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from replicator.mysql.connection.asyncio_connection import Connection, DatabaseU
 from replicator.mysql.server.binlog_end import binlog_end
 
 ENDS_SECONDS = 10.0
-"""The seconds that all sources have for their answers."""
+"""Maximum seconds for all sources to answer."""
 
 
 async def ends_reply(task: Task, retired: Sequence[Retirement]) -> Reply:

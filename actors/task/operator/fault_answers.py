@@ -41,11 +41,13 @@ TAKEN = frozenset(
 
 @define(eq=False)
 class FaultAnswers:
-    """Accepts the requests.
+    """Accepts the operator's requests.
 
-    ``running`` returns the part that follows the sources, or did until the task paused; ``state``
-    the state of the task; ``blocks`` the blocks of the task and its parts. ``still`` is held while
-    a change for the next run is saved.
+    Attributes:
+        running: returns the part that follows the sources, or did until the task paused.
+        state: returns the state of the task.
+        blocks: returns the blocks of the task and its parts.
+        still: a lock that is held while a change for the next run is saved.
     """
 
     task: Task
@@ -85,9 +87,9 @@ class FaultAnswers:
     ) -> Reply:
         """Answer `replicator recopy` without --truncate.
 
-        ``now`` returns the present status, ``go_on_with`` releases parts.
+        ``now`` returns the present status; ``go_on_with`` releases parts.
         """
-        # The operator may see a fault with this command while the task starts again.
+        # The operator may answer a fault with this command while the task starts again.
         for _ in range(START_LOOKS):
             if now().state != "starting":
                 break
@@ -168,8 +170,8 @@ class FaultAnswers:
 def unread_rows(blocks: Collection[Block], arguments: Mapping[str, Any]) -> UnreadRows | None:
     """Return the unreadable rows that block something, of the named shard if there is one.
 
-    ``arguments``: ``source`` and ``table``, empty for any. None if there are rows of several
-    shards.
+    ``arguments`` are ``source`` and ``table``, empty for any. Return None if there are rows of
+    several shards.
     """
     source, table = str(arguments.get("source") or ""), str(arguments.get("table") or "")
     # The rows that block the only target block the task as well.

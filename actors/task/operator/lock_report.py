@@ -27,13 +27,13 @@ from replicator.status import (
 from replicator.terminal.figures import some_by_source, some_of
 
 MOST_SHARDS = 5
-"""The shards that a remedy names; the status and show-ddl-locks --all have all of them."""
+"""Maximum number of shards that a remedy names; the status and show-ddl-locks --all name all."""
 
 _LATEST = 1 << 62
 """A key after every position of a binlog."""
 
 _SHOWN = 500
-"""The characters of a statement among the remedies."""
+"""Maximum length of a statement among the remedies."""
 
 
 def lock_statuses(task: str, running: RunningTask) -> tuple[LockStatus, ...]:
@@ -174,7 +174,7 @@ def _remedy(task: str, unlock: str, way: LockRemedy) -> str:
 def _alike(
     running: RunningTask, view: LockView[TableName, ShardStatement]
 ) -> dict[str, list[TableName]]:
-    """Return by source the shards without the statement that have the structure after it."""
+    """Return, by source, the shards without the statement that have the structure after it."""
     registry, item = running.registry, view.item
     sources = [view.owner] if view.owner else [s for s in running.units if s not in view.missing]
     numbers = [registry.number(Member(source, item.member)) for source in sources]

@@ -40,7 +40,7 @@ _DDL = {
 }
 
 UNLOCK_SECONDS = 20.0
-"""The seconds within which the lock must be decided."""
+"""Maximum seconds until the lock is decided."""
 
 
 async def unlock(
@@ -57,7 +57,7 @@ async def unlock(
     Args:
         arguments: ``lock`` (its id), ``owner`` (a source, or empty), ``shard`` (one of its shards,
             or empty), ``skip``.
-        task: its name, for commands to paste.
+        task: the task's name, for commands to paste.
         renames: the locks of targets that wait for their shards to be renamed.
     """
     lock, owner, skip = (arguments.get(name) for name in ("lock", "owner", "skip"))
@@ -137,9 +137,9 @@ async def give_override(
 ) -> Reply:
     """Save an override for a statement; ``overrides`` returns the overrides of the running task.
 
-    ``arguments``: ``action``, ``statements``, ``source`` and ``position``. Without the last two,
+    ``arguments`` are ``action``, ``statements``, ``source`` and ``position``. Without the last two,
     the override applies to the single one of ``events``, the statements for which the task or its
-    parts wait. A position alone applies to every source.
+    parts wait. Without a source, the override applies to the position at every source.
     """
     try:
         made = _overrides(task, events, arguments)
@@ -148,7 +148,7 @@ async def give_override(
     async with _override_store(task, lease) as store:
         for override in made:
             await store.put(override)
-            # A task that starts meanwhile has either loaded the override, or is here now.
+            # A task that starts meanwhile has loaded the override, or is found here.
             if (running := overrides()) is not None:
                 running.add(override)
     for override in made:
@@ -222,7 +222,7 @@ def _overrides(
 
 
 def _meant(events: Collection[DdlEvent], source: str) -> DdlEvent:
-    """Return the one statement that a source, or any, waits for. Raises ValueError."""
+    """Return the one statement that a source, or any source, waits for. Raises ValueError."""
     found = [event for event in events if source in ("", event.source)]
     if not found:
         raise ValueError(

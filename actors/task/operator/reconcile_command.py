@@ -1,4 +1,4 @@
-"""The operator's request to reconcile targets, or to cancel that."""
+"""The operator's request to reconcile targets, or to cancel a reconciliation."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ async def reconcile(
     counts: ReconciliationCounts,
     arguments: Mapping[str, Any],
 ) -> Reply:
-    """Queue targets, or remove them from the queue; the reply names them.
+    """Add targets to the queue, or remove them; the reply names them.
 
-    ``arguments``: ``targets`` and ``sources``, empty for all; ``where``: the condition of the rows;
-    ``cancel``. Raises FencedError, LeaseLostError, DatabaseUnavailableError or the target's error.
+    ``arguments``: ``targets`` and ``sources``, empty for all; ``where``: the condition for the
+    rows; ``cancel``. Raises FencedError, LeaseLostError, DatabaseUnavailableError or the target's
+    error.
     """
     if running is None:
         return Reply(ok=False, error="the task does not follow its sources now")

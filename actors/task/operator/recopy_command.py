@@ -1,6 +1,6 @@
 """The operator's request to copy targets again while readers see all their rows.
 
-The targets are reconciled. A source that is blocked by a fault is first begun at its present
+The targets are reconciled. A source that is blocked by a fault is first started at its present
 position (`actors.task.startup.source_restart`).
 """
 
@@ -89,11 +89,12 @@ class RecopyCommand:
             faulty = _faulty(targets, status)
             for source in sorted(begun):
                 await meta.ask_to_begin_again(source)
-            # The start queues the targets of sources that it begins again.
+            # The start adds the targets of sources that it starts again to the queue.
             others = [t for t in sorted(targets) if not known[t] & begun]
             safe = {target: known[target] for target in faulty}
             await ReconciliationStore(meta).queue(others, safe_sources=safe)
-        # Meanwhile, another source may have found rows of these targets that this one has deleted.
+        # Another source may have found rows of these targets that this source has deleted
+        # meanwhile.
         faulty |= _faulty((t for t in targets if known[t] & begun), self._now())
         reach(Failpoint.RECOPY_ASKED)
         body = {"targets": [shown(target) for target in sorted(targets)]}
@@ -107,7 +108,7 @@ class RecopyCommand:
             shards = await shards_of_targets(found, progress, begun)
         except RouteError as error:
             return str(error)
-        # Also the targets of new shards of the source.
+        # The targets of new shards of the source are included.
         wanted = {
             name
             for name, members in shards.items()

@@ -1,4 +1,4 @@
-"""Purging the relay logs of a running task now, as `replicator relay --purge` does."""
+"""Purges the relay logs of a running task, as `replicator relay --purge` does."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from actors.task.wiring.wiring import RunningTask
 
 
 async def purge_relays(running: RunningTask | None, arguments: Mapping[str, Any]) -> Reply:
-    """Delete all relay files that nothing needs; the reply has ``purged``, the files by source.
+    """Delete all unneeded relay files; the reply has ``purged``, the files by source.
 
-    ``running``: None if the task does not follow its sources. ``arguments``: ``sources``; empty for
-    all.
+    ``running`` is None if the task does not follow its sources. ``arguments`` has ``sources``,
+    which is empty for all sources.
     """
     wanted = arguments.get("sources")
     if not isinstance(wanted, list):

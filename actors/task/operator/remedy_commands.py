@@ -1,7 +1,7 @@
-"""Remedies with complete commands: each can be typed as it is printed.
+"""Completes the commands in remedies, so that each can be typed as it is printed.
 
 A fault does not know the name of its task, nor its task file. So it writes "`replicator stop`", and
-the arguments are added here.
+this module adds the arguments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The removal of a task: it drops the meta tables and keeps the targets with their rows.
+"""The removal of a task: drops the meta tables and keeps the targets with their rows.
 
 The lease of the task is taken before anything is dropped, and dropped last. So nothing is removed
 while a process runs the task on any host, and a `run` that is started meanwhile waits.
@@ -31,7 +31,7 @@ from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName
 
 LOCK_SECONDS = 10
-"""How long transactions of an earlier run may lock a table, in seconds."""
+"""Maximum seconds for which transactions of an earlier run may lock a table."""
 
 _TARGETS = (MEMBER_TABLE, WATERMARK_TABLE, DDL_TABLE)
 """The meta tables that name targets."""
@@ -39,7 +39,7 @@ _TARGETS = (MEMBER_TABLE, WATERMARK_TABLE, DDL_TABLE)
 
 @dataclass(frozen=True, slots=True)
 class TaskRemains:
-    """The remains of a task.
+    """What a removal of a task drops, and what it keeps.
 
     Attributes:
         tables: its meta tables.
@@ -53,7 +53,7 @@ class TaskRemains:
 
 
 async def remains_of(task: Task) -> TaskRemains:
-    """Return the remains of a task. Raises FatalError, DatabaseUnavailableError."""
+    """Return what a removal would drop and keep. Raises FatalError, DatabaseUnavailableError."""
     target = Connection(address_of(task.target_database))
     try:
         return TaskRemains(
@@ -70,9 +70,9 @@ async def remains_of(task: Task) -> TaskRemains:
 async def remove_task(task: Task) -> None:
     """Drop the meta tables of a task that no process runs.
 
-    Raises actors.control.server.AlreadyRunningError and
-    replicator.downstream.meta.lease.LeaseHeldError if a process does, FatalError (also if the saved
-    state is still needed), DatabaseUnavailableError.
+    Raises actors.control.server.AlreadyRunningError or
+    replicator.downstream.meta.lease.LeaseHeldError if a process runs it, FatalError (also if the
+    saved state is still needed), DatabaseUnavailableError.
     """
     async with anyio.create_task_group() as tasks:
         await tasks.start(ControlServer(task.name, _answer).run)
@@ -138,7 +138,7 @@ async def _positions(target: Connection, task: Task) -> tuple[tuple[str, str], .
 async def _rows(
     target: Connection, columns: str, table: MetaTable, task: Task
 ) -> list[tuple[str, ...]]:
-    """Return the rows of a table, none if it was removed before."""
+    """Return the rows of a table; none if the table was removed before."""
     try:
         name = table.qualified(task.meta_schema, task.name)
         return await target.fetch(f"SELECT {columns} FROM {name}")

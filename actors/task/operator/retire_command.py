@@ -1,6 +1,6 @@
 """The operator's request to retire shards of a running task: their rows stay on the target.
 
-The command line repeats the request until it is done, or a reason lasts.
+The command line repeats the request until it is done, or until a reason against it persists.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from replicator.downstream.meta.retirements import EVERY_SHARD
 from replicator.mysql.names import Member, TableName
 
 Shards = Mapping[str, frozenset[TableName] | None]
-"""By source the shards to retire; None for all of them."""
+"""The shards to retire by source; None for all shards of the source."""
 
 
 @define(eq=False)
@@ -32,8 +32,8 @@ class RetireCommand:
     def reply(self, arguments: Mapping[str, Any]) -> Reply:
         """Answer one request.
 
-        The body has ``done``, or ``reasons`` to wait, which only the operator can change if
-        ``final``; then ``targets`` are the targets whose rows wait.
+        The body has ``done``, or the ``reasons`` to wait. If ``final``, only the operator can
+        change these reasons; then ``targets`` are the targets whose rows wait.
 
         Args:
             arguments: ``sources`` and ``shards`` (source, schema, table) to retire; ``ends``: by
@@ -77,7 +77,10 @@ class RetireCommand:
         return found
 
     def _members(self, shards: Shards) -> list[tuple[int, Member]]:
-        """Return the members with numbers. Raises ValueError if the task does not follow one."""
+        """Return the members with their numbers.
+
+        Raises ValueError if the task does not follow one of them.
+        """
         assert self._running is not None
         registry = self._running.registry
         sources = {*self._running.units, *self._running.stopped}
@@ -122,7 +125,7 @@ class RetireCommand:
                 yield number, f"rows of {member} wait: {waits.reason or 'a schema change'}"
 
     def _connected(self, members: list[tuple[int, Member]], shards: Shards) -> Iterator[str]:
-        """Yield the members that can only be retired with others."""
+        """Yield the members that can be retired only together with others."""
         assert self._running is not None
         gone = {member for _, member in members}
         for _, member in members:

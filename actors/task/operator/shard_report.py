@@ -16,7 +16,7 @@ from replicator.status_json import plain
 def shards_reply(running: RunningTask | None, counts: TaskCounts) -> Reply:
     """Answer with all shards.
 
-    ``running``: the part that follows the sources, or did until a pause.
+    ``running`` is the part that follows the sources, or did until a pause.
     """
     if running is None:
         return Reply(ok=False, error="the task does not follow its sources yet")

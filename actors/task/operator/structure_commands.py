@@ -1,4 +1,4 @@
-"""The structures by which rows of shards are read: shown to the operator, and declared by them."""
+"""The structures by which rows of shards are read: commands to show and to declare them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def list_structures(
     """Return the structures of members, from the saved positions on.
 
     Args:
-        registry: the task's registry, since it follows its sources.
+        registry: the task's registry, from the moment when it follows its sources.
         unread: the rows that pause the task.
         arguments: ``source`` and ``table``, empty for all.
     """
@@ -107,12 +107,12 @@ async def declare_structure(
 ) -> Reply:
     """Save a structure for a member of a paused task; the next start uses it.
 
-    It is valid from the member's rows that pause the task, otherwise from the saved position.
-    Raises the errors of the servers.
+    The structure applies from the member's rows that pause the task on; without such rows, from the
+    saved position on. Raises the errors of the servers.
 
     Args:
         arguments: ``source``, ``table`` and ``given``: ``sql``, ``source`` or ``target``; with
-            ``sql`` the text of a CREATE TABLE.
+            ``sql``, the text of a CREATE TABLE.
     """
     async with _meta(task, lease) as meta:
         saved = await _saved(task, registry, meta)
@@ -151,7 +151,7 @@ async def _meta(task: Task, lease: Lease) -> AsyncIterator[MetaStore]:
 
 
 async def _saved(task: Task, registry: SchemaRegistry | None, meta: MetaStore) -> _Saved:
-    """Return the task's knowledge; before it has followed its sources, the saved state."""
+    """Return the task's members and positions; the saved ones before it follows its sources."""
     known = registry or SchemaRegistry()
     positions: dict[str, BinlogPosition | None] = {}
     for instance in task.mysql_instances:
@@ -190,7 +190,7 @@ def _members(
 async def _uncopied(
     task: Task, registry: SchemaRegistry, arguments: Mapping[str, Any]
 ) -> Member | None:
-    """Return the requested table of a source if it is routed and no member: it was not copied.
+    """Return the requested table of a source if it is routed but not a member: it was not copied.
 
     It gets a number in the registry. Raises the errors of the server.
     """
@@ -222,7 +222,7 @@ def _entries(saved: _Saved, member: Member) -> Iterator[dict[str, object]]:
     registry, key = saved.registry, saved.key(member.source)
     number = registry.number(member)
     assert number is not None
-    # As in a checkpoint: a boundary belongs to the event after it.
+    # As in a checkpoint, a boundary belongs to the event after it.
     first = registry.since(number, key - 1)
     places = [since for since in registry.places(number) if since == first or since >= key]
     for since in places or [key]:
@@ -240,7 +240,7 @@ def _entry(saved: _Saved, member: Member, since: int) -> dict[str, object]:
         "target": str(registry.target_name(registry.target_of(number))),
         "provenance": held.provenance.value,
         "doubt": held.doubt,
-        # Positions of a former server, which another one has replaced, are below zero.
+        # Positions of a former server, which another server has replaced, are negative.
         "since": str(position.with_key(since)) if position and since > 0 else "",
         "create": held.structure.create_sql if held.structure else None,
     }
@@ -274,7 +274,8 @@ async def _structure(
 async def _refuse_changed(task: Task, meta: MetaStore, member: Member, since: int) -> None:
     """Raise ValueError if a statement after ``since`` may have changed a table that was just read.
 
-    Its rows since that position may have had another structure. Raises the errors of the servers.
+    The table's rows since that position may have had another structure. Raises the errors of the
+    servers.
     """
     checkpoint = await meta.load(member.source)
     if checkpoint is None or not checkpoint.file:

@@ -41,7 +41,7 @@ _AT_ONCE = {
     "check_interval": timedelta(seconds=1),
     "row_error_delay": timedelta(seconds=3),
 }
-"""Rows are compared as soon as they are applied."""
+"""Settings by which rows are compared as soon as they are applied."""
 
 
 @define(eq=False)
@@ -52,8 +52,8 @@ class SwitchRequests:
         task: the task in its file.
         status: returns the present status.
         start_again: starts a new run, which uses `next_task`.
-        request: accepts `stop`, which ends the process in order.
-        still: is held while something is saved.
+        request: accepts `stop`, which ends the process properly.
+        still: a lock that is held while something is saved.
     """
 
     task: Task

@@ -1,4 +1,4 @@
-"""Work of a start that is cancelled as soon as the operator requests something else."""
+"""Cancels work of a start as soon as the operator requests something else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def done_unless(
 ) -> bool:
     """Do the work, but cancel it if ``wished`` is set before its end; return whether it is done.
 
-    Only for work that a killed process may leave unfinished, too. Raises the work's errors.
+    Use it only for work that a killed process may also leave unfinished. Raises the work's errors.
     """
     done = False
     failure: Exception | None = None

@@ -1,4 +1,4 @@
-"""A task that a switch has finished: it does not run until the operator reopens it."""
+"""A task that a switch has finished, which does not run until the operator reopens it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from replicator.mysql.connection.asyncio_connection import Connection, DatabaseU
 
 
 class TaskFinishedError(Exception):
-    """A switch has finished the task; has the time and the remedies."""
+    """A switch has finished the task; the error has the time and the remedies."""
 
     def __init__(self, task: str, record: SwitchRecord) -> None:
         at = datetime.fromtimestamp(record.finished_at, UTC)
@@ -38,8 +38,8 @@ class TaskFinishedError(Exception):
 async def admit(task: Task, lease: Lease | None = None, *, reopens: bool) -> None:
     """Raise TaskFinishedError if the task is finished, unless the operator reopens it.
 
-    With a lease, reopening removes the mark. The call without a lease precedes the checks, which
-    report an unusable target. Raises FatalError, DatabaseUnavailableError, LeaseLostError.
+    With a lease, reopening removes the mark. The call without a lease comes before the checks,
+    which report an unusable target. Raises FatalError, DatabaseUnavailableError, LeaseLostError.
     """
     with closing(Connection(address_of(task.target_database))) as connection:
         try:

@@ -1,4 +1,4 @@
-"""The lease of a task: taken before its first run, renewed, and given back in the end."""
+"""The lease of a task: taken before its first run, renewed, and finally returned."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from replicator.mysql.connection.asyncio_connection import (
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 
 RENEW_SECONDS = LEASE_SECONDS / 3
-"""The seconds between two renewals; two may fail."""
+"""Seconds between two renewals; two successive renewals may fail."""
 
 LOOK_SECONDS = 2.0
-"""The seconds between two reads of a lease that another process has."""
+"""Seconds between two reads of a lease that another process has."""
 
 PATIENCE = 10.0
-"""The seconds that a renewal may take."""
+"""Maximum seconds for a renewal."""
 
 
 class LeaseKeeper:
-    """Takes, renews and gives back ``lease``, over its own connection."""
+    """Takes, renews and returns ``lease``, over its own connection."""
 
     def __init__(self, address: DatabaseAddress, schema: str, task: str, lease: Lease) -> None:
         self.lost: LeaseLostError | None = None
@@ -56,10 +56,10 @@ class LeaseKeeper:
         self._connection.address = address
 
     async def take(self, stop: anyio.Event, *, forgetting: bool = False) -> bool:
-        """Take the lease, and wait if its process may be gone; return False on ``stop``.
+        """Take the lease; wait if its process may have ended; return False on ``stop``.
 
-        ``forgetting``: the saved state is to be dropped, complete or not. Raises LeaseHeldError if
-        the other process lives, LeaseLostError if it has taken over from this one,
+        ``forgetting``: whether the saved state is to be dropped, complete or not. Raises
+        LeaseHeldError if the other process runs, LeaseLostError if it has replaced this one,
         DatabaseUnavailableError, and FatalError if the target refuses, or the meta tables are
         incomplete.
         """
@@ -72,13 +72,13 @@ class LeaseKeeper:
     async def stand_by(self, stop: anyio.Event, tell: Callable[[LeaseState], None]) -> bool:
         """Take the lease as soon as no other process has it; return False on ``stop``.
 
-        ``tell`` is called repeatedly with the other process's lease. Raises as `take`, except
-        LeaseHeldError.
+        ``tell`` is called repeatedly with the other process's lease. Raises the same errors as
+        `take`, except LeaseHeldError.
         """
         while not stop.is_set():
             state = await self._held_elsewhere()
             if state is None:
-                # Another standby may be faster.
+                # Another standby process may be faster.
                 with suppress(LeaseHeldError):
                     return await self.take(stop)
                 continue
@@ -114,8 +114,8 @@ class LeaseKeeper:
     async def _begin(self, *, forgetting: bool) -> None:
         """Begin a run; create the tables only if they are missing.
 
-        First of all this finds another process with the lease, which may be about to remove the
-        tables.
+        The first step is to look for another process with the lease, which may be about to remove
+        the tables.
         """
         try:
             await self._lease.begin(self._connection)
@@ -157,8 +157,8 @@ class LeaseKeeper:
         await self._taken.wait()
         while self.lost is None:
             await anyio.sleep(RENEW_SECONDS)
-            # The runs report errors of the target. While it is unavailable, nobody else can take
-            # the lease.
+            # The runs report errors of the target. While it is unavailable, no other process can
+            # take the lease.
             with suppress(DatabaseUnavailableError, MySQLError), anyio.move_on_after(PATIENCE):
                 try:
                     await self._lease.renew(self._connection)
@@ -166,7 +166,7 @@ class LeaseKeeper:
                     self.lost = error
 
     async def release(self) -> None:
-        """Give the lease back, so that another host need not wait until it expires."""
+        """Return the lease, so that another host need not wait until it expires."""
         if self._taken.is_set():
             # If this fails, the lease expires.
             with suppress(DatabaseUnavailableError, MySQLError):
@@ -175,5 +175,5 @@ class LeaseKeeper:
 
 
 def lease_lost(error: LeaseLostError) -> FatalError:
-    """Return the fault that another process has the lease, which ends this one."""
+    """Return the fault that another process has the lease, which ends this process."""
     return fault("task.lease-lost", recovery=Recovery.NONE, error=error, holder=error.state.holder)

@@ -1,6 +1,6 @@
 """Saved state of an earlier task in the meta tables from which no start may continue.
 
-Such a task would seem to run and to be up to date, but with missing rows.
+A task that continued from it would seem to be up to date, but would lack rows.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from replicator.downstream.meta.all_tables import (
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 
 _SHOWN = 11
-"""The number of names in a message."""
+"""Maximum number of names in a message."""
 
 
 async def refuse_incomplete(connection: Connection, meta_schema: str, task: str) -> None:
-    """Raise FatalError if meta tables are missing while others have rows, or have other columns.
+    """Raise FatalError if the meta tables are incomplete or have other columns.
 
-    Call this before missing tables are created.
+    They are incomplete if some are missing while others have rows. Call this before missing tables
+    are created.
     """
     others = await other_tables(connection, meta_schema, task)
     if others:
@@ -47,7 +48,7 @@ async def refuse_incomplete(connection: Connection, meta_schema: str, task: str)
 async def refuse_leftovers(connection: Connection, task: Task) -> None:
     """Raise FatalError if the meta tables are incomplete, or belong to another task.
 
-    Raises DatabaseUnavailableError and the server's error, too.
+    Also raises DatabaseUnavailableError and the server's error.
     """
     await refuse_incomplete(connection, task.meta_schema, task.name)
     saved = await saved_sources(connection, task.meta_schema, task.name)
@@ -60,7 +61,7 @@ async def refuse_leftovers(connection: Connection, task: Task) -> None:
 
 
 async def forget_saved(task: Task) -> None:
-    """Drop the saved state of a task whose lease this process has, and start from nothing.
+    """Drop the saved state of a task whose lease this process has, so that it starts anew.
 
     Raises DatabaseUnavailableError, and FatalError, also if the state is still needed, or rows
     would be written again.
@@ -84,7 +85,7 @@ async def refuse_removed(task: Task) -> None:
 
 
 async def cause_of(error: FatalError, task: Task) -> FatalError:
-    """Return the fault that the meta tables are gone if it is the cause of another one."""
+    """Return the fault that the meta tables are gone if this has caused another fault."""
     if error.recovery not in (Recovery.BY_OPERATOR, Recovery.OPERATOR_OR_RETRY):
         return error
     try:

@@ -1,7 +1,7 @@
-"""Saved state that a removal must not forget: without it, rows would be lost, deleted or doubled.
+"""Saved state that must not be removed: without it, rows would be lost, deleted or doubled.
 
-It holds the shards whose rows wait, the keys of two shards, and the positions up to which rows are
-on the targets. A copy into an empty target replaces it.
+It consists of the shards whose rows wait, the keys that two shards have, and the positions up to
+which rows are on the targets. A copy into an empty target replaces it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from replicator.mysql.names import TableName
 from replicator.watermark import NOTHING_APPLIED, boundary
 
 _SHOWN = 5
-"""The shards or targets that a sentence names."""
+"""Maximum number of shards or targets that a sentence names."""
 
 
 async def refuse_needed(connection: Connection, task: Task) -> None:
     """Raise FatalError if the saved state of a task is still needed.
 
-    Raises DatabaseUnavailableError and the server's error, too.
+    Also raises DatabaseUnavailableError and the server's error.
     """
     saved = await read_saved(connection, task.meta_schema, task.name)
     if saved is None:
@@ -49,7 +49,7 @@ async def refuse_needed(connection: Connection, task: Task) -> None:
 async def refuse_repeats(connection: Connection, task: Task) -> None:
     """Raise FatalError if the task file's starts are before rows that the targets have.
 
-    Raises DatabaseUnavailableError and the server's error, too.
+    Also raises DatabaseUnavailableError and the server's error.
     """
     saved = await read_saved(connection, task.meta_schema, task.name)
     if saved is None or task.task_mode != "incremental":
@@ -125,8 +125,8 @@ async def _repeated_rows(connection: Connection, task: Task, saved: SavedState) 
 def repeated_targets(start: Meta, applied: SavedWatermarks) -> list[TableName]:
     """Return the targets whose rows are read again from this start of a source.
 
-    A GTID set or a time can't be compared: then these are all targets ahead of the source's saved
-    position, as after a kill.
+    A GTID set or a time can't be compared with positions. For such a start, these are all targets
+    ahead of the source's saved position, as after a kill.
     """
     if not start.binlog_name:
         low = applied.low

@@ -32,7 +32,7 @@ class Resources:
     """The resources shared by the actors of one generation.
 
     Attributes:
-        sessions: execute DDL on the target; the ``tracker`` has its own.
+        sessions: sessions that execute DDL on the target; the ``tracker`` has its own.
         blocked: the parts of the task that do not continue, including unavailable sources, and
             targets that are copied in the background.
     """
@@ -58,7 +58,8 @@ class Resources:
     def has_others(self, targets: Collection[TableName]) -> bool:
         """Return whether there are other targets than these, even blocked ones.
 
-        The release of a blocked target begins a new run, which waits for running work.
+        It matters because releasing a blocked target starts a new run, which waits for running
+        work.
         """
         return bool(self.registry.targets_in_use - set(targets))
 
@@ -71,9 +72,10 @@ async def resources_of(
     blocked: TaskParts,
     learned: LearnedStructures,
 ) -> AsyncIterator[Resources]:
-    """Open the resources of a new generation, and close them in the end.
+    """Yield the resources of a new generation, and close them in the end.
 
-    ``learned``: structures learned by earlier generations. Raises DatabaseUnavailableError.
+    ``learned`` has the structures that earlier generations learned. Raises
+    DatabaseUnavailableError.
     """
     address = address_of(task.target_database)
     meta, sessions = Connection(address), StatementSessions(Connection(address))

@@ -1,6 +1,6 @@
-"""A task's Spark: started when it is first needed, and restarted when it was lost.
+"""A task's Spark: started when it is first needed, and restarted when it is lost.
 
-Spark starts slowly, so it is opened in a thread for which no ending process waits.
+Spark starts slowly, so it is opened in a thread for which an ending process does not wait.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Opening(Generic[T]):
-    """Calls ``work`` in its own thread; an ending process does not wait for it."""
+    """Calls ``work`` in its own thread, for which an ending process does not wait."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
@@ -71,20 +71,20 @@ class Opening(Generic[T]):
 
 
 SWITCH_SECONDS = 0.0005
-"""How long a thread that computes may keep others waiting while Spark starts, in seconds."""
+"""Seconds for which a computing thread may keep other threads waiting while Spark starts."""
 
 _SPARK_FAILED = (PySparkException, Py4JError, OSError)
-"""The errors of a start of Spark."""
+"""The errors of a failed start of Spark."""
 
 
 class TaskSpark:
     """Has at most one application at a time.
 
-    A failed start is a fault of the settings the first time, and a temporary failure later.
+    The first failed start is a fault of the settings; later failures are temporary.
     """
 
     def __init__(self, task: Task, java: StartedJava | None = None) -> None:
-        """``java``: a JVM started for a Spark of this host."""
+        """``java`` is a JVM started for a Spark of this host."""
         self._task = task
         self._java = java
         self._context: SparkContext | None = None
@@ -93,7 +93,7 @@ class TaskSpark:
         self._opening: Opening[SparkContext] | None = None
 
     def begin(self) -> None:
-        """Start a Spark of this host in a thread, for which nobody waits yet.
+        """Start a Spark of this host in a thread, without waiting for it.
 
         The Spark of a cluster starts on request, after its master was found.
         """
@@ -101,17 +101,19 @@ class TaskSpark:
             self._begun = Opening(self._open_busy)
 
     async def warm_up(self, wished: anyio.Event) -> bool:
-        """Wait until a Spark of this host has started, or ``wished`` is set; return whether it has.
+        """Wait until a Spark of this host has started, or ``wished`` is set.
+
+        Return whether it has started.
 
         An application on a cluster is not started, because it would keep unused executors. Raises
-        as `context`.
+        the same errors as `context`.
         """
         if not is_local(self._task.spark.master):
             return True
         return await self.context_unless(wished) is not None
 
     async def context(self) -> SparkContext:
-        """Return the application, started if there is none. Raises FatalError, TransientError."""
+        """Return the application; start it if there is none. Raises FatalError, TransientError."""
         context = await self.context_unless(anyio.Event())
         assert context is not None
         return context
@@ -147,8 +149,9 @@ class TaskSpark:
         return spark_context(spark.master, spark.conf, self._task.name, java)
 
     def _open_busy(self) -> SparkContext:
-        # The start of Spark takes hundreds of requests to Java. Other threads load modules
-        # meanwhile, and keep the interpreter's lock for this time at each of them.
+        # The start of Spark sends hundreds of requests to Java. At each of them, other threads,
+        # which load
+        # modules meanwhile, keep the interpreter's lock for this time.
         usual = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_SECONDS)
         try:

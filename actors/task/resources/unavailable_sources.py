@@ -1,4 +1,4 @@
-"""Sources without an answer, or with a lagging replica: a task continues without them for now."""
+"""Sources without an answer, or with a lagging replica; a task continues without them for now."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from replicator.mysql.connection.asyncio_connection import (
 )
 
 LOOK_SECONDS = 2.0
-"""The seconds between two checks whether a source answers again."""
+"""Seconds between two checks whether a source answers again."""
 
 LONGEST_PAUSE = 60.0
-"""The longest pause in seconds before a source that failed during a start is tried again.
+"""Maximum pause in seconds before a source that failed during a start is tried again.
 
 Each attempt is a start of the task, for which the other sources wait.
 """
 
 Behind = Callable[[], Awaitable[str]]
-"""Returns why the task can't yet continue with an answering server, or an empty text.
+"""Returns why the task can't yet continue with an answering server; empty if it can.
 
 Raises DatabaseUnavailableError.
 """
@@ -35,7 +35,8 @@ Raises DatabaseUnavailableError.
 class UnavailableSources:
     """The sources at these addresses that are known to be unavailable, each with the reason.
 
-    A source that becomes unavailable while it is read is not included: its reader reconnects.
+    A source that becomes unavailable while it is read is not included, because its reader
+    reconnects.
     """
 
     def __init__(self, addresses: Mapping[str, DatabaseAddress]) -> None:
@@ -49,7 +50,7 @@ class UnavailableSources:
         """Try to log in at sources in parallel; return the sources with a successful login.
 
         A source becomes unavailable if it does not answer, and available if it answers and does not
-        lag. A refused login is an answer.
+        lag. A refused login counts as an answer.
         """
         admitted: set[str] = set()
 
@@ -79,10 +80,10 @@ class UnavailableSources:
         self._behind |= behind
 
     def leave_out(self, error: DatabaseUnavailableError) -> bool:
-        """Treat a source as unavailable that was lost, or not understood, while the task began.
+        """Treat a source as unavailable that was lost, or sent invalid data, during a start.
 
-        It accepts the login, so it is tried again after a pause that grows each time. Returns False
-        if the error is not one of a source's server.
+        Such a source accepts the login, so it is tried again after a pause that grows each time.
+        Return False if the error does not come from a source's server.
         """
         found = [s for s, address in self._addresses.items() if str(address) == error.server]
         for source in found:
@@ -115,7 +116,7 @@ class UnavailableSources:
             self._pauses.pop(source, None)
 
     def waited_for(self) -> DatabaseUnavailableError:
-        """Return the error that nothing can be done without the sources."""
+        """Return the error that the task can do nothing without the sources."""
         return DatabaseUnavailableError("; ".join(self.reasons.values()))
 
 

@@ -1,1 +1,1 @@
-"""The start of a run: checks, the lease, the position of each source, changes of the task file."""
+"""The start of a run: checks, the position of each source, changes of the task file."""

@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 
 class TablesAddedError(Exception):
-    """Tables have become shards: the run begins again from the saved state, and copies them."""
+    """Tables have become shards: the run starts again from the saved state, and copies them."""
 
 
 async def add_tables(
@@ -54,9 +54,9 @@ async def add_tables(
 ) -> None:
     """Save these tables of a copied source, each with its target, as shards to be copied.
 
-    Leaves out tables whose structure at ``start`` is not certain, and tables of targets with an
-    open schema change, with the table's own rows from an earlier time, or with rows that no key
-    could distinguish from the table's.
+    Some tables are skipped: those whose structure at ``start`` is not certain, and those of targets
+    with an open schema change, with earlier rows of the table, or with rows that no key could
+    distinguish from the table's.
 
     Raises TablesAddedError if any were saved; FatalError, TransientError, DatabaseUnavailableError
     or the server's error.
@@ -98,9 +98,10 @@ async def _without_others_rows(
     tables: Mapping[TableName, TableName],
     owners: Mapping[TableName, SavedOwners],
 ) -> dict[TableName, TableName]:
-    """Leave out tables whose target has no key, and has rows that the task has not written.
+    """Return the tables except those whose target has no key but foreign rows.
 
-    For targets with a key, such rows are recorded, as at a first copy.
+    These are rows that the task has not written. For targets with a key, such rows are recorded, as
+    at a first copy.
     """
     filled: set[TableName] = set()
     refused: set[TableName] = set()
@@ -126,7 +127,7 @@ def with_tables(
     Args:
         tables: the shards, each with its target and its structure.
         targets: the targets that can get shards.
-        first: the groups that these shards would form alone, by target; empty if groups start
+        first: by target, the groups that these shards would form alone; empty if groups start
             without a state.
     """
     states = {name: load_group(text) for name, text in checkpoint.groups}

@@ -1,10 +1,10 @@
-"""Rules of the task file that changed between two runs, and the operator's choice about the rows.
+"""Rules of the task file that changed between two runs, and the operator's decision about the rows.
 
 Routes and the block-allow-list decide a shard's target; column-mappings and `extract-…` the values
 of its rows there; expression filters which of its rows are there. The rows on the target were
-written by the saved rules, and new rules do not change them. So a task only continues with other
-rules if the operator has decided about those rows. Event filters decide which changes arrive: their
-changes are only logged.
+written by the saved rules, and new rules do not change them. So a task continues with other rules
+only if the operator has decided about those rows. Event filters decide which changes arrive;
+changes of event filters are only logged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from replicator.routing.columns.rule_set import MemberRuleTexts, RuleSet, dump_r
 from replicator.schema.registry.registry import CopyState
 
 _SHOWN = 5
-"""How many shards a message names."""
+"""Maximum number of shards that a message names."""
 
 _NOT_THERE = frozenset({CopyState.LEFT_OUT, CopyState.RECOPY})
 """The states of shards without rows on the target, so without rows by former rules."""
@@ -46,10 +46,10 @@ class ChangedRules:
     Attributes:
         moves: shards that go to another target, or to none.
         columns: other shards whose columns get other values.
-        rows: other shards with a changed choice of rows for the target.
-        events: other shards with a changed choice of omitted changes.
-        statements: other shards with a possibly changed choice of statements.
-        targets: targets with rows that the present rules place or fill differently, or omit.
+        rows: other shards with another selection of rows for the target.
+        events: other shards with another selection of ignored changes.
+        statements: other shards with a possibly different selection of statements.
+        targets: targets with rows that the present rules would place or fill differently, or skip.
     """
 
     moves: tuple[Move, ...]
@@ -67,10 +67,11 @@ async def accept_rules(
     *,
     copies: bool,
 ) -> None:
-    """Compare the rules of each source with the saved ones, and save them.
+    """Compare the rules of each source with the saved ones, and save the present ones.
 
-    ``copies``: the task copies, and so can copy a target again. Raises FatalError if the present
-    rules would have other rows on a target, unless ``answer`` decides about the present ones.
+    ``copies``: whether the task copies, and so can copy a target again. Raises FatalError if the
+    present rules would have other rows on a target, unless ``answer`` decides about the present
+    ones.
     """
     store = RuleTextStore(meta)
     saved = await store.load()
@@ -112,7 +113,8 @@ async def accept_rules(
         for source, changed in concerned.items():
             for move in changed.moves:
                 log.info("member.moved", source=source, move=str(move))
-    # Only if nothing is refused: until then, rules are compared with the rules of the written rows.
+    # Saved only if nothing is refused: until then, rules are compared with those of the written
+    # rows.
     for source, text in texts.items():
         if saved.get(source) != text:
             await store.put(source, text)
@@ -192,7 +194,10 @@ async def _recopy(
     changes: dict[str, tuple[Checkpoint, Checkpoint]],
     meta: MetaStore,
 ) -> None:
-    """Mark all shards of these targets, at all sources, to be copied again; in ``changes``."""
+    """Mark all shards of these targets, at all sources, to be copied again.
+
+    Save it in ``changes``.
+    """
     sources = await meta.sources()
     await _refuse_unfinished(meta, sources)
     targets = {target for changed in found.values() for target in changed.targets}
@@ -221,7 +226,7 @@ async def _with_retired_rows(meta: MetaStore, targets: Collection[TableName]) ->
 
 
 def _corrects_in_place(found: Mapping[str, ChangedRules]) -> bool:
-    """Whether `replicator recopy` can correct the rows of targets while readers see them."""
+    """Return whether `replicator recopy` can correct rows of targets while readers see them."""
     return not any(changed.moves for changed in found.values())
 
 
@@ -254,7 +259,10 @@ def _listed(texts: Sequence[str]) -> str:
 def _fault(
     found: Mapping[str, ChangedRules], task: str, *, copies: bool, empties: bool
 ) -> FatalError:
-    """Return the fault of changed rules; ``empties``: their targets can be emptied and copied."""
+    """Return the fault for changed rules.
+
+    ``empties``: whether their targets can be copied again.
+    """
     parts = []
     for source, changed in found.items():
         kinds = (

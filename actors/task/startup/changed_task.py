@@ -1,9 +1,9 @@
 """A task file that has changed since the checkpoint: refusals, and members with other targets.
 
 The saved state depends on the shard-mode and the routes of that time. Another mode counts the
-versions of a target differently, so it can only be accepted if nothing is left to count. Under
-other routes, an open schema change would belong to another target, and rows applied once could be
-applied again there.
+versions of a target differently, so it can be accepted only if there is nothing left to count.
+Under other routes, an open schema change would belong to another target, and rows that were applied
+once could be applied again there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from replicator.watermark import Place
 log = structlog.get_logger()
 
 _SHOWN = 5
-"""How many moved tables a message names."""
+"""Maximum number of moved tables that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Move:
 
 
 async def take_mode(meta: MetaStore) -> None:
-    """Continue with another shard-mode than the saved one: versions begin again.
+    """Continue with another shard-mode than the saved one, with new version numbers.
 
     Raises FatalError if anything is open, or will be read again, or if the mode needs equal shards
     and they differ.
@@ -102,7 +102,7 @@ def refuse_missed(
 ) -> None:
     """Raise FatalError if a schema change was decided without the source.
 
-    The source was not in the task file then, and its older rows would be omitted after the change.
+    The source was not in the task file then, and its older rows would be skipped after the change.
     A group without a saved state starts at the version of its target; that is too early if the
     target's next change is decided and not yet executed.
     """
@@ -162,8 +162,8 @@ def refuse_unfinished(
 def moved(checkpoint: Checkpoint, moves: Sequence[Move]) -> Checkpoint:
     """Return the checkpoint as if the members had always had their present targets.
 
-    Only valid if nothing is open: then each target has one version, and its new members have it,
-    too.
+    This is valid only if nothing is open: then each target has one version, which also applies to
+    its new members.
     """
     gone = {move.record.member.name for move in moves}
     states = {name: load_group(text) for name, text in checkpoint.groups}
@@ -207,7 +207,7 @@ def _open(checkpoint: Checkpoint, versions: Mapping[TableName, int]) -> str:
 
 
 def _versions(decided: Iterable[DecisionRecord]) -> dict[TableName, int]:
-    """Return the version of each target, including decided and unexecuted changes."""
+    """Return the version of each target, including decided but unexecuted changes."""
     found: dict[TableName, int] = {}
     for record in decided:
         found[record.target] = max(record.version, found.get(record.target, 0))

@@ -1,4 +1,4 @@
-"""The facts about a task for `replicator check`: its servers, routes and starting positions."""
+"""Collects what `replicator check` checks: a task's servers, routes and starting positions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from replicator.mysql.connection.asyncio_connection import Connection, DatabaseU
 
 
 async def task_to_check(task: Task, *, writes_nothing: bool = False) -> TaskToCheck:
-    """Return the facts about a task to be checked, from its checkpoints if it has any.
+    """Return what is to be checked of a task, from its checkpoints if it has any.
 
-    ``writes_nothing``: as in `TargetToCheck`. An unreachable target has no checkpoints; its check
+    ``writes_nothing`` is as in `TargetToCheck`. An unreachable target has no checkpoints; its check
     reports the reason. Raises RouteError, ExpressionError.
     """
     retired: Sequence[Retirement] = ()
@@ -60,7 +60,8 @@ async def _checkpoints(task: Task, setups: tuple[SourceSetup, ...]) -> dict[str,
             if checkpoint is not None:
                 found[setup.source] = checkpoint
     except (DatabaseUnavailableError, pymysql.err.MySQLError):
-        # No such schema or table, no access, or no server: the target's checks report which.
+        # The schema or table is missing, access is denied, or the server is down: the checks report
+        # it.
         return {}
     finally:
         connection.close()

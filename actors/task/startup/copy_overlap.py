@@ -28,17 +28,17 @@ async def hand_over(
     *,
     copies_on: bool,
 ) -> dict[str, int]:
-    """Return, by source, the position's key up to which its binlog is applied in safe mode.
+    """Return, by source, the key of the position up to which its binlog is applied in safe mode.
 
     A chunk is newer than the position from which the binlog is read, so the target may already have
-    the events between. If no key distinguishes the rows, the registry gets the shard's read
-    position.
+    the events in between. If no key distinguishes the rows, the registry gets the position at which
+    the shard was read.
 
     Args:
         always: sources that are always in safe mode.
         blocked: targets to which nothing is written.
-        copies_on: whether the rest of the copy will be done; if it is needed and not done, raises
-            FatalError.
+        copies_on: whether the rest of the copy will be done. If the rest is needed but will not be
+            done, raises FatalError.
     """
     store = CopyStore(meta)
     found = await store.copies()

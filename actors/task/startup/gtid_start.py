@@ -14,7 +14,7 @@ from replicator.binlog.positions.position import SourcePosition
 from replicator.binlog.stream.gtid_positions import first_new, gtids_at
 from replicator.binlog.stream.nameless_transactions import refuse_nameless
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.connection.malformed_answers import understood
+from replicator.mysql.connection.malformed_answers import parsing_answer
 from replicator.mysql.server.identity import ServerIdentity
 
 
@@ -23,9 +23,9 @@ async def start_by_gtid(
 ) -> SourcePosition | None:
     """Return the position of the first transaction that the set lacks, to be saved before any row.
 
-    From there on the source is read by file and position. None if the position can't be determined:
-    the reader reports the reason. Raises FatalError if the set and the binlog before the position
-    have different transactions.
+    From this position on, the source is read by file and position. Return None if the position
+    can't be determined; the reader reports the reason. Raises FatalError if the set and the binlog
+    before the position have different transactions.
     """
     try:
         executed = start.normalised(mariadb=not server.server_uuid)
@@ -53,7 +53,7 @@ async def _mysql_later(upstream: Connection, executed: str, there: str) -> str:
         "SELECT GTID_SUBTRACT(GTID_SUBTRACT(%s, GTID_SUBTRACT(%s, @@GLOBAL.gtid_executed)), %s)",
         (executed, executed, there),
     )
-    with understood("GTID_SUBTRACT"):
+    with parsing_answer("GTID_SUBTRACT"):
         ((later,),) = rows
         return str(later).replace("\n", "")
 

@@ -1,4 +1,4 @@
-"""The check of `replicator check` whether shards share values of their target's keys.
+"""Checks, for `replicator check`, whether shards share values of their target's keys.
 
 This process reads a sample; a Spark job compares all values.
 """
@@ -49,13 +49,15 @@ from replicator.schema.structure.inspection import available_collations, read_ta
 from replicator.schema.structure.structure import Table
 
 DEFAULT_SAMPLE = 200_000
-"""The number of values read from all targets together, unless the operator gives another one."""
+"""Number of values that are read from all targets together, unless the operator gives another
+one."""
 
 FEWEST_VALUES = 2000
-"""The fewest values of each key."""
+"""Minimum number of values of each key."""
 
 KEYS_AT_ONCE = 4
-"""The keys sampled at the same time, and so the most connections to each server."""
+"""Number of keys sampled at the same time, which is the maximum number of connections per
+server."""
 
 _SIZES = """
 SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES
@@ -65,7 +67,7 @@ WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
 
 @dataclass(frozen=True, slots=True)
 class KeyCheckScope:
-    """The scope of the check: all values, or a total of about ``size``."""
+    """The scope of the check: all values, or about ``size`` values in total."""
 
     exact: bool = False
     size: int = DEFAULT_SAMPLE

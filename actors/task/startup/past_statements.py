@@ -1,4 +1,4 @@
-"""The statements of a stretch of a source's binlog, read before the task follows it."""
+"""The statements in a range of a source's binlog that is read before the task follows it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def _between(
 def _unreadable(
     setup: SourceSetup, start: SourcePosition | GtidStart, error: BinlogError
 ) -> FatalError:
-    """Return the fault of this read, which precedes any applied row, unlike a reader's fault."""
+    """Return the fault of this read, before which no row was applied, unlike a reader's fault."""
     refusal = source_fault(setup.source, start, error, by_gtid=setup.use_gtid)
     if refusal.event != "source.unreadable":
         return refusal

@@ -22,7 +22,10 @@ log = structlog.get_logger()
 
 
 class PrecheckError(Exception):
-    """The task can't run at present. ``results`` has the results of all checks, passed ones too."""
+    """The task can't run at present.
+
+    ``results`` has the results of all checks, including passed ones.
+    """
 
     def __init__(self, results: list[CheckResult]) -> None:
         self.results = results
@@ -32,11 +35,11 @@ class PrecheckError(Exception):
 
 
 _PASSING = (CONNECTION, READ_ONLY)
-"""The checks that fail temporarily with a server: a task that has run before waits for it."""
+"""The checks whose failure is temporary: a task that has run before waits for the server."""
 
 
 class Prechecks:
-    """Makes the checks of a task, and of each source once it can be checked.
+    """Makes the checks of a task, and of each source once the source can be checked.
 
     ``former``: the task with which this process has read its sources so far.
     """
@@ -51,7 +54,7 @@ class Prechecks:
         """Check everything not checked yet, except ``blocked`` and unavailable sources.
 
         A task with a checkpoint has run before: it continues without an unavailable source, and
-        waits for its target, and for a Spark master. If a new task can't reach a source, the task
+        waits for its target and for a Spark master. If a new task can't reach a source, the task
         file is probably wrong, so the check fails. The task always waits for the target, which has
         the checkpoint.
 
@@ -75,7 +78,7 @@ class Prechecks:
         self._passed |= {source.source_id for source in sources}
 
     def _as_followed(self, source: SourceToCheck) -> SourceToCheck:
-        """Leave the position in the binlog to the reader of a followed source."""
+        """Return a followed source without its binlog position, which its reader checks."""
         start = None if source.followed else source.start
         return replace(source, start=start, read_here=_reader(source) in self._read_here)
 
@@ -97,7 +100,7 @@ class Prechecks:
 
 
 def _reader(source: SourceSetup | SourceToCheck) -> tuple[str, int, int]:
-    """Return the identity of a reader for a source."""
+    """Return what identifies a reader of a source."""
     reads_as = source.replica.server_id if isinstance(source, SourceSetup) else source.server_id
     return source.address.host, source.address.port, reads_as
 

@@ -1,4 +1,4 @@
-"""Targets that are emptied and copied again, at a start or by the operator."""
+"""Empties targets to copy them again, at a start or by the operator's request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from replicator.schema.registry.registry import CopyState
 from replicator.schema.structure.inspection import read_target
 
 EMPTYING_PATIENCE = 3600.0
-"""The seconds that emptying a target may take: InnoDB drops its file."""
+"""Maximum seconds for emptying a target: InnoDB drops its file."""
 
 log = structlog.get_logger()
 
@@ -59,9 +59,9 @@ async def empty_targets(
     """Empty the targets of members in the state RECOPY; the next copy reads these members.
 
     An interrupted call is repeated at the next start, because no row is written to such a target
-    before. ``blocked`` targets are left alone. Raises DatabaseUnavailableError, FencedError, and
-    FatalError, also if a target has rows that the task has not copied, unless the operator has
-    requested this.
+    before it is empty. ``blocked`` targets are left alone. Raises DatabaseUnavailableError,
+    FencedError, and FatalError, also if a target has rows that the task has not copied, unless the
+    operator has requested to empty it.
     """
     member = meta.table(MEMBER_TABLE)
     rows = await meta.connection.fetch(
@@ -99,7 +99,10 @@ async def empty_targets(
 
 
 async def _refuse_other_rows(meta: MetaStore, target: Connection, name: TableName) -> None:
-    """Raise FatalError if a target has more rows than were copied, and no request to empty it."""
+    """Raise FatalError if a target has more rows than were copied.
+
+    A request to empty the target prevents the error.
+    """
     noted, member, chunk = map(meta.table, (COPY_TARGET_TABLE, MEMBER_TABLE, CHUNK_TABLE))
     of_it = "target_schema = %s AND target_table = %s"
     rows = await meta.connection.fetch(
@@ -130,12 +133,12 @@ async def _forget_rows(meta: MetaStore, transaction: Transaction, name: TableNam
 async def copy_emptied(
     meta: MetaStore, target: Connection, blocked: Collection[TableName], *, follow: bool
 ) -> None:
-    """Copy all shards of a target again if the operator has emptied it during its copy.
+    """Copy all shards of a target again if the operator has emptied the target during its copy.
 
-    Rows were copied to it, it is empty now, and some of its shards are still to be copied.
-    Otherwise the copy would continue with these only. ``follow``: the binlogs are followed
-    afterwards; if not, a source that was copied is begun again. ``blocked`` targets are left alone.
-    Raises FatalError, DatabaseUnavailableError, FencedError.
+    This is so if rows were copied to it, it is empty now, and some of its shards are still to be
+    copied. Otherwise the copy would continue only with these shards. ``follow``: whether the
+    binlogs are followed afterwards; if not, a source that was copied is started again. ``blocked``
+    targets are left alone. Raises FatalError, DatabaseUnavailableError, FencedError.
     """
     for name in await _half_copied(meta):
         if name in blocked:
@@ -175,7 +178,7 @@ async def copy_emptied(
 async def _half_copied(meta: MetaStore) -> list[TableName]:
     """Return the targets that have, or had, rows of some shards, and lack rows of other shards.
 
-    A deferred shard may have had rows there, although it has no recorded chunks any more.
+    A deferred shard may have had rows on the target although it has no recorded chunks any more.
     """
     member, chunk = meta.table(MEMBER_TABLE), meta.table(CHUNK_TABLE)
     rows = await meta.connection.fetch(

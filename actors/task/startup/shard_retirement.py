@@ -1,4 +1,4 @@
-"""Retiring shards between two runs of the actors: their rows stay, and nothing waits for them.
+"""Retires shards between two runs of the actors: their rows stay, and nothing waits for them.
 
 At that moment nothing is read, and everything read is saved. So it is certain which rows of a shard
 are on the target.
@@ -40,10 +40,11 @@ log = structlog.get_logger()
 
 
 async def retire_shards(meta: MetaStore, retiring: RetiringShards) -> bool:
-    """Retire the shards that were asked for, all shards of a source together; False for none.
+    """Retire the shards that were requested; return False if there are none.
 
-    If it is not certain which rows of a source are applied, its shards are not retired. Raises
-    FencedError, DatabaseUnavailableError and the target's error.
+    All requested shards of a source are retired together. If it is not certain which rows of a
+    source are applied, its shards are not retired. Raises FencedError, DatabaseUnavailableError and
+    the target's error.
     """
     if not retiring.asked:
         return False
@@ -76,7 +77,7 @@ def unfinished(checkpoint: Checkpoint, going: Iterable[TableName]) -> str:
 
 
 def retired_from(checkpoint: Checkpoint, target: TableName) -> int:
-    """Return a position's key: a source's rows of earlier transactions are on the target."""
+    """Return the key of a position before which a source's rows are on the target."""
     watermark = dict(checkpoint.low_watermarks).get(target)
     saved = BinlogPosition(checkpoint.file, checkpoint.offset).key if checkpoint.file else 0
     return max(saved, watermark.transaction + 1 if watermark else 0)
@@ -108,7 +109,7 @@ async def _retire(
         retired.append(Retirement(Member(source, EVERY_SHARD), EVERY_SHARD, place, at))
     mode = SHARD_MODES[meta.shard_mode]
     if mode.lets_shards_leave:
-        # First of all, because a remaining member joins again at the next start.
+        # This is done first, because a remaining member joins again at the next start.
         for target in sorted({record.target for record in records}):
             await mode.leave(meta, target, [r.member for r in records if r.target == target])
     reach(Failpoint.SHARDS_LEFT)

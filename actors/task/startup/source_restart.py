@@ -1,7 +1,7 @@
-"""Beginning a source again at the present position of its binlog, when its targets keep their rows.
+"""Starts a source again at the present position of its binlog, while its targets keep their rows.
 
 The events between the saved position and the present one can't be read any more. So the targets of
-the source are reconciled, and until that is done all sources of these targets are in safe mode.
+the source are reconciled, and until then all sources of these targets are in safe mode.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pymysql.err import MySQLError
 
 from actors.errors.faults import FatalError, TransientError, fault
 from actors.errors.refusals import refusal
-from actors.reading.binlog_lookups import anchor_before, gtids_told
+from actors.reading.binlog_lookups import anchor_before, reported_gtids
 from actors.reading.source_faults import other_names
 from actors.saved.lock_state import dump_group, histories, load_group
 from actors.setup.task_setup import SourceSetup
@@ -78,7 +78,7 @@ class PresentShards:
 
 
 async def restart_sources(resources: Resources) -> None:
-    """Begin the sources requested by the operator at their present positions.
+    """Start the sources that the operator has requested at their present positions.
 
     Raises FatalError if that can't be exact, TransientError and DatabaseUnavailableError.
     """
@@ -170,7 +170,7 @@ def agreed(
 ) -> Checkpoint:
     """Return a checkpoint whose groups have the versions of their targets.
 
-    ``after`` has the present members, ``known`` are the saved members of all sources. Raises
+    ``after`` has the present members; ``known`` are the saved members of all sources. Raises
     FatalError if a member does not have the structure of its target's version.
     """
     past = histories(decided)
@@ -236,7 +236,10 @@ def _without(
 async def _present_shards(
     setup: SourceSetup, upstream: Connection, server: ServerIdentity
 ) -> PresentShards:
-    """Read the shards at a position of the binlog. Raises TransientError if one is changed."""
+    """Read the shards at a position of the binlog.
+
+    Raises TransientError if one changes meanwhile.
+    """
     try:
         end = await anyio.to_thread.run_sync(_snapshot_end, setup.address)
         exact = end is not None
@@ -245,7 +248,7 @@ async def _present_shards(
         if end is None or anchor is None:
             raise not_begun_again(setup.source, "it writes no binlog, or its binlog can't be read")
         position = BinlogPosition(end.file, end.offset)
-        gtid = end.gtid or await gtids_told(upstream, server, position)
+        gtid = end.gtid or await reported_gtids(upstream, server, position)
         start = SourcePosition(position, gtid=gtid, anchor=anchor)
         found = await tables_at_end(setup, upstream, server, start)
         if found.changes:
@@ -283,5 +286,5 @@ def _await_writers(address: DatabaseAddress, tables: Iterable[TableName]) -> Non
 
 
 def not_begun_again(source: str, reason: str) -> FatalError:
-    """Return the fault that a source can't be begun at its present position."""
+    """Return the fault that a source can't be started at its present position."""
     return fault("source.not-begun-again", "busy", source=source, reason=reason)

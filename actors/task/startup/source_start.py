@@ -13,7 +13,7 @@ from pymysql.err import MySQLError
 from actors.errors.faults import FatalError, fault, refuse_clash
 from actors.errors.refusals import refusal
 from actors.mailboxes.messages import GroupSaved
-from actors.reading.binlog_lookups import anchor_before, gtids_told, look_up
+from actors.reading.binlog_lookups import anchor_before, look_up, reported_gtids
 from actors.reading.source_faults import refuse_other_server
 from actors.reading.source_relay import begin_relay
 from actors.reading.uncopied_members import uncopied_members
@@ -41,7 +41,7 @@ from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.downstream.meta.declared_structures import DeclaredStructureStore, is_needed
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.connection.malformed_answers import understood
+from replicator.mysql.connection.malformed_answers import parsing_answer
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.binlog_end import binlog_end
@@ -60,9 +60,9 @@ class SourceStart:
 
     Attributes:
         resume: boundary to save until the source advances; None if only a GTID set is known.
-        groups: by target; so are the watermarks.
-        high_watermarks: the highest watermark of any bucket.
-        first: nothing is saved of the source, it was never read.
+        groups, watermarks: by target.
+        high_watermarks: by target, the highest watermark of any bucket.
+        first: whether nothing is saved of the source, because it was never read.
     """
 
     read_from: SourcePosition | GtidStart
@@ -79,9 +79,9 @@ async def load_start(
 ) -> SourceStart:
     """Return the state to start from, and register members and structures.
 
-    Nothing is written to ``blocked`` targets. Raises FatalError if there is no start, or it does
-    not fit the server or the task file. If nothing is saved of the source, this is a fault of the
-    whole task, because the targets that its shards share with others are unknown.
+    Nothing is written to ``blocked`` targets. Raises FatalError if there is no start, or the start
+    does not fit the server or the task file. If nothing is saved of the source, this is a fault of
+    the whole task, because the targets that its shards share with others are unknown.
     """
     checkpoint = await meta.load(setup.source)
     try:
@@ -134,7 +134,10 @@ async def _load(
 async def _tell(
     setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore, checkpoint: Checkpoint | None
 ) -> None:
-    """Register the operator's declarations; forget the ones that the checkpoint already has."""
+    """Register the operator's declarations, except those that the checkpoint already has.
+
+    The declarations that it has are deleted.
+    """
     store = DeclaredStructureStore(meta)
     saved = (
         BinlogPosition(checkpoint.file, checkpoint.offset).key
@@ -143,7 +146,7 @@ async def _tell(
     )
     members = {record.member for record in checkpoint.members} if checkpoint else set()
     for declared in await store.load(setup.source):
-        # A declaration for a table without a copy allows following it, until it is a member.
+        # A declaration for an uncopied table allows following the table, until it is a member.
         if is_needed(declared, checkpoint, saved) or declared.member not in members:
             registry.declare(declared.member, declared.since, declared.structure)
         else:
@@ -190,7 +193,8 @@ def _from_checkpoint(
     position = saved_position(checkpoint)
     return SourceStart(
         # By file and position even with `enable-gtid`: the binlog may have later transactions
-        # without a GTID, or with a lower one, which a start by GTID would omit.
+        # without a GTID,
+        # or with a lower one, which a start by GTID would skip.
         read_from=position,
         resume=position,
         server=server,
@@ -294,14 +298,14 @@ async def _gtids(
     position: BinlogPosition,
     known: str,
 ) -> str:
-    """Return the GTIDs executed at a position, if they are not ``known``; empty if undetermined.
+    """Return the GTIDs executed at a position, unless they are ``known``; empty if undetermined.
 
     Raises DatabaseUnavailableError or the server's error.
     """
     if known:
         return known
     if not setup.use_gtid:
-        return await gtids_told(upstream, server, position)
+        return await reported_gtids(upstream, server, position)
     try:
         found = await look_up(setup, server, upstream, partial(gtids_at, position=position))
     except BinlogError:
@@ -351,9 +355,9 @@ async def refuse_uncopied(
 ) -> None:
     """Raise FatalError if one of the source's ``tables`` is no member but should be.
 
-    Tables of ``blocked`` targets are ignored, because nothing is written there. The members are
-    already in ``registry``. A table created by a statement after ``read_from`` will become one.
-    Raises TablesAddedError if some could be made members; also TransientError,
+    Tables of ``blocked`` targets are ignored, because nothing is written to these targets. The
+    members are already in ``registry``. A table created by a statement after ``read_from`` will
+    become one. Raises TablesAddedError if some could be made members; also TransientError,
     DatabaseUnavailableError, the server's error.
     """
     copied = setup.source in await CopyStore(meta).copies()
@@ -369,7 +373,8 @@ async def refuse_uncopied(
     }
     for name in [*strangers]:
         try:
-            # A server may show a table before its CREATE is in the binlog, and locks it until then.
+            # A server may show a table before its CREATE is in the binlog, and locks the table
+            # until then.
             await upstream.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 0")
         except MySQLError as error:
             if error_code(error) not in NO_SUCH_TABLE:
@@ -397,20 +402,20 @@ async def refuse_uncopied(
 async def position_at(
     setup: SourceSetup, upstream: Connection, server: ServerIdentity, moment: datetime
 ) -> BinlogPosition:
-    """Return the begin of the first transaction written at ``moment`` or later; otherwise the end.
+    """Return the start of the first transaction written at ``moment`` or later; otherwise the end.
 
-    By the clock of the source, which counts whole seconds. Raises FatalError if the binlog does not
+    Times are by the clock of the source, in whole seconds. Raises FatalError if the binlog does not
     reach back so far, or has no such times; BinlogError, DatabaseUnavailableError, the server's
     error.
     """
     wanted = int(moment.timestamp())
     rows = await upstream.fetch("SELECT UNIX_TIMESTAMP()")
-    with understood("SELECT UNIX_TIMESTAMP()"):
+    with parsing_answer("SELECT UNIX_TIMESTAMP()"):
         clock = int(rows[0][0])
     if wanted > clock:
         raise _no_start(setup, moment, f"it is only {_shown(clock)} by its clock", "future")
     rows = await upstream.fetch("SHOW BINARY LOGS")
-    with understood("SHOW BINARY LOGS"):
+    with parsing_answer("SHOW BINARY LOGS"):
         files = [str(row[0]) for row in rows]
     file = await _file_before(setup, server, files, moment)
     found = await look_up(setup, server, upstream, partial(first_since, file=file, moment=wanted))
@@ -423,7 +428,7 @@ async def position_at(
 async def _file_before(
     setup: SourceSetup, server: ServerIdentity, files: list[str], moment: datetime
 ) -> str:
-    """Return the newest file begun before a time; its transactions may be older, never newer."""
+    """Return the newest file started before a time; its transactions may be older, never newer."""
     wanted = int(moment.timestamp())
     begun = await _begun(setup, server, files[0], moment) if files else 0
     if not files or begun >= wanted:
@@ -447,7 +452,7 @@ async def _begun(setup: SourceSetup, server: ServerIdentity, file: str, moment: 
 
 
 def _no_start(setup: SourceSetup, moment: datetime, why: str, kind: str) -> FatalError:
-    """Return the fault that a time is no start; ``kind``: as in the catalogue of faults."""
+    """Return the fault that a time is no start; ``kind`` is as in the catalogue of faults."""
     return fault(
         "source.no-start",
         "time",

@@ -1,7 +1,7 @@
 """The structures of the rows after a start: the present ones, and how far back they are valid.
 
-A server only reports present structures. They are valid back to the last statement that may have
-changed them; before it they are a guess (`replicator.schema.registry.registry`).
+A server reports only present structures. They are valid back to the last statement that may have
+changed them; before this statement they are a guess (`replicator.schema.registry.registry`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TablesAtEnd:
     def actions(self, name: TableName, place: int = -1) -> tuple[list[Action], list[Action]]:
         """Return what statements have done to a table, as far as known.
 
-        First those up to a position, then those after it.
+        The first list is about statements up to a position, the second about those after it.
         """
         earlier: list[Action] = []
         later: list[Action] = []
@@ -67,7 +67,7 @@ class TablesAtEnd:
     def former(self, name: TableName) -> Table | None:
         """Return a table's structure before its only change, an online schema change.
 
-        None for other tables, and if the table put aside may have been changed since.
+        Return None for other tables, and if the table put aside may have been changed since.
         """
         changes = self.of(name)
         if len(changes) != 1 or changes[0].new_name is None:
@@ -83,9 +83,10 @@ async def tables_at_end(
     server: ServerIdentity,
     start: SourcePosition | GtidStart,
 ) -> TablesAtEnd:
-    """Read the structures at a position without concurrent changes, and all since ``start``.
+    """Read the structures at a position without concurrent changes.
 
-    Raises FatalError, TransientError, DatabaseUnavailableError or the server's error.
+    Also read all changes since ``start``. Raises FatalError, TransientError,
+    DatabaseUnavailableError or the server's error.
     """
     while True:
         before = await binlog_end(upstream)
@@ -156,7 +157,7 @@ def note_structures(
 ) -> None:
     """Record the known structures of members from the position `at` (its key) on.
 
-    `targets`: the tables that `targets_of_changed` returns.
+    `targets` are the tables that `targets_of_changed` returns.
     """
     parents = _parents(source, registry)
 
@@ -196,7 +197,7 @@ def note_structures(
 
 
 def _parents(source: str, registry: SchemaRegistry) -> Mapping[TableName, TableName]:
-    """Return the shards of a source by their targets, where a target has only one."""
+    """Return the shards of a source by their targets, for targets with a single shard."""
     shards: dict[TableName, list[TableName]] = {}
     for number in registry.members_in(source):
         target = registry.target_name(registry.target_of(number))

@@ -17,7 +17,7 @@ from replicator.mysql.server.binlog_end import binlog_end
 
 
 async def binlog_ends(addresses: Mapping[str, DatabaseAddress]) -> Mapping[str, int] | None:
-    """Return the end of each binlog (key), by source; None while one is unknown.
+    """Return the key of each binlog's end, by source; None while one is unknown.
 
     The reader of a source reports why it can't be reached.
     """

@@ -1,4 +1,4 @@
-"""The shards whose rows wait: for comparisons, in the status and saved with each checkpoint."""
+"""The shards whose rows wait: for comparisons, in the status, and saved with each checkpoint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ReasonOf = Callable[[TableName], str]
 
 
 def save_held_shards(running: RunningTask, reason_of: ReasonOf) -> None:
-    """Let each checkpoint save the shards whose rows wait."""
+    """Make each checkpoint save the shards whose rows wait."""
 
     def held() -> dict[TableName, HeldShards]:
         found = held_shards(running, reason_of)

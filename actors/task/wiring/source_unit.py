@@ -26,9 +26,9 @@ from replicator.watermark import Watermark
 class SourceUnit:
     """Starts a source's actors and, on request, restarts them from its saved position.
 
-    A restart reads again events that could not be kept in memory: the reader stops between two
-    segments, the groups hand over their events, the writer applies and saves them, and a new reader
-    with new groups starts from the saved state. ``coordination`` makes the groups of a run,
+    A restart reads events again that could not be kept in memory: the reader stops between two
+    segments, the groups send their events, the writer applies and saves them, and a new reader with
+    new groups starts from the saved state. ``coordination`` makes the groups of a run,
     ``make_reader`` its reader.
     """
 
@@ -68,19 +68,19 @@ class SourceUnit:
                     await self._finish()
                     tasks.cancel_scope.cancel()
                 finally:
-                    # Others may still request a release while a fault ends the unit.
+                    # Other parts may still request a release while a fault ends the unit.
                     self._tasks = None
             await self._renew()
             reach(Failpoint.SOURCE_RESTARTED)
 
     def restart(self) -> None:
-        """Restart the source from its saved position; returns at once."""
+        """Restart the source from its saved position; return at once."""
         self._restart.set()
 
     def release(self, target: int, size: int) -> None:
         """Send the group of a target an empty segment, to fill with ``size`` bytes of held rows.
 
-        Returns at once. If a restart comes first, the segment is not needed.
+        Return at once. If a restart comes first, the segment is not needed.
         """
         if self._tasks is not None:
             self._tasks.start_soon(self.reader.release, target, size)
@@ -101,7 +101,7 @@ class SourceUnit:
         return self.reader.last_segment
 
     def holds(self, target: TableName) -> bool:
-        """Return whether the reader omits events of a target."""
+        """Return whether the reader drops events of a target."""
         return self.reader.held.holds(target)
 
     @property
@@ -117,8 +117,8 @@ class SourceUnit:
     def has_read(self, end: int, reports: int) -> bool:
         """Return whether the reader has reached a position (key), or the end of the binlog.
 
-        It has reached the end if it has had more than ``reports`` reports of that. The last events
-        may belong to no segment.
+        It has reached the end if the source has reported that more than ``reports`` times. The last
+        events may belong to no segment.
         """
         position = self.reader.progress.position
         return self.reports > reports or (position is not None and position.binlog.key >= end)
@@ -150,8 +150,8 @@ class SourceUnit:
     async def _apply_before(self, error: FatalError, segment: int) -> None:
         """Apply and save everything up to a segment before a fault ends the source.
 
-        The remedies of a fault may be to start after the event that it names, so everything before
-        that must be on the target.
+        The remedy of a fault may be to start after the event that the fault names, so everything
+        before this event must be on the target.
         """
         self._log.info("source.finishing", reason=error.message[:500])
         self.reader.progress.error = error.message

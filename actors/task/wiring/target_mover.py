@@ -2,7 +2,7 @@
 
 It waits until all of these statements are read, and all earlier events applied. Then the sources
 stop, the target is renamed, and everything starts from the saved state, before the statements. If a
-target with other shards has the new name, the rows move to it instead.
+target with other shards has the new name, the rows move to that target instead.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from replicator.sharding.open_locks import LockView
 from replicator.watermark import Place
 
 LOOK_SECONDS = 0.2
-"""The seconds between two checks whether all shards of a target have left it."""
+"""Seconds between two checks whether all shards of a target have left it."""
 
 STEPS = 16
-"""The number of changes by one statement, at least; each has its own position."""
+"""Minimum number of changes by one statement; each has its own position."""
 
 _Groups = dict[TableName, list[WaitingShard]]
 
 
 class MovingUnit(Unit, Protocol):
-    """The facts about a source that renaming a target needs."""
+    """What renaming a target needs to know about a source."""
 
     def holds(self, target: TableName) -> bool:
-        """Return whether its reader omits events of a target."""
+        """Return whether its reader drops events of a target."""
 
     @property
     def reports(self) -> int:
@@ -67,7 +67,7 @@ class _Aim:
         ready: the shards of these targets.
         epochs: the runs of the sources at that time.
         ends: the ends of the binlogs, by source.
-        reports: the sources' reports until then.
+        reports: numbers of the sources' reports until then.
     """
 
     ready: _Groups
@@ -109,7 +109,7 @@ class TargetMover:
                     self._joining = joining
                     return
             if await self._occupied():
-                # Groups may lag their readers.
+                # Groups may lag behind their readers.
                 await self._applied()
                 if occupied := await self._occupied():
                     to = occupied.move.target
@@ -125,7 +125,7 @@ class TargetMover:
             await anyio.sleep(LOOK_SECONDS)
 
     async def move(self) -> None:
-        """Rename the targets that are ready, or let shards join others.
+        """Rename the targets that are ready, or let shards join other targets.
 
         Nothing may be read or written meanwhile. Raises FatalError, DatabaseUnavailableError.
         """
@@ -180,7 +180,7 @@ class TargetMover:
 
     @property
     def targets(self) -> Set[TableName]:
-        """The targets that shards wait to leave, or to join."""
+        """Return the targets that shards wait to leave, or to join."""
         return self._shards.targets
 
     def _waiting(self) -> _Groups:
@@ -196,10 +196,10 @@ class TargetMover:
         )
 
     async def _is_read(self, ready: _Groups) -> bool:
-        """Return whether the sources are read up to their ends when the last shard was renamed.
+        """Return whether the sources are read up to the ends at the last shard's renaming.
 
-        A slower source may have shards of the same target that are renamed later, and are not known
-        yet: because they are new, or because the task reads them again.
+        A slower source may have shards of the same target that are renamed later, and that the task
+        does not know yet, because they are new, or because it reads them again.
         """
         if not self._all_run():
             return False
@@ -219,7 +219,7 @@ class TargetMover:
         return all(unit.running and not unit.restarting for unit in self._units.values())
 
     async def _occupied(self) -> WaitingShard | None:
-        """Return a shard that waits for a name that a table without shards keeps, if there is one.
+        """Return a shard that waits for a name that a table without shards has, if there is one.
 
         The shards of that table may be about to leave it, on a slower source.
         """
@@ -245,7 +245,7 @@ class TargetMover:
     def _dropping(self, shard: WaitingShard) -> Sequence[int]:
         """Return the shards of a target that is dropped with them, if a shard waits for its name.
 
-        That shard has dropped the table that had its new name before.
+        The waiting shard has dropped the table that had its new name before.
         """
         return self._members(shard.move.target) if self._has_dropped([shard]) else ()
 
@@ -364,7 +364,7 @@ class TargetMover:
         return kept or await self._one_that_joins(joining)
 
     async def _gets_free(self, target: TableName, shards: Sequence[WaitingShard]) -> bool:
-        """Return whether a name is free, or its target gives way to the target of shards."""
+        """Return whether a name is free, or its target is replaced by the target of shards."""
         if self._members(target):
             return False
         if self._has_dropped(shards):
@@ -421,7 +421,7 @@ class TargetMover:
         return not any(unit.holds(to) for unit in self._units.values())
 
     def _is_level(self, names: Set[TableName]) -> bool:
-        """Return whether each target, and each touched one, has whole transactions only."""
+        """Return whether each target, and each touched one, has only whole transactions."""
         registry = self._writer.registry
         names = names | self._shards.touched
         for source in self._units:
@@ -476,7 +476,10 @@ class TargetMover:
 def _lock(
     writer: BatchedWriter, shards: Sequence[WaitingShard], dropping: Sequence[int]
 ) -> OpenLock:
-    """Return the lock of a target whose shards wait; ``dropping``: shards to be dropped first."""
+    """Return the lock of a target whose shards wait.
+
+    ``dropping`` are shards to be dropped first.
+    """
     registry, move = writer.registry, shards[0].move
     missing: dict[str, tuple[TableName, ...]] = {}
     for number in (*registry.members_of(registry.target(move.former)), *dropping):
@@ -527,7 +530,7 @@ def _lock(
 
 
 def _in_circle(lock: OpenLock) -> OpenLock:
-    """Return the lock of a target whose renaming waits for itself, by way of others."""
+    """Return the lock of a target whose renaming waits for itself, through other targets."""
     return replace(
         lock,
         reason=f"{lock.reason}. The shards that lack it are read no further, since foreign keys"

@@ -1,4 +1,4 @@
-"""Building the actors that run while a task follows its sources, each with its dependencies."""
+"""Builds the actors that run while a task follows its sources, each with its dependencies."""
 
 from __future__ import annotations
 
@@ -88,15 +88,15 @@ from replicator.status import now
 from replicator.watermark import Place
 
 TARGET_PATIENCE = 10.0
-"""The seconds in which executors try to reach the target, before `status` reports it.
+"""Seconds for which executors try to reach the target before `status` reports it.
 
-A stop only takes effect afterwards.
+A stop takes effect only afterwards.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class StoppedSource:
-    """A source that is not read: blocked, or ``away`` for a reason. ``saved``: its position."""
+    """A source that is not read: blocked, or ``away`` for a reason; ``saved`` is its position."""
 
     saved: BinlogPosition | None
     away: str = ""
@@ -104,13 +104,13 @@ class StoppedSource:
 
 @dataclass(frozen=True, slots=True)
 class RunningTask:
-    """The actors of a task that follows its sources, all of them present from the start.
+    """The actors of a task that follows its sources; all of them exist from the start.
 
     Attributes:
         units: by source.
         stopped: the sources that are not read.
         overrides: the overrides that the readers use.
-        since: time of their construction.
+        since: when the actors were built.
     """
 
     writer: BatchedWriter
@@ -129,13 +129,13 @@ class RunningTask:
         return self.writer.registry
 
     def open_locks(self) -> list[OpenLock]:
-        """Return everything that waits for shards, for the operator, or to be executed."""
+        """Return everything that waits for shards, for the operator, or for its execution."""
         return [*self.coordination.open_locks(), *self.mover.open_locks()]
 
     def applied_to(self, target: TableName, source: str) -> int:
-        """Return the position (key) up to which a target has everything of a source.
+        """Return the key of the position up to which a target has everything of a source.
 
-        0 if rows of the target are held, or the position is unknown.
+        Return 0 if rows of the target are held, or the position is unknown.
         """
         unit = self.units.get(source)
         if unit is None or not unit.running or unit.restarting or unit.reader.held.holds(target):
@@ -168,8 +168,8 @@ async def wire(
 
     Args:
         safe_until: as in `ApplySettings`; some statements add sources later.
-        load_data: LOAD DATA runs in transactions of the target.
-        tracks_keys: keys deleted from shared targets are tracked.
+        load_data: whether LOAD DATA runs in transactions of the target.
+        tracks_keys: whether keys deleted from shared targets are tracked.
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
     mode = SHARD_MODES[task.shard_mode]
@@ -203,7 +203,7 @@ async def wire(
     units: dict[str, SourceUnit] = {}
     coordination = await mode.coordination(_tools(resources, writer, units, moved))
     jobs.held_by = partial(_held_by, coordination)
-    # Last, because the operator's later overrides are added to these.
+    # This comes last, because the operator's later overrides are added to these.
     await _forget_late(meta, starts)
     overrides = await _load_overrides(meta, starts)
     copies = await CopyStore(meta).copies()
@@ -239,7 +239,7 @@ def _watch(
 def _relays(
     resources: Resources, writer: BatchedWriter, starts: Mapping[str, SourceStart]
 ) -> dict[str, SourceRelay]:
-    """Return the relays of the sources that have one, and begin the required ones."""
+    """Return the relays of the sources that have one, and start the required ones."""
     found = {}
     for source, start in starts.items():
         setup = resources.setups[source]
@@ -356,7 +356,7 @@ def _apply_settings(
 
 
 async def _forget_late(meta: MetaStore, starts: Mapping[str, SourceStart]) -> None:
-    """Forget late effects of foreign keys before the first positions read."""
+    """Remove late effects of foreign keys before the first positions that are read."""
     sql = forget_late_sql(meta.table(LATE_CASCADE_TABLE))
     for source, start in starts.items():
         if start.resume is not None:
@@ -366,7 +366,7 @@ async def _forget_late(meta: MetaStore, starts: Mapping[str, SourceStart]) -> No
 async def _update_joined(
     joined: set[tuple[Member, int]], meta: MetaStore, starts: Mapping[str, SourceStart]
 ) -> None:
-    """Forget the tables that are not read again, and add tables whose statements have a record."""
+    """Remove the tables that are not read again, and add tables whose statements have a record."""
     store = DecisionStore(meta)
     for source, start in starts.items():
         place = start.resume.binlog.key if start.resume else 0

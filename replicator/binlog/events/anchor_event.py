@@ -63,8 +63,8 @@ def _check_sum(event: bytes, checksum: Checksum) -> None:
 def first_anchor_of(file: str, event: bytes) -> AnchorEvent | None:
     """Return the anchor event of a file; ``event`` is from a stream that starts at its beginning.
 
-    None for the artificial rotation to this file that precedes the format description. Raises
-    DamagedStreamError for any other event, BinlogError if the file's format is not known.
+    Return None for the artificial rotation to this file that precedes the format description.
+    Raises DamagedStreamError for any other event, BinlogError if the file's format is not known.
     """
     if len(event) < HEADER_SIZE:
         raise DamagedStreamError("An event ends inside its header.")

@@ -87,7 +87,7 @@ class SmallPayloads:
     def _content(self, body: bytes, others: int) -> bytes | None:
         """Return a payload's content.
 
-        None unless it is valid, and small together with the ``others``.
+        Return None unless it is valid, and small together with the ``others``.
         """
         try:
             head = read_head(body)

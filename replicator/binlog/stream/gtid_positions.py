@@ -339,8 +339,9 @@ def first_new(connect: Connect, end: BinlogPosition, executed: str) -> BinlogPos
 def gtids_at(connect: Connect, end: BinlogPosition, position: BinlogPosition) -> str:
     """Return the GTID set executed at a position.
 
-    Empty if the position is neither the beginning of a transaction nor the end of the binlog, or if
-    the previous transaction in its file has no GTID. Blocks, and raises a connection's errors.
+    The result is empty if the position is neither the beginning of a transaction nor the end of the
+    binlog, or if the previous transaction in its file has no GTID. Blocks, and raises a
+    connection's errors.
     """
     file = BinlogPosition(position.file, FIRST_EVENT)
     nameless = False

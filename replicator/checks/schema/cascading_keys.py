@@ -1,4 +1,4 @@
-"""Checks whether the task can repeat the effects of foreign keys with actions. Pure.
+"""Checks whether the task can repeat the effects of foreign keys with actions.
 
 A server that does not log the changes by its foreign keys can be followed if the task sees the rows
 of the parent (`replicator.pipeline.apply.cascades`), and if these changes affect no other shard.
@@ -40,7 +40,7 @@ def unrepeatable(
 ) -> tuple[str, str] | None:
     """Return why the task can't repeat the effects of a foreign key with an action, and a remedy.
 
-    None if it can.
+    Return None if it can.
     """
     parent = parent_of(key, child.schema)
     if rules.route(parent) is None:
@@ -156,8 +156,8 @@ def refers_to_one_row(key: ForeignKeyDefinition, parent: Table) -> bool:
 def widened(key: ForeignKeyDefinition, child: Table, parent: Table) -> ForeignKeyDefinition | None:
     """Return a foreign key with more columns, so that it refers to a unique key of its parent.
 
-    The further columns have the same names in both tables, as extracted columns do. None if there
-    are no such columns, or if an action would also set them to NULL.
+    The further columns have the same names in both tables, as extracted columns do. Return None if
+    there are no such columns, or if an action would also set them to NULL.
     """
     having = set(map(folded, key.parent_columns))
     if "SET" in f"{key.on_delete} {key.on_update}".split():

@@ -306,7 +306,7 @@ def _pattern(shards: Sequence[Shard]) -> Shard:
 def _widening(task: TaskToCheck, shards: Sequence[Shard], target: Table) -> str:
     """Return the statement after which a target accepts the rows of all shards.
 
-    Empty if it accepts them already, or if no statement is known.
+    The result is empty if it accepts them already, or if no statement is known.
     """
     if not task.joins_structures:
         return ""

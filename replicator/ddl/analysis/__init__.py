@@ -1,1 +1,1 @@
-"""Effects of a statement on rows and columns, as far as its text shows them. Pure."""
+"""Effects of a statement on rows and columns, as far as its text shows them."""

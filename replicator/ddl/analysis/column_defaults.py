@@ -199,10 +199,7 @@ def _differs(default: Sequence[Token]) -> bool:
 
 
 def _defaults(definition: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """Yield the words after each DEFAULT.
-
-    A single word, or the content of the parentheses after it.
-    """
+    """Yield the words after each DEFAULT: one word, or the content of parentheses."""
     for first in (n + 1 for n, token in enumerate(definition) if token.keyword == "DEFAULT"):
         depth = 0
         for last in range(first, len(definition)):

@@ -1,4 +1,4 @@
-"""Finds out whether a renamed object was a view or a table, by later statements. Pure.
+"""Finds out whether a renamed object was a view or a table, by later statements.
 
 A RENAME does not show the object's kind. The next statement that succeeds only for tables, or only
 for views, shows it. Without one, the object still exists at the end of the binlog.

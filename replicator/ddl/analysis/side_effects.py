@@ -1,4 +1,4 @@
-"""Side effects of a statement that changes data: functions, triggers, views, foreign keys. Pure.
+"""Side effects of a statement that changes data: functions, triggers, views, foreign keys.
 
 A server that logs a statement instead of rows does not log what its triggers and stored functions
 write (MySQL's manual, "Stored Program Binary Logging"; MariaDB's page "Binary Log Formats"). Only

@@ -1,4 +1,4 @@
-"""Online schema changes by gh-ost and pt-online-schema-change, followed by their statements. Pure.
+"""Online schema changes by gh-ost and pt-online-schema-change, followed by their statements.
 
 Both tools create a ghost table, ALTER it while it is empty, fill it, and exchange it with the real
 table by RENAME (manuals of gh-ost and Percona Toolkit). For the real table, all changes of the
@@ -123,7 +123,7 @@ class GhostHistory:
     def life(self, ghost: TableName, before: int) -> tuple[GhostEntry, ...]:
         """Return a ghost's beginning and all its events before a position.
 
-        Empty if the task has not seen the beginning.
+        The result is empty if the task has not seen the beginning.
         """
         begun = self.last(ghost, before, GhostAct.BEGUN, GhostAct.MADE, GhostAct.ENDED)
         if begun is None or begun.act is GhostAct.ENDED:

@@ -1,4 +1,4 @@
-"""The charsets of columns after an ALTER TABLE that changes the table's charset. Pure."""
+"""The charsets of columns after an ALTER TABLE that changes the table's charset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The definition of a table after an ALTER TABLE, computed from its actions. Pure.
+"""The definition of a table after an ALTER TABLE, computed from its actions.
 
 A server that refuses the change may still accept the changed table if it is created again. A result
 is returned only if it is certain.

@@ -1,4 +1,4 @@
-"""Foreign keys that are written in a column's definition. Pure.
+"""Foreign keys that are written in a column's definition.
 
 MariaDB since 10.5 and MySQL since 9.0 create a foreign key for `p INT REFERENCES parent (id)`;
 older versions and TiDB accept the clause and ignore it (MySQL's manual, "FOREIGN KEY Constraints";

@@ -1,4 +1,4 @@
-"""The names of constraints in a statement for a target. Pure.
+"""The names of constraints in a statement for a target.
 
 Servers name a constraint without a name after its table: `t1_ibfk_1`, `t1_chk_1` (MySQL's manual,
 "FOREIGN KEY Constraints" and "CHECK Constraints"). On the target, the same constraint has another
@@ -74,7 +74,7 @@ def renamed_checks(statement: ParsedStatement, names: Mapping[str, str]) -> str:
     """Return a statement that drops CHECK constraints by other names.
 
     Args:
-        names: by folded name in the statement, the other name.
+        names: the other name for each folded name in the statement.
     """
     if statement.kind is not StatementKind.ALTER_TABLE:
         return statement.sql

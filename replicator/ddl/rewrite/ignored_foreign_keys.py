@@ -1,4 +1,4 @@
-"""Foreign keys that a shard's storage engine ignores. Pure.
+"""Foreign keys that a shard's storage engine ignores.
 
 If a statement has a foreign key, MyISAM, Aria, MEMORY and similar engines only create an index
 (MySQL's manual, "FOREIGN KEY Constraints"; MariaDB's page "Foreign Keys"). The engine of the target

@@ -1,4 +1,4 @@
-"""Statements for a target that does not have some of its shards' indexes. Pure.
+"""Statements for a target that does not have some of its shards' indexes.
 
 Indexes that are not unique do not affect rows. So a target may omit indexes that its server does
 not support: FULLTEXT, SPATIAL, and expressions with some functions (TiDB's page "CREATE INDEX").
@@ -23,7 +23,7 @@ _KINDS = ("FULLTEXT", "SPATIAL")
 def without_drops(statement: ParsedStatement, there: Collection[str]) -> str:
     """Return a statement that drops and renames only indexes that its table has.
 
-    Empty if nothing is left.
+    The result is empty if nothing is left.
 
     Args:
         there: the folded names of the table's keys.

@@ -1,4 +1,4 @@
-"""An ALTER TABLE of several actions as a sequence of ALTER TABLEs with one action each. Pure.
+"""An ALTER TABLE of several actions as a sequence of ALTER TABLEs with one action each.
 
 MySQL and MariaDB execute all actions of an ALTER at once. TiDB refuses actions that depend on one
 another or change the same column or index ("multi-schema change": TiDB's manual, "ALTER TABLE" and

@@ -1,4 +1,4 @@
-"""One spelling for statements that servers treat as the same change of a table. Pure.
+"""One spelling for statements that servers treat as the same change of a table.
 
 According to the manuals ("ALTER TABLE", "CREATE INDEX") these are equal: INDEX and KEY, an action
 with and without COLUMN, CREATE INDEX and ADD INDEX, DROP INDEX and its action, CHANGE to the same

@@ -1,4 +1,4 @@
-"""The ALTER TABLE between two definitions of a table, both from servers of the same kind. Pure.
+"""The ALTER TABLE between two definitions of a table, both from servers of the same kind.
 
 Columns keep their values by name: a column that only the first definition has is dropped.
 """

@@ -1,4 +1,4 @@
-"""A typed table definition as SQL, for a server of the kind from which it was read. Pure."""
+"""A typed table definition as SQL, for a server of the kind from which it was read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a target that have the same values in a key which must become unique. Pure."""
+"""Rows of a target that have the same values in a key which must become unique."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ async def without_refused(
 ) -> str | None:
     """Return a refused statement without the unsupported indexes, if the server accepts this rest.
 
-    Empty if nothing else is left; None if the server refuses the rest, too. Raises
+    The result is empty if nothing else is left; None if the server refuses the rest, too. Raises
     DatabaseUnavailableError.
     """
 

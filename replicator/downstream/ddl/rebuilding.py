@@ -199,7 +199,8 @@ def _needs_value(column: ColumnDefinition) -> bool:
 def _implicit_default(column: ColumnDefinition) -> str:
     """Return the value of existing rows for a new column that is NOT NULL and has no default.
 
-    Empty if it needs none, or there is none (MySQL's manual, "Data Type Default Values").
+    The result is empty if it needs none, or there is none (MySQL's manual, "Data Type Default
+    Values").
     """
     if not _needs_value(column):
         return ""

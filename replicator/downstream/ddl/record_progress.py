@@ -1,4 +1,4 @@
-"""Write-ahead records, whose ``state`` shows the progress of their execution. Pure."""
+"""Write-ahead records, whose ``state`` shows the progress of their execution."""
 
 from __future__ import annotations
 

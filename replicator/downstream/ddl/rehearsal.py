@@ -139,7 +139,7 @@ class Rehearsal:
     ) -> int | None:
         """Return the code of the error by which a copy refuses these statements.
 
-        None if there is none.
+        Return None if there is none.
         """
         copied = (self._copy.schema, self._copy.table)
 

@@ -62,7 +62,7 @@ _COLUMN = re.compile(r"[Cc]olumn (?:[`'][^`']*[`']\.)*[`']([^`']+)[`']")
 def advice_on(code: int, text: str, columns: Sequence[TargetColumn]) -> str:
     """Return advice about a difference to the shard's server, to be added to the server's message.
 
-    Empty if there is none. ``columns``: the written columns.
+    The result is empty if there is none. ``columns``: the written columns.
     """
     if code == ErrorCode.ER_CHECK_CONSTRAINT_VIOLATED:
         # MySQL manual, "CHECK Constraints": unlike MariaDB's, no session can disable them.

@@ -91,7 +91,7 @@ def disclosure(plugin: str, channel: Channel, key: ServerKey) -> Disclosure | No
 def is_local(peer: object) -> bool:
     """Return whether a socket's other end (``getpeername``) is on this host.
 
-    Loopback, a Unix socket.
+    This is so for loopback addresses and Unix sockets.
     """
     if not isinstance(peer, tuple):
         return isinstance(peer, str | bytes)

@@ -112,9 +112,9 @@ def halves(works: Sequence[TargetWork]) -> tuple[list[TargetWork], list[TargetWo
 
 
 def binlog_order(works: Sequence[tuple[TargetWork, RowBlock]]) -> list[Integers]:
-    """Return a number for each row.
+    """Return a number for each row, which is equal for the rows of an event.
 
-    Equal for the rows of an event, and increasing with the events.
+    The numbers increase with the events.
     """
     places = [
         np.stack(

@@ -1,4 +1,4 @@
-"""Decides, by several reads, whether differing rows are wrong, or only not applied yet. Pure.
+"""Decides, by several reads, whether differing rows are wrong, or only not applied yet.
 
 Each read fetches the target's rows, then the shards' rows, then the ends of the binlogs. The next
 read begins when the target has applied everything up to these ends. If a shard has the same value
@@ -232,9 +232,9 @@ def differences_of(
 
 
 def example_of(comparison: ComparisonPlan, difference: RowDifference) -> RowExample:
-    """Return a row for people.
+    """Return an example of a differing row for people.
 
-    Its differing columns, and its key, or without a key the whole row.
+    It has the differing columns, and the key; without a key, the whole row.
     """
     line = difference.on_target or difference.in_shard or b""
     fields = line.split(b"\t")

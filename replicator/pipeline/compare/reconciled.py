@@ -1,4 +1,4 @@
-"""Evaluates a pass of a reconciliation, which is a comparison that corrects rows. Pure."""
+"""Evaluates a pass of a reconciliation, which is a comparison that corrects rows."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def verdict_of(
 def _uncompared(result: TargetComparison, columns: Collection[str]) -> str:
     """Return why a column that both sides have could not be compared.
 
-    Empty if all were compared.
+    The result is empty if all were compared.
     """
     names = {folded(column) for column in columns}
     for out in result.left_out:

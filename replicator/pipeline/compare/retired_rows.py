@@ -1,4 +1,4 @@
-"""SQL conditions for the rows of shards that do not exist any more. Pure.
+"""SQL conditions for the rows of shards that do not exist any more.
 
 Extracted and mapped columns show to which shard a row belongs.
 """

@@ -1,6 +1,6 @@
 """How to read a shard's rows by the structure it had when its copy began, if it has another now.
 
-Pure. Only rows that have not changed since the copy began must be read exactly: the binlog has
+Only rows that have not changed since the copy began must be read exactly: the binlog has
 every changed row in full, and it is applied later. An unchanged row was altered only by the shard's
 own statements, so its former values follow from the columns that now have them. If a row has a
 value that no unchanged row can have, the row has changed, and it is left out. The statements are in

@@ -71,7 +71,7 @@ def key_order(
 ) -> tuple[TargetColumn, ...]:
     """Return the columns of a target's key by which all shards read the same ranges, by an index.
 
-    Empty if there are none; then each shard is read by its `own_order`.
+    The result is empty if there are none; then each shard is read by its `own_order`.
     """
     filled = {folded(column.name) for shard in shards for column in shard.rules.extracted}
     own = tuple(name for name in unique.columns if folded(name) not in filled)
@@ -87,7 +87,7 @@ def key_order(
 def own_order(unique: UniqueKey, shard: ComparedShard) -> tuple[TargetColumn, ...]:
     """Return the leading columns of a target's key that order this shard's rows in an index.
 
-    Other shards may have other orders. Empty if there are no such columns.
+    Other shards may have other orders. The result is empty if there are no such columns.
     """
     made = {folded(column.name) for column in shard.rules.extracted}
     if shard.rules.mapped is not None:

@@ -1,4 +1,4 @@
-"""Types of a shard and its target between which a server may silently change values. Pure."""
+"""Types of a shard and its target between which a server may silently change values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that all rows of a shard have on the target: in extracted and mapped columns. Pure."""
+"""Values that all rows of a shard have on the target: in extracted and mapped columns."""
 
 from __future__ import annotations
 

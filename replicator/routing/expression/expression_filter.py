@@ -57,7 +57,7 @@ class RowRules:
     def follows_inserts(self) -> bool:
         """Return whether a row that an insert rule leaves out is never on the target.
 
-        False if an update that makes a row such a row can be left out.
+        Return False if an update that makes a row such a row can be left out.
         """
         return all(before in self.insert for before, _ in self.update)
 

@@ -136,10 +136,7 @@ class RowBlock:
         return [(pair >> _BUCKET_BITS, pair & (1 << _BUCKET_BITS) - 1) for pair in found]
 
     def of_buckets(self, events: Mapping[int, Truths], buckets: int) -> RowBlock:
-        """Return the rows of some of the ``buckets``.
-
-        For each bucket, only of its chosen events.
-        """
+        """Return the rows of some of the ``buckets``, each only of its chosen events."""
         of = _buckets(self.hashes, buckets)
         before, after = np.full_like(self.before, -1), np.full_like(self.after, -1)
         for bucket, chosen in events.items():

@@ -1,4 +1,4 @@
-"""Checks whether a table already has the keys and constraints that a statement adds. Pure.
+"""Checks whether a table already has the keys and constraints that a statement adds.
 
 Servers choose a name for a key or constraint without one. A second execution of the same statement
 therefore adds another one with a different name and the same meaning.

@@ -1,4 +1,4 @@
-"""Checks whether a target already has the result of a member's statement, by structures. Pure.
+"""Checks whether a target already has the result of a member's statement, by structures.
 
 If several members make the same change, the first of them changes the target. The server's error
 alone ("the column exists") is not enough to skip the others: another part of the statement may

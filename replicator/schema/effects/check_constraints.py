@@ -1,4 +1,4 @@
-"""Enforced CHECK constraints of tables, compared by their expressions. Pure.
+"""Enforced CHECK constraints of tables, compared by their expressions.
 
 A CHECK refuses rows, as a unique key does. So the target has one only while the rows of all shards
 satisfy it. Servers write the same expression in several ways: with more parentheses, texts with

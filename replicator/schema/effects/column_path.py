@@ -1,4 +1,4 @@
-"""The path from a shard's columns to the target's after schema changes of other shards. Pure.
+"""The path from a shard's columns to the target's after schema changes of other shards.
 
 A shard that was created with an older structure than its target makes the target's schema changes
 later. Until then, its rows are written by the path of its columns, not by name, because another

@@ -1,4 +1,4 @@
-"""The value that an added column gets in existing rows: its default or its formula. Pure.
+"""The value that an added column gets in existing rows: its default or its formula.
 
 The values are read from the text of SHOW CREATE TABLE. Two texts are comparable if the same server
 wrote both.
@@ -118,7 +118,7 @@ def is_alike(shard: Table | None, target: Table | None, name: str) -> bool:
 def _stores_same(own: Column, there: Column, clauses: tuple[str, str]) -> bool:
     """Return whether two defaults have the same value, however they are written.
 
-    False if a column is generated or a value is unknown.
+    Return False if a column is generated or a value is unknown.
     """
     word = "DEFAULT "
     if not all(clause.startswith(word) for clause in clauses):

@@ -1,4 +1,4 @@
-"""The effects of a source's DDL statement on the members and targets of a task. Pure.
+"""The effects of a source's DDL statement on the members and targets of a task.
 
 Computes the effects, in order, from the parsed statement, the routes and the members. A sharding
 group decides whether and when an effect is executed.

@@ -1,4 +1,4 @@
-"""The ALTER TABLE that turns one structure into another, derived from both structures. Pure.
+"""The ALTER TABLE that turns one structure into another, derived from both structures.
 
 Used for a change whose own text was not seen: an online schema change that began before the task.
 Both structures are texts of SHOW CREATE TABLE of one server, which writes equal things equally. It

@@ -1,4 +1,4 @@
-"""The names of the kinds of events that event filters use for a statement. Pure.
+"""The names of the kinds of events that event filters use for a statement.
 
 Source of the names: the TiDB Data Migration page "Binlog Event Filter".
 """

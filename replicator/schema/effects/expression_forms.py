@@ -1,4 +1,4 @@
-"""Expressions of CHECKs and generated columns in a form that does not depend on the server. Pure.
+"""Expressions of CHECKs and generated columns in a form that does not depend on the server.
 
 Servers write the same expression in several ways: with more parentheses, texts with their charset,
 other names of functions (``ucase`` for UPPER in MariaDB, ``upper`` in MySQL, the written name in

@@ -1,4 +1,4 @@
-"""What influences a formula's result besides the values of its columns. Pure.
+"""What influences a formula's result besides the values of its columns.
 
 A stored column keeps the result from the session that wrote the row: a TIMESTAMP as a text, or its
 hour, depends on the session's time zone. Columns with equal values may also give different results:

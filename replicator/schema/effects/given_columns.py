@@ -1,7 +1,5 @@
 """Checks whether an operator's statements give a shard's rows the format of its own statement.
 
-Pure.
-
 If the target's server refuses a shard's statement even on an empty table, the statement's effect on
 the shard can't be learned there. The operator's statements show it only if they agree in everything
 that decides how rows are read: the columns with their types, charsets and positions, and the unique

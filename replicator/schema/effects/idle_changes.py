@@ -1,4 +1,4 @@
-"""ALTER TABLE statements that change neither structure nor rows on any server. Pure.
+"""ALTER TABLE statements that change neither structure nor rows on any server.
 
 They set a counter, disable and enable keys around a load (as mysqldump does), set options for
 storage and statistics, or rebuild the table (the manuals, "ALTER TABLE"). If a target executed

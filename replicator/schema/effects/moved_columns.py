@@ -1,4 +1,4 @@
-"""The columns by which rows of one target move to another target that also has rows. Pure."""
+"""The columns by which rows of one target move to another target that also has rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The effects of a statement that the operator has overridden. Pure.
+"""The effects of a statement that the operator has overridden.
 
 An override changes only the execution on the target. The statement's effect on the shard's
 structure remains, and so does the text by which the shards' statements are compared. Only if the

@@ -1,4 +1,4 @@
-"""The change of a target whose shard is dropped and created with another structure. Pure."""
+"""The change of a target whose shard is dropped and created with another structure."""
 
 from __future__ import annotations
 

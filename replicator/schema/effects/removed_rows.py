@@ -1,4 +1,4 @@
-"""The rows that a statement removes with partitions, as a text for comparing two tables. Pure.
+"""The rows that a statement removes with partitions, as a text for comparing two tables.
 
 A partition's name alone does not determine its rows: ``p0`` may end at different values in two
 tables, and a table without partitions has none to drop.

@@ -1,4 +1,4 @@
-"""The session settings that affect the values an ALTER TABLE stores in existing rows. Pure.
+"""The session settings that affect the values an ALTER TABLE stores in existing rows.
 
 Two shards that run the same text with different settings get different values. A TIMESTAMP becomes
 the local time of a DATETIME ("The DATE, DATETIME, and TIMESTAMP Types" of MySQL's manual). A server

@@ -1,4 +1,4 @@
-"""Changes of a table that affect none of its rows, and whether another table shows them. Pure.
+"""Changes of a table that affect none of its rows, and whether another table shows them.
 
 Defaults, comments, keys, CHECKs and foreign keys are not parts of a row. A table that already has
 the result of such a change need not execute it.
@@ -21,7 +21,7 @@ _WHOLE = ("periods", "partitioning", "versioned", "temporary", "unknown")
 def shows_change(before: Table, after: Table, own: Table) -> bool:
     """Return whether `own` has the result of another table's change from `before` to `after`.
 
-    False if the change affects rows or changes nothing.
+    Return False if the change affects rows or changes nothing.
     """
     changed = _parts(before.definition) != _parts(after.definition)
     return changed and shows_outcome(before, after, own)
@@ -30,7 +30,7 @@ def shows_change(before: Table, after: Table, own: Table) -> bool:
 def shows_outcome(before: Table, after: Table, own: Table) -> bool:
     """Return whether `own` has the combined result of several changes of another table.
 
-    A change that a later one reverted does not count. False if the result affects rows.
+    A change that a later one reverted does not count. Return False if the result affects rows.
     """
     return not differences(before, after) and shows_result(before, after, own)
 

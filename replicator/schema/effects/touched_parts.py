@@ -1,4 +1,4 @@
-"""The parts of a table, columns and indexes, that a statement touches. Pure.
+"""The parts of a table, columns and indexes, that a statement touches.
 
 Both text and structures are needed. Structures may be equal after ``DROP c, ADD c INT`` or after
 two columns exchange their names. The text does not show the result of CONVERT TO CHARACTER SET.

@@ -1,4 +1,4 @@
-"""The names of a table's columns after statements, and which of them were dropped. Pure.
+"""The names of a table's columns after statements, and which of them were dropped.
 
 Follows the text of the statements. Structures alone are not enough: they may be equal after two
 columns exchange their names, or after one is dropped and another takes its name.
@@ -83,7 +83,7 @@ class Traced:
     """The name and columns of a table after some statements.
 
     Attributes:
-        columns: by folded former name, the present name of each column; None if it was dropped.
+        columns: the present name of each column by its folded former name; None if it was dropped.
         gone_at: the position at which the table or all its rows were removed; None if they were
             not.
         moves: the positions at which columns were renamed.

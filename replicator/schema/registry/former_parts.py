@@ -1,4 +1,4 @@
-"""The keys, constraints and comment of a table before later statements. Pure.
+"""The keys, constraints and comment of a table before later statements.
 
 A server shows only its present structures. Statements that keep a table's columns do not affect how
 its rows are read, but their effect on the target depends on the keys and constraints before them.

@@ -1,4 +1,4 @@
-"""The statements that are executed on a scratch table, and structures under other names. Pure."""
+"""The statements that are executed on a scratch table, and structures under other names."""
 
 from __future__ import annotations
 

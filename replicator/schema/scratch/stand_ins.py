@@ -1,4 +1,4 @@
-"""Stand-ins for parts of a structure that a scratch table's server does not support. Pure."""
+"""Stand-ins for parts of a structure that a scratch table's server does not support."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of mapped and extracted columns against the structures of a shard and its target. Pure.
+"""Checks of mapped and extracted columns against the structures of a shard and its target.
 
 An extracted column exists only in the target and has one text for all rows of a shard. A mapped
 column is an integer of the shard whose upper bits are set, and therefore a BIGINT in the target.

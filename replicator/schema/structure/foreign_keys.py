@@ -1,4 +1,4 @@
-"""The foreign keys of a table after a statement, and in the text that defines the table. Pure.
+"""The foreign keys of a table after a statement, and in the text that defines the table.
 
 A scratch table can't show them, since its parents are not the shard's, and servers name unnamed
 constraints differently there. The grammar of foreign keys is small, so the keys are derived from

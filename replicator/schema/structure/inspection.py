@@ -162,7 +162,7 @@ async def _completed(
 ) -> Table | None:
     """Return the structure of a table from the rows of its columns and of its keys.
 
-    None if it has been dropped or renamed in the meantime.
+    Return None if it has been dropped or renamed in the meantime.
     """
     try:
         create = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")

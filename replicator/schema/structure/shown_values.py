@@ -1,4 +1,4 @@
-"""How a server shows the value of a literal after it is stored in a column. Pure."""
+"""How a server shows the value of a literal after it is stored in a column."""
 
 from __future__ import annotations
 

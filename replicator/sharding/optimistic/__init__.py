@@ -1,1 +1,1 @@
-"""The join rule: a target has the smallest structure that fits the rows of all members. Pure."""
+"""The join rule: a target has the smallest structure that fits the rows of all members."""

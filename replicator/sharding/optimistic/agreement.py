@@ -1,4 +1,4 @@
-"""The parts of tables that do not affect rows, and on which the members agree or not. Pure.
+"""The parts of tables that do not affect rows, and on which the members agree or not.
 
 Defaults, comments, the order of columns and similar parts are not part of the join. If all members
 have the same value of such a part, the target gets it. This follows from the members' structures

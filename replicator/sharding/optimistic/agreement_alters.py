@@ -1,4 +1,4 @@
-"""The ALTER actions that give a target the parts on which all its members agree. Pure.
+"""The ALTER actions that give a target the parts on which all its members agree.
 
 A column is redefined by the target's own text, in which only these parts change: every other part
 of it belongs to the join, or to the operator.
@@ -142,7 +142,7 @@ def _redefined(
 ) -> str | None:
     """Return the definition of a target's column with these parts as a member has them.
 
-    None if the definition has a part that would be lost.
+    Return None if the definition has a part that would be lost.
     """
     column = target.column(name)
     origin = next((table for table in members if table.column(name) is not None), None)
@@ -196,8 +196,8 @@ def _of_tidb(target: Table, words: Sequence[Token]) -> bool:
 def _named_keys(target: Table, wanted: str | None, part: Part, members: Iterable[Table]) -> str:
     """Return the actions that give the target's unique keys over some columns the members' names.
 
-    Afterwards the target has as many such keys as the members. Empty if the target has no such key,
-    or if no member shows a missing one.
+    Afterwards the target has as many such keys as the members. The result is empty if the target
+    has no such key, or if no member shows a missing one.
     """
     there, names = set(values_of(target).get(part, "").split()), set((wanted or "").split())
     old, new = sorted(there - names), sorted(names - there)

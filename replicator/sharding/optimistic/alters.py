@@ -1,4 +1,4 @@
-"""The ALTER TABLE from one shape of a target to another. Pure.
+"""The ALTER TABLE from one shape of a target to another.
 
 For changes that the member's own statement does not make. The texts are from SHOW CREATE TABLE: a
 type is from a member that has it, NULL is from the join, and the default of a column that stays is

@@ -2,7 +2,7 @@
 
 The smallest column that accepts the values of several is a maximum of each attribute. Its type is
 the type of one of them (with a type that no member has, large tables would be rewritten twice), its
-charset is the widest, and it is nullable if one of them is. Pure.
+charset is the widest, and it is nullable if one of them is.
 
 This order is narrower than `replicator.schema.structure.conversions`, which also accepts values in
 another form (a number as text, a date with a time). Here, a shard and its target must show equal

@@ -1,4 +1,4 @@
-"""A member's statement, and the reasons why its rows don't fit the others' rows. Pure."""
+"""A member's statement, and the reasons why its rows don't fit the others' rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fills: the value of a row in a column that its target has and its shard lacks. Pure.
+"""Fills: the value of a row in a column that its target has and its shard lacks.
 
 It is the value that the shard's own ADD COLUMN will give its rows, so it does not matter whether a
 row is applied before or after that statement. It is the constant default, or NULL, or the default

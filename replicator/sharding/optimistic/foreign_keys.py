@@ -1,4 +1,4 @@
-"""The foreign keys on which all members agree, as parts of tables that do not affect rows. Pure.
+"""The foreign keys on which all members agree, as parts of tables that do not affect rows.
 
 The task writes without foreign key checks and makes the changes of ON DELETE and ON UPDATE by
 statements, so rows do not depend on the target's foreign keys.

@@ -1,4 +1,4 @@
-"""A column that some members rename while the others lack it, or have it by the new name. Pure.
+"""A column that some members rename while the others lack it, or have it by the new name.
 
 A member may be created before others rename a column, or afterwards with the new name already. Then
 the target has both columns, and a row has its value in one of them and a fill in the other. If both
@@ -90,7 +90,7 @@ def given_names(
 ) -> tuple[GivenName, ...]:
     """Return the names that a statement gives columns of the target.
 
-    Empty if it gives no names, or if some of them depend on other members.
+    The result is empty if it gives no names, or if some of them depend on other members.
 
     Args:
         touched: the parts that the statement touches.
@@ -288,7 +288,7 @@ def _narrower(old: Column, new: Column) -> Column | None:
 def _narrowed(column: Column, value: str) -> str | None:
     """Return SQL for a value as a strict server stores it in a narrower column of its family.
 
-    The server drops trailing spaces, and rounds. None if the result is not known.
+    The server drops trailing spaces, and rounds. Return None if the result is not known.
     """
     match column.base_type:
         case "varchar" | "char":

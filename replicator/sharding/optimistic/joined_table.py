@@ -1,4 +1,4 @@
-"""The table that accepts the rows of several shards: one shard's own, or a derived one. Pure."""
+"""The table that accepts the rows of several shards: one shard's own, or a derived one."""
 
 from __future__ import annotations
 

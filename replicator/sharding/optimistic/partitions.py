@@ -1,4 +1,4 @@
-"""Partitions of tables; shards may differ in them if one has a further range. Pure."""
+"""Partitions of tables; shards may differ in them if one has a further range."""
 
 from __future__ import annotations
 

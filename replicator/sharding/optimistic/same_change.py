@@ -1,4 +1,4 @@
-"""Comparison of open statements of several members: whether they make the same change. Pure.
+"""Comparison of open statements of several members: whether they make the same change.
 
 Their texts are compared without the positions of columns. Statements that rename columns may also
 differ in their words: CHANGE and RENAME COLUMN are equal if no row shows a difference.
@@ -32,9 +32,9 @@ def renaming_form(
 ) -> str:
     """Return a form of a statement that renames columns, for comparison.
 
-    It contains the columns before and after the statement instead of the words for them. Empty for
-    other statements or unknown structures. Defaults and comments are omitted, since no row depends
-    on them.
+    It contains the columns before and after the statement instead of the words for them. The result
+    is empty for other statements or unknown structures. Defaults and comments are omitted, since no
+    row depends on them.
     """
     before, after = change.before, change.after
     if statement.kind is not StatementKind.ALTER_TABLE or before is None or after is None:

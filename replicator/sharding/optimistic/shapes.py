@@ -1,4 +1,4 @@
-"""The shape of a table: the part that its rows depend on, and the join of shapes. Pure.
+"""The shape of a table: the part that its rows depend on, and the join of shapes.
 
 The join is the smallest shape into which every row of each member fits. The join has each column
 that one of the members has. It has a key only if each member has one that is at least as strict,
@@ -355,8 +355,8 @@ def unfit_column(
 ) -> str:
     """Return why rows of a member without a column would lose their value by a narrowing step.
 
-    Empty if they keep it. Otherwise a server would round or refuse the value, and the member may
-    still add the wider column.
+    The result is empty if they keep it. Otherwise a server would round or refuse the value, and the
+    member may still add the wider column.
     """
     having = [shape_of(member).columns.keys() for member in members]
     for name, found in after.columns.items():

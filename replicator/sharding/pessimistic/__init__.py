@@ -1,1 +1,1 @@
-"""The version rule: groups, items, locks. Pure."""
+"""The version rule: groups, items, locks."""

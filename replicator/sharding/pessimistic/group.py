@@ -462,10 +462,7 @@ class Group(Generic[Name, Event]):
 
     @property
     def can_adopt(self) -> bool:
-        """Whether the next version can be used without reading again.
-
-        `_at_hand`, and no rows held.
-        """
+        """Whether `_at_hand` is true and no rows are held, so nothing must be read again."""
         return self._at_hand and not self.held[self.known + 1]
 
     def adopt(self) -> None:
