@@ -218,6 +218,5 @@ class Limits(Section):
     """Maximum size of the binlog events, rows and query results that the task accepts.
 
     From 1MiB to 1GiB (the protocol's limit), after decompression. Default: 1GiB, or an eighth of
-    the
-    memory if that is less.
+    the memory if that is less.
     """

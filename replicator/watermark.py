@@ -1,8 +1,7 @@
 """Positions in a source's binlog, and watermarks, which are positions up to which rows are applied.
 
 Both are tuples that compare in the order of the events in the binlog. Spark and the meta tables
-take
-them without conversion.
+take them without conversion.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from attrs import define, field
 
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.connection.malformed_answers import understood
+from replicator.mysql.connection.malformed_answers import parsing_answer
 
 RUNNING = "threads_running"
 """The status counter that each query of the comparison increases by one."""
@@ -100,7 +100,7 @@ class LoadGate:
             if not rows:
                 # TiDB has few of these counters.
                 continue
-            with understood(limit.name):
+            with parsing_answer(limit.name):
                 value = int(rows[0][1])
             if value > limit.most:
                 return f"{server} has {limit.name}={value}, more than {limit.most}", 0

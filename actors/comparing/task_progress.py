@@ -35,7 +35,7 @@ from replicator.sharding.optimistic.fills import TargetFills
 from replicator.status import BlockedPart, StatusFormatError, TaskStatus
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 4.0
-"""The shortest and the longest pause between two requests for the progress, in seconds."""
+"""Minimum and maximum seconds between two requests for the progress."""
 
 PATIENCE, IDLE_PATIENCE = 30.0, 10.0
 """Maximum seconds that the task has to apply the events behind a difference.

@@ -284,8 +284,7 @@ def recopy(
     """Correct targets of a running task from their shards, while all other targets continue.
 
     The task must have task-mode all. It compares the targets with their shards and corrects the
-    rows
-    that differ, so readers always see all rows.
+    rows that differ, so readers always see all rows.
     """
     from actors.control.requests import command
 

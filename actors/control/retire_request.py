@@ -16,7 +16,7 @@ from actors.control.waiting import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     PATIENCE,
-    looking_at,
+    status_remedy,
 )
 
 Shard = tuple[str, str, str]
@@ -93,6 +93,6 @@ async def retire_shards(
             remedies: tuple[str, ...] = ()
             if body["final"]:
                 remedies = remedies_for(await status_of(name), named, body["targets"])
-            return (*body["reasons"],) or ("the time is over",), remedies or (looking_at(name),)
+            return (*body["reasons"],) or ("the time is over",), remedies or (status_remedy(name),)
         await anyio.sleep(pause)
         pause = min(LONGEST_PAUSE, 1.5 * pause)

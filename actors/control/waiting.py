@@ -127,7 +127,7 @@ async def wait_after_start(
         await anyio.sleep(LONGEST_PAUSE)
 
 
-def looking_at(task: str) -> str:
+def status_remedy(task: str) -> str:
     """Return the remedy for the case that nothing is known that somebody has to do."""
     return f"`replicator status {task}` shows what the task does; then repeat this command"
 
@@ -170,7 +170,7 @@ class _Waiting:
             self._texts(),
             self._status.sources if self._status else (),
             timed_out and not found.reached,
-            () if found.reached else found.remedies or (looking_at(self._name),),
+            () if found.reached else found.remedies or (status_remedy(self._name),),
         )
 
     def _texts(self) -> dict[str, str]:

@@ -41,7 +41,7 @@ class ChunkSizes:
     Attributes:
         rows: maximum number of rows of a chunk.
         size: approximate maximum number of bytes of a chunk.
-        tables: by table, the estimated rows and bytes.
+        tables: the estimated rows and bytes of each table.
     """
 
     rows: int

@@ -10,7 +10,7 @@ from pymysql.err import MySQLError
 
 from actors.errors.faults import fault
 from actors.errors.refusals import refusal
-from actors.reading.binlog_lookups import anchor_before, gtids_told
+from actors.reading.binlog_lookups import anchor_before, reported_gtids
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
 from actors.saved.lock_state import dump_group
@@ -181,7 +181,7 @@ async def _fresh(
         source=setup.source,
         file=end.file,
         offset=end.offset,
-        gtid=end.gtid or await gtids_told(upstream, server, at),
+        gtid=end.gtid or await reported_gtids(upstream, server, at),
         server=server,
         anchor=await anchor_before(setup, server, end.file) if follow else None,
         members=tuple(members),

@@ -142,7 +142,9 @@ async def anchor_before(
         return None
 
 
-async def gtids_told(upstream: Connection, server: ServerIdentity, place: BinlogPosition) -> str:
+async def reported_gtids(
+    upstream: Connection, server: ServerIdentity, place: BinlogPosition
+) -> str:
     """Return the GTIDs that MariaDB reports for a place; empty for other servers.
 
     They distinguish the place from the same place in another node's binlog. Raises

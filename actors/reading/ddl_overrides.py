@@ -24,8 +24,7 @@ class DdlOverrides:
         """Return the override for a statement.
 
         It may be given for the statement's own position, or for the position of its event group.
-        The latter
-        does not apply to DML, because a group may have several DML statements.
+        The latter does not apply to DML, because a group may have several DML statements.
         """
         own = self._overrides.get((source, statement.position.key))
         group = self._overrides.get((source, statement.transaction))

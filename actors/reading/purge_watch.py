@@ -22,7 +22,7 @@ from replicator.mysql.connection.asyncio_connection import (
     DatabaseAddress,
     DatabaseUnavailableError,
 )
-from replicator.mysql.connection.malformed_answers import understood
+from replicator.mysql.connection.malformed_answers import parsing_answer
 from replicator.mysql.server.binlog_end import binlog_end
 
 WATCH_SECONDS = 10.0
@@ -107,7 +107,7 @@ class PurgeWatch:
         try:
             end = await binlog_end(connection)
             rows = await connection.fetch("SHOW BINARY LOGS")
-            with understood("SHOW BINARY LOGS"):
+            with parsing_answer("SHOW BINARY LOGS"):
                 files = [BinlogFile(str(row[0]), int(row[1])) for row in rows]
         except DatabaseUnavailableError:
             # The reader reports a source that is unreachable.

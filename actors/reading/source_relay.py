@@ -48,8 +48,7 @@ class SourceRelay:
         """Return the first position whose files the source must keep for `position`.
 
         Reading is to start at `position`. Return None if the source may purge all files, or until
-        this is
-        known. A relay that is not continued has the events up to its end.
+        this is known. A relay that is not continued has the events up to its end.
         """
         relay = self._relay
         if relay.undecided:

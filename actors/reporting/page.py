@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET  # nosec B405: it makes a document, and 
 
 from actors.reporting.log_records import LogReader
 from actors.reporting.report import FaultSpan, Point, Report, SchemaChange
-from actors.reporting.summary import doubts_told, figures_told, span_told, took
+from actors.reporting.summary import doubt_lines, figure_lines, span_text, took
 from replicator.events.all_events import EVENTS
 from replicator.monitoring.page_elements import (
     add_remedies,
@@ -35,10 +35,10 @@ def report_page(report: Report, reader: LogReader) -> str:
     """Return the report as a complete page."""
     html, body = empty_page(f"report: {report.task}")
     add_text(body, "h1", f"{report.task}: what its log shows")
-    add_text(body, "div", span_told(report), "dim")
-    for line in figures_told(report):
+    add_text(body, "div", span_text(report), "dim")
+    for line in figure_lines(report):
         add_text(body, "p", line)
-    for line in doubts_told(reader):
+    for line in doubt_lines(reader):
         add_text(body, "p", line, "warn")
     _plots(body, report)
     _faults(body, report)

@@ -82,7 +82,7 @@ FAULTS = frozenset(event.name for event in FAULT_EVENTS)
 _AHEAD_OF_START = frozenset({"memory.settings", "task-file.no-effect", "task-file.open-to-others"})
 """The events that a process logs before ``task.step`` with ``programs``."""
 
-_TOLD_AS_PARTS = frozenset({"target.blocked", "source.blocked", "task.restart", "lock.conflict"})
+_SHOWN_ELSEWHERE = frozenset({"target.blocked", "source.blocked", "task.restart", "lock.conflict"})
 """Warnings and errors that a report shows in other sections."""
 
 
@@ -294,7 +294,7 @@ class _Builder:
         if record.event in FAULTS and record.level in ("error", "warning"):
             self._fault(record)
             return
-        if record.level in ("warning", "error") and record.event not in _TOLD_AS_PARTS:
+        if record.level in ("warning", "error") and record.event not in _SHOWN_ELSEWHERE:
             self._message(record)
         if (taken := self._live.get(record.event)) is not None:
             taken(record)

@@ -39,10 +39,10 @@ class Summary:
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
         report = self._report
-        yield Text.assemble((f"task {shown_line(report.task)}", "bold"), f"  {span_told(report)}")
-        for line in figures_told(report):
+        yield Text.assemble((f"task {shown_line(report.task)}", "bold"), f"  {span_text(report)}")
+        for line in figure_lines(report):
             yield Text(f" {line}")
-        for line in doubts_told(self._reader):
+        for line in doubt_lines(self._reader):
             yield Text.assemble((" ! ", "yellow"), line)
         yield from self._faults()
         yield from self._changes()
@@ -85,7 +85,7 @@ class Summary:
                 TextColumn("outcome", [change.ended for change in changes], rank=1),
                 TextColumn("statement", [c.statement for c in changes], rank=3, sentences=True),
             ],
-            told_below=False,
+            repeated_below=False,
         )
 
     def _messages(self) -> Iterator[RenderableType]:
@@ -102,7 +102,7 @@ class Summary:
                     "said last", [message.example for message in messages], rank=2, sentences=True
                 ),
             ],
-            told_below=False,
+            repeated_below=False,
         )
 
     def _moments(self) -> Iterator[RenderableType]:
@@ -115,7 +115,7 @@ class Summary:
                 TextColumn("when", [short(moment.at) for moment in moments]),
                 TextColumn("what", [moment.text for moment in moments], sentences=True),
             ],
-            told_below=False,
+            repeated_below=False,
         )
 
 
@@ -141,7 +141,7 @@ def short(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%m-%d %H:%M:%S}"
 
 
-def span_told(report: Report) -> str:
+def span_text(report: Report) -> str:
     """Return the start and the end of the report."""
     if report.first is None or report.last is None:
         return "no records"
@@ -149,7 +149,7 @@ def span_told(report: Report) -> str:
     return f"{report.first:%Y-%m-%d %H:%M:%S} to {report.last:%Y-%m-%d %H:%M:%S} UTC ({span})"
 
 
-def figures_told(report: Report) -> Iterator[str]:
+def figure_lines(report: Report) -> Iterator[str]:
     """Yield counts, throughput, lag and copy, each as a line."""
     counts = [
         f"{word} {number(report.counts[kind])}"
@@ -175,7 +175,7 @@ def figures_told(report: Report) -> Iterator[str]:
         yield f"{state} {shards}, {number(round(copy.rows))} rows in {seconds(copy.seconds)}"
 
 
-def doubts_told(reader: LogReader) -> Iterator[str]:
+def doubt_lines(reader: LogReader) -> Iterator[str]:
     """Yield which parts of the log are not in the report."""
     if reader.unreadable:
         lines = number(reader.lines)

@@ -54,7 +54,7 @@ class LockHistory:
         structures: the target's structures by version, as texts (`dump_structure`).
         outside: shards whose rows the target has, of sources that are not in the task file.
         earlier: the items before version 0, the last one first.
-        shown: as for the lock.
+        shown: as in `SavedDecision`.
     """
 
     history: list[ResolvedItem] = field(default_factory=list)
@@ -99,7 +99,7 @@ def record_of(
 ) -> DecisionRecord:
     """Return a resolution in the form that is saved before it is executed.
 
-    ``before`` is as in `SavedDecision`, and ``shown`` as for the lock.
+    ``before`` and ``shown`` are as in `SavedDecision`.
     """
     item, resolved = resolution.item, resolution.resolved
     cutovers = dict(resolution.cutovers)

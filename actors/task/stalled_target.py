@@ -25,7 +25,7 @@ from replicator.mysql.connection.asyncio_connection import (
     DatabaseAddress,
     DatabaseUnavailableError,
 )
-from replicator.mysql.connection.malformed_answers import understood
+from replicator.mysql.connection.malformed_answers import parsing_answer
 from replicator.mysql.names import TableName
 from replicator.status import now
 
@@ -85,7 +85,7 @@ def stall_of(statements: Iterable[Sequence[Any]], names: Iterable[str]) -> Stall
     """
     known = list(names)
     found: list[tuple[int, Stall]] = []
-    with understood("what the threads of a server are doing"):
+    with parsing_answer("what the threads of a server are doing"):
         for seconds, state, info in statements:
             age, waits, sql = int(seconds or 0), _text(state), _text(info)
             if age < SLOW_SECONDS:

@@ -64,7 +64,7 @@ class WriterSettings:
 
     Attributes:
         batch_bytes: size of a batch.
-        checkpoint_interval: in seconds.
+        checkpoint_interval: seconds between two checkpoints.
         mailbox_segments: maximum number of segments in the mailbox.
         unfinished: targets whose buckets have different watermarks for a source that is not read.
     """
@@ -448,7 +448,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self._trackers[source] = self._trackers[source].renewed(epoch, state, low_watermarks)
 
     async def save(self) -> None:
-        """Save the checkpoint of every source. Raises as `CheckpointSaver.save`."""
+        """Save the checkpoint of every source. Raises the errors of `CheckpointSaver.save`."""
         await self.checkpoints.save()
 
 

@@ -28,8 +28,8 @@ class ShardCollations:
     """Collations of a source.
 
     Attributes:
-        numbers: by collation number of the source's table maps, the collation.
-        stand_ins: by collation that the target lacks, the target's replacement.
+        numbers: the collation of each collation number in the source's table maps.
+        stand_ins: the target's replacement for each collation that it lacks.
     """
 
     numbers: Mapping[int, str]

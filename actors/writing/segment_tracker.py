@@ -346,8 +346,7 @@ class SegmentTracker:
         """Raise the low watermarks to the buckets' after all events up to these were read again.
 
         This does not apply to a held target: some of its buckets may still lack rows, which are not
-        applied
-        while it is held.
+        applied while it is held.
         """
         for target, tried in tuple(self._tried.items()):
             if tried.transaction < segment.reached.key and not self._is_held(target):

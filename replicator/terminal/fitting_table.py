@@ -66,12 +66,12 @@ class TextColumn:
 class FittingTable:
     """A table whose number of columns is decided when it is printed.
 
-    ``told_below``: whether sentences that don't fit are repeated in full below the table, each
+    ``repeated_below``: whether sentences that don't fit are repeated in full below the table, each
     after the first cell of its row.
     """
 
     columns: Sequence[TextColumn]
-    told_below: bool = True
+    repeated_below: bool = True
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table(
@@ -94,7 +94,7 @@ class FittingTable:
         for row in zip(*(column.cells for column in shown), strict=True):
             table.add_row(*map(Text, row))
         yield table
-        if self.told_below:
+        if self.repeated_below:
             yield from self._below(wanted, width)
 
     def _below(self, wanted: Sequence[TextColumn], width: int) -> Iterator[Padding]:

@@ -127,11 +127,11 @@ def _source(source: LockSource, *, reads: bool) -> Text:
         state = "ready; "
     elif source.missing:
         state = f"missing {', '.join(source.missing)}; "
-    saved = f"saved at {source.saved_position or '-'}{distance_told(source.distance)}"
+    saved = f"saved at {source.saved_position or '-'}{distance_text(source.distance)}"
     return Text(f"source {source.source}: {state}{saved}")
 
 
-def distance_told(distance: BinlogDistance | None) -> str:
+def distance_text(distance: BinlogDistance | None) -> str:
     """Return the distances of a position from both ends of its binlog, to append.
 
     The result is empty for None.

@@ -81,7 +81,7 @@ class Remedies:
         left_out = False
         for way in self.ways:
             bullet = f"{margin}  •"
-            for part in _told_first(parts_of(way)):
+            for part in _with_introduction(parts_of(way)):
                 if not part.command:
                     yield _beside(bullet, part.text)
                     bullet = f"{margin}   "
@@ -94,7 +94,7 @@ class Remedies:
             yield Text(f"commands that are wider than this: {self.elsewhere}", style="dim")
 
 
-def _told_first(parts: Iterable[RemedyPart]) -> list[RemedyPart]:
+def _with_introduction(parts: Iterable[RemedyPart]) -> list[RemedyPart]:
     """Return the parts after an introduction: what the command does, or that it is to be run."""
     found = list(parts)
     if not found or not found[0].command:

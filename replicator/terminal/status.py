@@ -432,7 +432,7 @@ def _prepared(source: SourceStatus) -> Text:
     )
 
 
-def _targets(targets: Sequence[TargetStatus], *, told_below: bool = True) -> FittingTable:
+def _targets(targets: Sequence[TargetStatus], *, repeated_below: bool = True) -> FittingTable:
     def column(heading: str, cell: Callable[[TargetStatus], str], rank: int) -> TextColumn:
         text = heading in ("target", "schema change")
         return TextColumn(
@@ -454,15 +454,15 @@ def _targets(targets: Sequence[TargetStatus], *, told_below: bool = True) -> Fit
         columns.append(column("version", lambda target: number(target.version), 6))
     if any(target.ddl for target in targets):
         columns.append(column("schema change", lambda target: target.ddl, 0))
-    return FittingTable(columns, told_below)
+    return FittingTable(columns, repeated_below)
 
 
 def _busiest(targets: tuple[TargetStatus, ...], most: int) -> RenderableType:
     if len(targets) <= most:
-        return _targets(targets, told_below=False)
+        return _targets(targets, repeated_below=False)
     order = sorted(targets, key=lambda t: (not t.ddl, -t.rows_per_second, -t.missing, t.target))
     left = Text(f"and {number(len(targets) - most)} more targets: status --all", "dim")
-    return Group(_targets(order[:most], told_below=False), left)
+    return Group(_targets(order[:most], repeated_below=False), left)
 
 
 def _writer(status: TaskStatus) -> Text:

@@ -29,7 +29,7 @@ from rich.text import Text
 from replicator.printable_text import shown_line
 from replicator.status import SourceStatus, TargetStatus, TaskStatus
 from replicator.terminal.figures import number, seconds, size
-from replicator.terminal.locks import differences_list, distance_told, lock_line, lock_panel
+from replicator.terminal.locks import differences_list, distance_text, lock_line, lock_panel
 from replicator.terminal.status import (
     StatusScreen,
     blocked_line,
@@ -191,7 +191,7 @@ def _source_facts(source: SourceStatus) -> Table:
         ("read up to", source.position),
         ("GTID", source.gtid),
         ("on the target up to", source.applied_position),
-        ("saved up to", f"{source.saved_position}{distance_told(source.distance)}"),
+        ("saved up to", f"{source.saved_position}{distance_text(source.distance)}"),
         ("lag", seconds(source.lag_seconds)),
         ("read", f"{number(source.rows)} row events, {size(source.bytes)}"),
         ("transactions", number(source.transactions)),

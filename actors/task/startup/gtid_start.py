@@ -14,7 +14,7 @@ from replicator.binlog.positions.position import SourcePosition
 from replicator.binlog.stream.gtid_positions import first_new, gtids_at
 from replicator.binlog.stream.nameless_transactions import refuse_nameless
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.connection.malformed_answers import understood
+from replicator.mysql.connection.malformed_answers import parsing_answer
 from replicator.mysql.server.identity import ServerIdentity
 
 
@@ -53,7 +53,7 @@ async def _mysql_later(upstream: Connection, executed: str, there: str) -> str:
         "SELECT GTID_SUBTRACT(GTID_SUBTRACT(%s, GTID_SUBTRACT(%s, @@GLOBAL.gtid_executed)), %s)",
         (executed, executed, there),
     )
-    with understood("GTID_SUBTRACT"):
+    with parsing_answer("GTID_SUBTRACT"):
         ((later,),) = rows
         return str(later).replace("\n", "")
 

@@ -17,7 +17,7 @@ from pymysql.err import MySQLError
 
 from actors.errors.faults import FatalError, TransientError, fault
 from actors.errors.refusals import refusal
-from actors.reading.binlog_lookups import anchor_before, gtids_told
+from actors.reading.binlog_lookups import anchor_before, reported_gtids
 from actors.reading.source_faults import other_names
 from actors.saved.lock_state import dump_group, histories, load_group
 from actors.setup.task_setup import SourceSetup
@@ -248,7 +248,7 @@ async def _present_shards(
         if end is None or anchor is None:
             raise not_begun_again(setup.source, "it writes no binlog, or its binlog can't be read")
         position = BinlogPosition(end.file, end.offset)
-        gtid = end.gtid or await gtids_told(upstream, server, position)
+        gtid = end.gtid or await reported_gtids(upstream, server, position)
         start = SourcePosition(position, gtid=gtid, anchor=anchor)
         found = await tables_at_end(setup, upstream, server, start)
         if found.changes:

@@ -13,7 +13,7 @@ from pymysql.err import MySQLError
 from actors.errors.faults import FatalError, fault, refuse_clash
 from actors.errors.refusals import refusal
 from actors.mailboxes.messages import GroupSaved
-from actors.reading.binlog_lookups import anchor_before, gtids_told, look_up
+from actors.reading.binlog_lookups import anchor_before, look_up, reported_gtids
 from actors.reading.source_faults import refuse_other_server
 from actors.reading.source_relay import begin_relay
 from actors.reading.uncopied_members import uncopied_members
@@ -41,7 +41,7 @@ from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.downstream.meta.declared_structures import DeclaredStructureStore, is_needed
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.connection.malformed_answers import understood
+from replicator.mysql.connection.malformed_answers import parsing_answer
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.binlog_end import binlog_end
@@ -305,7 +305,7 @@ async def _gtids(
     if known:
         return known
     if not setup.use_gtid:
-        return await gtids_told(upstream, server, position)
+        return await reported_gtids(upstream, server, position)
     try:
         found = await look_up(setup, server, upstream, partial(gtids_at, position=position))
     except BinlogError:
@@ -410,12 +410,12 @@ async def position_at(
     """
     wanted = int(moment.timestamp())
     rows = await upstream.fetch("SELECT UNIX_TIMESTAMP()")
-    with understood("SELECT UNIX_TIMESTAMP()"):
+    with parsing_answer("SELECT UNIX_TIMESTAMP()"):
         clock = int(rows[0][0])
     if wanted > clock:
         raise _no_start(setup, moment, f"it is only {_shown(clock)} by its clock", "future")
     rows = await upstream.fetch("SHOW BINARY LOGS")
-    with understood("SHOW BINARY LOGS"):
+    with parsing_answer("SHOW BINARY LOGS"):
         files = [str(row[0]) for row in rows]
     file = await _file_before(setup, server, files, moment)
     found = await look_up(setup, server, upstream, partial(first_since, file=file, moment=wanted))

@@ -36,7 +36,7 @@ from replicator.binlog.positions.gtid import GtidStart, MariaDBGtids, MySQLGtids
 from replicator.binlog.positions.position import FILE_HEADER, SourcePosition
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.blocking_connection import connect
-from replicator.mysql.connection.malformed_answers import READING, understood
+from replicator.mysql.connection.malformed_answers import READING, parsing_answer
 from replicator.mysql.connection.session_settings import NO_SELECT_LIMIT, set_session
 from replicator.mysql.connection.tls import TlsError
 from replicator.mysql.errors import OddAnswerError
@@ -307,14 +307,14 @@ class BinlogConnection:
     def _has_executed(self, info: ServerInfo, gtid: str) -> bool:
         if info.mariadb:
             rows = self._query("SELECT @@global.gtid_binlog_state")
-            with understood("gtid_binlog_state"):
+            with parsing_answer("gtid_binlog_state"):
                 ((state,),) = rows
                 return MariaDBGtids(gtid).is_within(str(state or ""))
         if info.gtid_mode != "ON":
             return True
         # The server understands sets with tags, too.
         rows = self._query("SELECT GTID_SUBSET(%s, @@global.gtid_executed)", (gtid,))
-        with understood("gtid_executed"):
+        with parsing_answer("gtid_executed"):
             ((within,),) = rows
             return bool(int(within))
 
@@ -324,7 +324,7 @@ class BinlogConnection:
             return ""
         binlog = self._start.binlog
         rows = self._query("SELECT BINLOG_GTID_POS(%s, %s)", (binlog.file, binlog.offset))
-        with understood("BINLOG_GTID_POS"):
+        with parsing_answer("BINLOG_GTID_POS"):
             gtid = str(rows[0][0] or "") if rows else ""
             MariaDBGtids(gtid)
         return gtid
@@ -450,7 +450,7 @@ class BinlogConnection:
         """
         with self._connect() as connection, connection.cursor() as cursor:
             cursor.execute("SHOW BINARY LOGS")
-            with understood("SHOW BINARY LOGS"):
+            with parsing_answer("SHOW BINARY LOGS"):
                 return [(str(row[0]), int(row[1])) for row in cursor]
 
     def prepared(self) -> PreparedAtSource:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from replicator.binlog.errors import BinlogError
-from replicator.mysql.connection.malformed_answers import understood
+from replicator.mysql.connection.malformed_answers import parsing_answer
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.mysql.server_kind import ServerKind, kind_of
 from replicator.mysql.session_context.session_defaults import SessionDefaults
@@ -64,7 +64,7 @@ def server_info(connection: Any) -> ServerInfo:
     """
     with connection.cursor() as cursor:
         cursor.execute(VARIABLES_SQL)
-        with understood("its variables"):
+        with parsing_answer("its variables"):
             return parse_server_info({str(name).lower(): str(value) for name, value in cursor})
 
 

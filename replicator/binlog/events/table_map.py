@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 _NUMERIC = frozenset(found.code for found in BINLOG_TYPES.values() if found.numeric)
 _CHARACTER = frozenset(found.code for found in BINLOG_TYPES.values() if found.character)
 _COUNTED_BY_SOME = frozenset({ColumnType.GEOMETRY, ColumnType.VECTOR})
-"""These types are not text, but some servers count them among the text columns."""
+"""Types that are not text, but that some servers count among the text columns."""
 MOST_COLUMNS = 4096
 """Maximum number of columns of a table in any server."""
 _LABELLED = {ColumnType.ENUM, ColumnType.SET}

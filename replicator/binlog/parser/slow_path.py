@@ -183,7 +183,7 @@ _PARTS_OF_GROUPS = (
     EventType.VIEW_CHANGE,
     EventType.MARIADB_ANNOTATE_ROWS,
 )
-"""These events add no facts to the later events of their groups."""
+"""Events that say nothing about the later events of their groups."""
 _BETWEEN_GROUPS = (
     EventType.STOP,
     EventType.MARIADB_BINLOG_CHECKPOINT,

@@ -22,7 +22,7 @@ class KeyTexts:
 
     Attributes:
         column: its name.
-        members: by collation, the members.
+        members: the members with each collation.
         exact: the collation of the target's server in which only equal texts are equal, or None.
     """
 

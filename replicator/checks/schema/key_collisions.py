@@ -26,7 +26,7 @@ class KeyFinding:
     Attributes:
         number: the number of the key.
         unread: why members, or the key itself, could not be read.
-        extracted: by member, the columns of the target that the routes fill from its names.
+        extracted: for each member, the columns of the target that the routes fill from its names.
         creation: the statements that create a missing target; empty if the task can't create it.
     """
 

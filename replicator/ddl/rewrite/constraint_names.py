@@ -74,7 +74,7 @@ def renamed_checks(statement: ParsedStatement, names: Mapping[str, str]) -> str:
     """Return a statement that drops CHECK constraints by other names.
 
     Args:
-        names: by folded name in the statement, the other name.
+        names: the other name for each folded name in the statement.
     """
     if statement.kind is not StatementKind.ALTER_TABLE:
         return statement.sql

@@ -243,7 +243,7 @@ async def leftovers(connection: Connection, meta_schema: str, task: str) -> Left
 
 
 async def saved_sources(connection: Connection, meta_schema: str, task: str) -> SavedSources:
-    """Return the sources in the existing meta tables. Raises as `leftovers`."""
+    """Return the sources in the existing meta tables. Raises the errors of `leftovers`."""
     followed = await _rows(connection, "source", CHECKPOINT_TABLE, meta_schema, task)
     done = await _rows(connection, "source", COPY_TABLE, meta_schema, task, " WHERE done")
     chunks = await _rows(connection, "DISTINCT source", CHUNK_TABLE, meta_schema, task)

@@ -22,7 +22,7 @@ from replicator.mysql.connection import prepared_statements as prepared
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.blocking_connection import Answer, BlockingSession
 from replicator.mysql.connection.liveness import Thread
-from replicator.mysql.connection.malformed_answers import READING, understood
+from replicator.mysql.connection.malformed_answers import READING, parsing_answer
 from replicator.mysql.connection.prepared_statements import LARGEST_PACKET
 from replicator.mysql.connection.session_settings import (
     NO_SELECT_LIMIT,
@@ -51,7 +51,7 @@ host can take the task over when the lease has expired, and these locks must be 
 """
 
 PATIENT_SECONDS = 600
-"""The same for a session that waits for a source's answer."""
+"""The number of seconds for a session that waits for a source's answer."""
 
 LOAD_PAUSE_SECONDS = 120
 """Seconds for which a server waits for more of a load that depends on how fast the source is
@@ -142,7 +142,7 @@ class Session(BlockingSession):
         found = self.rows(
             b"SELECT @@max_allowed_packet,@@binlog_format,@@max_error_count,@@log_bin"
         )
-        with understood("max_allowed_packet"):
+        with parsing_answer("max_allowed_packet"):
             ((packet, binlog_format, warnings, log_bin),) = found
             self.max_packet, kept, logs = int(packet), int(warnings), int(log_bin)
         # A binlog of statements would have one statement for each row of a bulk execution.
@@ -293,7 +293,7 @@ class Session(BlockingSession):
     def warnings(self) -> list[tuple[int, str]]:
         """Return code and text of the last statement's warnings."""
         rows = self.rows(b"SHOW WARNINGS")
-        with understood("SHOW WARNINGS"):
+        with parsing_answer("SHOW WARNINGS"):
             return [(int(code), _text(text)) for _, code, text in rows]
 
 

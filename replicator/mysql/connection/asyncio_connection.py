@@ -42,15 +42,15 @@ from replicator.mysql.connection.login_errors import (
     may_refuse_certificate,
     provable_beside,
     prove_beside,
-    telling,
+    raising_tls_errors,
 )
 from replicator.mysql.connection.malformed_answers import (
     READING,
     AnswerSize,
     asks_for_file,
-    look_at_rows,
+    check_row_widths,
+    parsing_answer,
     shortened,
-    understood,
 )
 from replicator.mysql.connection.session_settings import (
     NO_SELECT_LIMIT,
@@ -88,7 +88,7 @@ class _Cursor(aiomysql.Cursor):  # type: ignore[misc]
         if self._result and self._result.has_next:
             return
         for warning in await conn.show_warnings():
-            with understood("SHOW WARNINGS"):
+            with parsing_answer("SHOW WARNINGS"):
                 level, code, message = warning
             log.debug(
                 "server.warning", severity=level, code=code, message=without_values(message, code)
@@ -477,7 +477,7 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
             except RuntimeError as error:
                 # It may not read files.
                 raise asks_for_file() from error
-            look_at_rows(self._result)
+            check_row_widths(self._result)
 
     async def _read_ok_packet(self) -> bool:
         with READING:
@@ -531,7 +531,7 @@ async def log_in(address: DatabaseAddress) -> aiomysql.Connection:
 
 
 async def _connected(address: DatabaseAddress) -> _Client:
-    with telling(address):
+    with raising_tls_errors(address):
         client = _Client(address, context_for(address.tls))
         try:
             await client._connect()

@@ -32,7 +32,7 @@ from replicator.mysql.connection.malformed_answers import (
     READING,
     AnswerSize,
     asks_for_file,
-    look_at_rows,
+    check_row_widths,
     shortened,
 )
 from replicator.mysql.connection.tls import context_for
@@ -78,7 +78,7 @@ class LoginConnection(Connection):
                 # PyMySQL may not read files.
                 cast(Any, self)._force_close()
                 raise asks_for_file() from error
-            look_at_rows(cast(Any, self)._result)
+            check_row_widths(cast(Any, self)._result)
             return int(affected)
 
     @contextmanager

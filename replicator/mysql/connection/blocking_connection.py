@@ -23,7 +23,7 @@ from replicator.mysql.connection.login_errors import (
     may_refuse_certificate,
     provable_beside,
     prove_beside,
-    telling,
+    raising_tls_errors,
 )
 from replicator.mysql.connection.tls import context_for
 from replicator.mysql.errors import is_unavailable
@@ -66,7 +66,7 @@ def connect(
 def _connected(
     address: DatabaseAddress, timeout: float, *, local_infile: bool
 ) -> WatchedConnection:
-    with telling(address):
+    with raising_tls_errors(address):
         connection = WatchedConnection(
             **address.options(),
             # Without a context, any server is trusted, with TLS if it has it.

@@ -15,14 +15,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from replicator.mysql.connection.malformed_answers import understood
+from replicator.mysql.connection.malformed_answers import parsing_answer
 
 VANISHED_SECONDS = 30
 """Seconds without an acknowledgement, or an answer to probes, until a connection is lost."""
 
 STALLED_SECONDS = 120
-"""The same for a connection that sends much. A server that waits for a lock or for its disk, and
-reads nothing more, does not acknowledge either, as far as Linux knows."""
+"""The number of seconds for a connection that sends much.
+
+A server that waits for a lock or for its disk reads nothing more, so Linux gets no acknowledgement
+from it either.
+"""
 
 LOOK_SECONDS = 10.0
 """Seconds of silence until another connection queries what the server is doing, and between two
@@ -84,7 +87,7 @@ class Thread:
         """
         if not self._is_known_to(asked):
             return False
-        with understood("what a thread is doing"):
+        with parsing_answer("what a thread is doing"):
             for client, command, seconds, state in states:
                 if _text(client) == self.client:
                     idle = _text(command) == _IDLE and int(seconds or 0) >= QUIET_SECONDS
@@ -102,7 +105,7 @@ def thread_of(rows: Sequence[Sequence[Any]]) -> Thread | None:
     """
     if not rows:
         return None
-    with understood("who serves the connection"):
+    with parsing_answer("who serves the connection"):
         *server, number, client = rows[0]
         return Thread(tuple(_text(part) for part in server), int(number), _text(client))
 

@@ -21,7 +21,7 @@ _BROKEN = (CR.CR_SERVER_LOST, CR.CR_SERVER_GONE_ERROR)
 
 
 @contextmanager
-def telling(address: DatabaseAddress) -> Iterator[None]:
+def raising_tls_errors(address: DatabaseAddress) -> Iterator[None]:
     """Raise TlsError for errors about TLS; raise all others unchanged."""
     try:
         yield
@@ -47,7 +47,7 @@ def look_at_refusal(address: DatabaseAddress) -> None:
     """
     context = context_for(address.tls, listening=_LISTENING)
     try:
-        with telling(address):
+        with raising_tls_errors(address):
             LoginConnection(
                 **address.options(),
                 ssl=context,
@@ -78,7 +78,7 @@ def prove_beside(address: DatabaseAddress) -> None:
     key.
     """
     try:
-        with telling(address):
+        with raising_tls_errors(address):
             LoginConnection(
                 **address.options(),
                 ssl_disabled=True,

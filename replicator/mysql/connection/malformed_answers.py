@@ -85,7 +85,7 @@ class _Reading:
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, Exception) and not _is_told(error):
+        if isinstance(error, Exception) and not _is_expected(error):
             reason = f"{type(error).__name__}: {error}"[:_SHOWN]
             raise OddAnswerError.of(
                 f"the server gives an answer that can't be understood ({reason!r}): either"
@@ -100,7 +100,7 @@ _OPTIONAL = "Slave_UUID"
 not reported one."""
 
 
-def _is_told(error: Exception) -> bool:
+def _is_expected(error: Exception) -> bool:
     if isinstance(error, OSError | EOFError | MemoryError | pymysql.err.InterfaceError):
         return True
     # Errors of the libraries about an answer have no number.
@@ -108,7 +108,7 @@ def _is_told(error: Exception) -> bool:
     return answered and isinstance(error.args[0], int)
 
 
-def look_at_rows(result: Any) -> None:
+def check_row_widths(result: Any) -> None:
     """Raise ValueError if a row of a library's result set does not have all columns."""
     names = [column[0] for column in result.description or ()]
     fewest = len(names) - (names[-1:] == [_OPTIONAL])
@@ -127,7 +127,7 @@ def asks_for_file() -> pymysql.err.OperationalError:
 
 
 @contextmanager
-def understood(what: str) -> Iterator[None]:
+def parsing_answer(what: str) -> Iterator[None]:
     """Context for code that parses an answer: raise OddAnswerError if the answer has another form.
 
     ``what``: the name of the answer.

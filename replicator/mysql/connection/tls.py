@@ -135,7 +135,7 @@ class _Socket(ssl.SSLSocket):
 
 
 class _Object(ssl.SSLObject):
-    """The same for asyncio."""
+    """An SSL object for asyncio with the same check of names."""
 
     def do_handshake(self) -> None:
         super().do_handshake()

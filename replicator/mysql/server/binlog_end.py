@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicator.mysql.connection.malformed_answers import understood
+from replicator.mysql.connection.malformed_answers import parsing_answer
 from replicator.mysql.server.statement_aliases import (
     SHOW_BINLOG_END,
     Asking,
@@ -50,7 +50,7 @@ def _end(rows: Rows) -> BinlogEnd | None:
     """Return the end of the binlog from the row of SHOW MASTER STATUS or its successors."""
     if not rows:
         return None
-    with understood("the end of its binlog"):
+    with parsing_answer("the end of its binlog"):
         file, offset, only, ignored, *gtid = rows[0]
         return BinlogEnd(
             _text(file),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from replicator.mysql.connection.malformed_answers import understood
+from replicator.mysql.connection.malformed_answers import parsing_answer
 from replicator.mysql.server.statement_aliases import Fetching
 
 IDENTITY_SQL: Final = (
@@ -34,7 +34,7 @@ class ServerIdentity:
 
         Raises OddAnswerError.
         """
-        with understood("its identity"):
+        with parsing_answer("its identity"):
             found = {str(name).lower(): str(value) for name, value in rows}
             return ServerIdentity(
                 int(found["server_id"]),

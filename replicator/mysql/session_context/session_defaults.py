@@ -13,7 +13,7 @@ from typing import Any
 import pymysql.err
 from pymysql.constants import ER
 
-from replicator.mysql.connection.malformed_answers import understood
+from replicator.mysql.connection.malformed_answers import parsing_answer
 from replicator.mysql.errors import error_code
 from replicator.mysql.names import TableName
 from replicator.mysql.server_kind import ServerKind, kind_of
@@ -81,7 +81,7 @@ class SessionDefaults:
 
 def session_defaults(connection: Any) -> SessionDefaults:
     """Query an open PyMySQL connection. Raises pymysql.MySQLError."""
-    with connection.cursor() as cursor, understood("the defaults of its sessions"):
+    with connection.cursor() as cursor, parsing_answer("the defaults of its sessions"):
         cursor.execute(
             "SELECT VERSION(), @@global.time_zone, @@global.explicit_defaults_for_timestamp"
         )

@@ -18,7 +18,7 @@ from replicator.pipeline.plans.plan import TablePlan
 from replicator.rows.decoder.row_block import RowChange
 
 INSERT, DELETE = int(RowChange.INSERT), int(RowChange.DELETE)
-"""These are plain numbers, since they are compared for every row."""
+"""Changes as plain numbers, because they are compared for every row."""
 
 Entry = tuple[int, int, bytes | None, bytes | None, bytes | None, bytes | None]
 """(event number, change, key before, key after, row before, row after) of one row."""

@@ -109,7 +109,7 @@ def write_typed(
 
     Args:
         types: the types of the values.
-        blocks_of: called with the largest number of bytes of a block; yields the rows.
+        blocks_of: called with the maximum number of bytes of a block; yields the rows.
 
     Raises:
         InexactLoadError: see `write_blocks`.

@@ -61,7 +61,7 @@ def key_parts(
     """Return the columns of a target's key in a shard with these rules. Raises PlanError.
 
     Args:
-        fills: by folded name, the fields of columns that the shard lacks.
+        fills: the fields of columns that the shard lacks, by folded name.
     """
     filled = (filled_column("", target, made) for made in rules.extracted)
     constants = {folded(column.name): escape(value) for column, value in filled} | {**fills}

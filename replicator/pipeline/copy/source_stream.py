@@ -15,7 +15,7 @@ import pymysql.err
 from replicator.binlog.errors import OtherServerError
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.blocking_connection import BlockingSession
-from replicator.mysql.connection.malformed_answers import understood
+from replicator.mysql.connection.malformed_answers import parsing_answer
 from replicator.mysql.connection.prepared_statements import ask, prepare
 from replicator.mysql.connection.session_settings import (
     NO_SELECT_LIMIT,
@@ -101,7 +101,7 @@ class SourceStream(BlockingSession):
         if self._server is None:
             return
         rows = self.rows(IDENTITY_SQL.encode())
-        with understood("its identity"):
+        with parsing_answer("its identity"):
             texts = [(_text(name), _text(value)) for name, value in rows]
         found = ServerIdentity.told(texts)
         if not self._server.is_same(found):
@@ -116,7 +116,7 @@ class SourceStream(BlockingSession):
         Raises the driver's error.
         """
         rows = self.rows(b"SHOW CREATE TABLE " + table)
-        with understood("SHOW CREATE TABLE"):
+        with parsing_answer("SHOW CREATE TABLE"):
             ((_, text, *_),) = rows
             return fingerprint_of(_text(text))
 
@@ -137,7 +137,7 @@ class SourceStream(BlockingSession):
             return None
         exact = not prepared and self._xa_commits() == commits
         rows = self.rows(b"SHOW STATUS LIKE 'binlog_snapshot_%'")
-        with understood("binlog_snapshot_file"):
+        with parsing_answer("binlog_snapshot_file"):
             found = {_text(name).lower(): _text(value) for name, value in rows}
             file, offset = found["binlog_snapshot_file"], int(found["binlog_snapshot_position"])
         return SnapshotPlace(file, offset, exact) if file else None
@@ -145,7 +145,7 @@ class SourceStream(BlockingSession):
     def _xa_commits(self) -> int:
         """Return the number of XA COMMIT statements that the server has begun since its start."""
         rows = self.rows(b"SHOW GLOBAL STATUS LIKE 'Com_xa_commit'")
-        with understood("Com_xa_commit"):
+        with parsing_answer("Com_xa_commit"):
             ((_, count),) = rows
             return int(_text(count))
 

@@ -139,7 +139,7 @@ class KeyTally:
     Attributes:
         looked_at: number of values read.
         shared: number of values that several rows have.
-        by_member: by member, the number of rows with shared values.
+        by_member: the number of rows with shared values of each member.
         whole: whether all values were read.
         failures: why members could not be read.
     """

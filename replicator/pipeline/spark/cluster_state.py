@@ -29,9 +29,9 @@ class MasterAnswer(Enum):
     """The answer of a standalone master about the application."""
 
     KNOWS = auto()
-    """It knows the application. Managers of other kinds of clusters always do."""
+    """The master knows the application. Managers of other kinds of clusters always do."""
     UNKNOWN = auto()
-    """It does not know the application, and gives it no executors any more."""
+    """The master does not know the application, and gives it no executors any more."""
     SILENT = auto()
     """No master answers, or none is ready: it is down, or is reading its saved state."""
 

@@ -83,7 +83,7 @@ class Traced:
     """The name and columns of a table after some statements.
 
     Attributes:
-        columns: by folded former name, the present name of each column; None if it was dropped.
+        columns: the present name of each column by its folded former name; None if it was dropped.
         gone_at: the position at which the table or all its rows were removed; None if they were
             not.
         moves: the positions at which columns were renamed.

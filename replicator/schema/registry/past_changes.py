@@ -27,13 +27,13 @@ class Past(StrEnum):
     """What a statement implies about its table before it."""
 
     MISSING = "missing"
-    """It did not exist."""
+    """The table did not exist."""
     OTHER = "other"
-    """It may have had another structure, or not have existed."""
+    """The table may have had another structure, or not have existed."""
     OTHER_NAME = "other name"
-    """It existed and has been renamed since."""
+    """The table existed and has been renamed since."""
     OTHER_PARTS = "other parts"
-    """It had the same columns, and perhaps other keys, constraints, or another comment."""
+    """The table had the same columns, and perhaps other keys, constraints, or another comment."""
 
 
 @dataclass(frozen=True, slots=True)

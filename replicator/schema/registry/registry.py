@@ -79,16 +79,18 @@ class CopyState(IntEnum):
     """
 
     COPIED = 0
-    """Its rows are on the target or follow in the binlog."""
+    """The member's rows are on the target or follow in the binlog."""
     DEFERRED = 1
-    """Some of its rows are still to be copied; its events are applied in the meantime."""
+    """Some rows of the member are still to be copied; its events are applied in the meantime."""
     LEFT_OUT = 2
-    """None of its rows are copied, and its events are left out until they are. Otherwise a target
-    without a key that identifies rows would have them twice."""
+    """None of the member's rows are copied, and its events are skipped until they are.
+
+    Otherwise a target without a key that identifies rows would have the rows twice.
+    """
     AGAIN = 3
-    """Its rows are being copied again, from the saved position on."""
+    """The member's rows are being copied again, from the saved position on."""
     RECOPY = 4
-    """Its target is to be emptied and all shards of the target copied again; then `LEFT_OUT`."""
+    """The target is to be emptied and all its shards copied again; then `LEFT_OUT`."""
 
 
 @dataclass(frozen=True, slots=True)

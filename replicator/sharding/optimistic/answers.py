@@ -58,7 +58,7 @@ from replicator.sharding.optimistic.shard_states import (
     OpenStatement,
     ShardState,
     TargetState,
-    behind_open,
+    after_open_statement,
     joined,
     joined_beside,
     marked,
@@ -338,7 +338,7 @@ def _executed(
     assert change.after is not None
     same = _same(others, change)
     conflicts.refuse(*former_values(former, change))
-    behind = {**others, **{name: behind_open(others[name]) for name in same}}
+    behind = {**others, **{name: after_open_statement(others[name]) for name in same}}
     own = replace(marked(former, change.after), ceded=frozenset())
     shard_state, together = _beside(state, change.member, behind, own, conflicts)
     if before is not None:

@@ -71,8 +71,7 @@ def against(state: TargetState[Name], member: Name, opened: OpenStatement) -> Se
     """Return the members that keep a member's statement from being accepted.
 
     They have not made it, have a different column of the same name, or still have the column that
-    it
-    adds again.
+    it adds again.
     """
     own = state.members.get(member, ShardState(None))
     others = [(name, s) for name, s in sorted(state.members.items()) if name != member]

@@ -26,7 +26,7 @@ from replicator.sharding.optimistic.shard_states import (
     RefusedStep,
     ShardState,
     TargetState,
-    behind_open,
+    after_open_statement,
     with_holders,
 )
 from replicator.watermark import Place, Watermark
@@ -486,7 +486,7 @@ def renamed_release(release: Release[Name], renamed: Sequence[tuple[Name, Name]]
 
 def _granted(shard_state: ShardState) -> ShardState:
     assert shard_state.open is not None
-    behind, opened = behind_open(shard_state), replace(shard_state.open, granted=True)
+    behind, opened = after_open_statement(shard_state), replace(shard_state.open, granted=True)
     return replace(behind, ceded=shard_state.ceded, open=opened)
 
 

@@ -119,23 +119,25 @@ class ConflictKind(StrEnum):
     """The reason why a statement is open, which decides the operator's possible answers."""
 
     NAME = "name"
-    """It renames a column: its rows would have no column."""
+    """The statement renames a column, so the shard's rows would have no column on the target."""
     TYPE = "type"
-    """Its column and the other members' column have no common type, or their values are
-    converted."""
+    """The shard's column and the other members' column have no common type.
+
+    Or their values are converted.
+    """
     FILL = "fill"
-    """In a new column, its older rows have another value than on the target."""
+    """In a new column, the shard's older rows have another value than on the target."""
     STALE = "stale"
-    """It adds a column again that it has dropped; the target still has the former values."""
+    """The shard adds a column that it has dropped; the target still has the former values."""
     ROUNDED = "rounded"
     """A narrower type may have changed a shard's values, and the target has the former ones; or a
     column with former values would identify rows."""
     ROWS = "rows"
-    """Its rows could not be distinguished from other members' rows, or its effect is unknown."""
+    """The shard's rows would look like other members' rows, or the effect is unknown."""
     RETIRED = "retired"
-    """It would remove rows of retired shards."""
+    """The statement would remove rows of retired shards."""
     LEFT_OUT = "left out"
-    """It may have left out rows of the shard, which the target keeps (ALTER IGNORE)."""
+    """The statement may have removed rows of the shard that the target keeps (ALTER IGNORE)."""
     REFUSED = "refused"
     """The target has refused the change."""
 
@@ -278,7 +280,7 @@ def _columns(shard_state: ShardState) -> Mapping[str, ShapeColumn]:
     return {} if shard_state.taken is None else shape_of(shard_state.taken).columns
 
 
-def behind_open(shard_state: ShardState) -> ShardState:
+def after_open_statement(shard_state: ShardState) -> ShardState:
     """Return a member's state after its open statement, which the target has executed for all."""
     assert shard_state.open is not None
     structure = shard_state.open.structure
