@@ -144,12 +144,12 @@ class Document:
         return Problem(place.file, place.line, place.key, message)
 
     def copy_places(self, old: Path, new: Path) -> None:
-        """Report problems with values below ``new`` at the places of those below ``old``."""
+        """Give the values below ``new`` the places of those below ``old``, for their problems."""
         _copy(self.places, old, self.places, new)
         _copy(self.texts, old, self.texts, new)
 
     def adopt(self, path: Path, other: Document) -> None:
-        """Report problems with values below a path at the places that ``other`` has for them."""
+        """Give the values below a path the places that ``other`` has for them."""
         self.places[path] = KeyLocation(other.file, 1, "")
         _copy(other.places, (), self.places, path)
         _copy(other.texts, (), self.texts, path)

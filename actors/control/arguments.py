@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class OnChangedRules(StrEnum):
-    """What to do with rows on a target that were written by other rules of the task file."""
+    """What to do with rows on a target that were written under other rules of the task file."""
 
     STOP = "stop"
     KEEP = "keep"
@@ -26,11 +26,12 @@ class OnChangedRules(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """The end of a run or a wait.
+    """The end of a run or a wait. Only one attribute is set.
 
-    It is ``now``, which means the ends that the binlogs have when the sources are first followed;
-    or ``moment``, by the clocks of the sources; or ``places`` of some sources by their names, each
-    a position or a GTID set as text.
+    Attributes:
+        now: the end is where the binlogs end when the sources are first followed.
+        moment: the end is this time, by the clock of each source.
+        places: the end of some sources, by name: a position, or a GTID set as text.
     """
 
     now: bool = False
@@ -47,7 +48,7 @@ class RunOptions:
         until: where the task stops by itself.
         standby: whether the process waits while another process runs the task.
         reopen: whether a task that a switch has finished runs again.
-        environment: the variables with passwords, which are removed from the process.
+        environment: the variables that contain passwords; the process no longer has them.
     """
 
     exit_on_error: bool = False
@@ -59,7 +60,7 @@ class RunOptions:
 
 
 DEFAULTS = RunOptions()
-"""The options of a run without any."""
+"""The options of a run for which none are given."""
 
 
 def complete_task(incomplete: str) -> list[str]:

@@ -1,8 +1,8 @@
 """The web server of a task: its metrics, its health, and its status as a page. Read only.
 
-It answers in its own threads, so that requests do not disturb the actors. The present status is
-read on the actors' event loop, and turned into text in the thread. The number of clients at a time
-is limited, and each has a deadline.
+Requests are handled in separate threads, so that they do not slow down the actors. Only the status
+is collected on the actors' event loop; it is formatted in the thread. The number of simultaneous
+clients is limited, and each has a timeout.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from replicator.monitoring.web_page import status_page
 from replicator.status import TaskStatus, condition
 
 ANSWER_SECONDS = 5.0
-"""Seconds for the actors' event loop to return the status; after that, it counts as stuck."""
+"""Maximum seconds to wait for the status; after that, the actors' event loop counts as stuck."""
 
 CLIENT_SECONDS = 10.0
 """Maximum seconds that a client may be silent."""
@@ -40,7 +40,7 @@ CLIENTS = 16
 """Maximum number of clients that are answered at the same time; others are disconnected."""
 
 POLL_SECONDS = 0.1
-"""Maximum seconds from the end of the task to the end of the server."""
+"""Maximum seconds between the end of the task and the end of the server."""
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -83,7 +83,7 @@ class MetricsServer:
         loop = asyncio.get_running_loop()
 
         def status() -> TaskStatus:
-            # anyio's function for this would wait forever if the loop hangs.
+            # anyio's function for this would wait forever if the loop is stuck.
             answer: Future[TaskStatus] = Future()
             loop.call_soon_threadsafe(_tell, answer, self._status)
             return answer.result(ANSWER_SECONDS)
@@ -93,7 +93,7 @@ class MetricsServer:
         except OSError as error:
             raise MetricsAddressError(_refused(host, port, error)) from error
         port = server.server_address[1]
-        # Started before a cancellation can arrive: ending a server that never ran waits forever.
+        # Start before the first await: shutdown() waits forever if serve_forever() never ran.
         threading.Thread(
             target=server.serve_forever, args=(POLL_SECONDS,), name="metrics", daemon=True
         ).start()
@@ -115,7 +115,7 @@ def _tell(answer: Future[TaskStatus], status: StatusOf) -> None:
 
 
 def _answers(status: StatusOf, meters: TaskMeters) -> Mapping[str, Callable[[str], Answer]]:
-    """Return, by path, the function that answers with a type that the client accepts."""
+    """Return, by path, a function that takes the client's Accept header and returns the answer."""
 
     def metrics(takes: str) -> Answer:
         encode, kind = choose_encoder(takes)
@@ -125,8 +125,8 @@ def _answers(status: StatusOf, meters: TaskMeters) -> Mapping[str, Callable[[str
         return 200, _HTML, status_page(status()).encode()
 
     def health(_: str) -> Answer:
-        # A process is healthy if its actors answer: killing a task that waits for its operator is
-        # no help.
+        # A process is healthy if its actors answer. Restarting a task that waits for its operator
+        # would not help.
         return 200, _TEXT, f"{condition(status())}\n".encode()
 
     def readiness(_: str) -> Answer:
@@ -169,12 +169,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         try:
             return answer(self.headers.get("Accept", ""))
         except (TimeoutError, RuntimeError):
-            # The second case: the task is about to end.
+            # RuntimeError: the event loop is closed, because the task is ending.
             late = f"the task has not reported its status within {ANSWER_SECONDS:g} s\n"
             return 503, _TEXT, late.encode()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Ignore a request, because nobody needs it in the log."""
+        """Do nothing: requests are not logged."""
 
 
 def _refused(host: str, port: int, error: OSError) -> str:
@@ -189,7 +189,7 @@ def _refused(host: str, port: int, error: OSError) -> str:
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """The server. Its threads do not keep the process from ending."""
+    """The server. Its threads do not prevent the process from ending."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -219,5 +219,5 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore errors: the client has gone, or sent an invalid request."""
+        """Ignore errors of clients that disconnect or send invalid requests."""
         log.debug("metrics.hung-up", reason=str(sys.exc_info()[1]))

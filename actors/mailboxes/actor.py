@@ -58,7 +58,7 @@ class Mailbox(Generic[T]):
     def bring(self, message: T) -> None:
         """Add a message to the row lane without waiting.
 
-        The message is a part of one for which the sender has waited.
+        For the parts of a message for which the sender has already waited.
         """
         self._rows.append(message)
         self._notify()

@@ -48,10 +48,10 @@ log = structlog.get_logger()
 
 @dataclass(slots=True)
 class _FoundGhosts:
-    """Tables that tools made beside replicated ones: pairs of the real table and this table.
+    """Tables that schema-change tools created; each value is the real table and the tool's table.
 
-    ``ghosts`` are the ghosts whose start is not known. ``end`` is a place in the binlog after all
-    tables were read; None if there are no such tables.
+    ``ghosts`` are the ghosts whose start is not known. ``end`` is a position in the binlog after
+    all tables were read; None if there are no such tables.
     """
 
     ghosts: dict[TableName, tuple[Table, Table]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ async def record_ghosts(
     *,
     first: bool,
 ) -> None:
-    """Record the changes before ``start`` of ghosts that were not made or changed after it.
+    """Record earlier changes of ghosts that were neither created nor changed after ``start``.
 
     Raises FatalError, TransientError or DatabaseUnavailableError.
 
@@ -146,7 +146,7 @@ async def _record(
         act = GhostAct.CHANGED if sql else GhostAct.SAME
         change = GhostEntry(name, at + 1, act, sql or rebuilding(ghost, name), name.schema)
         log.info("online-ddl.derived", source=source, table=str(name), statement=change.sql[:500])
-    # A change without a start is ignored, in case the process dies between the two.
+    # The change is first: if the process dies before the start is saved, the change is ignored.
     for entry in (change, begun):
         await store.put(source, entry)
 

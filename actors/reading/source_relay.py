@@ -47,8 +47,8 @@ class SourceRelay:
     def needed_of_source(self, position: BinlogPosition) -> BinlogPosition | None:
         """Return the first position whose files the source must keep for `position`.
 
-        Reading is to start at `position`. Return None if the source may purge all files, or until
-        this is known. A relay that is not continued has the events up to its end.
+        Reading is to start at `position`. Return None if the source may purge all files, or if this
+        is not known yet. A relay that has stopped contains the events only up to its end.
         """
         relay = self._relay
         if relay.undecided:
@@ -61,7 +61,7 @@ class SourceRelay:
     def begin(self, position: BinlogPosition) -> bool:
         """Start, because the source is about to purge files that ``position`` needs.
 
-        Return False if it was started before.
+        Return False if the relay was already running.
         """
         if self._relay.writing:
             return False

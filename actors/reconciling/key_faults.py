@@ -1,4 +1,4 @@
-"""The faults of tracked keys whose rows must be read again from the shards."""
+"""Faults that occur when rows of tracked keys are read again from the shards."""
 
 from __future__ import annotations
 

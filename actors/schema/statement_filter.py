@@ -80,8 +80,8 @@ class StatementFilter:
     def leaves_out(self, statement: ParsedStatement, schema: str, route: Route) -> bool:
         """Return whether a statement that can't be replicated is to be ignored.
 
-        ``schema`` is the default schema of its session, whose rules apply if its tables are not
-        known.
+        ``schema``: the default schema of the statement's session. Its rules apply if the
+        statement's tables are not known.
         """
         named = [*statement.named(TableRole.SUBJECT), *statement.named(TableRole.EXCHANGED)]
         tables = [TableName(reference.schema, reference.table) for reference in named]

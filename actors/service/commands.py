@@ -20,7 +20,7 @@ def service(
         str, typer.Option(metavar="NAME", help="The user that the task runs as.")
     ] = "replicator",
     standby: Annotated[
-        bool, typer.Option("--standby", help="The unit of a host that may have to wait.")
+        bool, typer.Option("--standby", help="Make the unit wait while another host runs the task.")
     ] = False,
 ) -> None:
     """Print a systemd unit that runs the task, hardened, with readiness and a watchdog.
@@ -51,7 +51,7 @@ def service(
 def _program() -> list[str]:
     """Return the command of this program.
 
-    Its script beside the Python that runs it, or the module.
+    It is the script next to the running Python, or ``python -m cli`` without such a script.
     """
     # The link is kept: a virtual environment's Python is a link, and finds its packages by its
     # path.

@@ -76,7 +76,7 @@ class DatabaseGroup(GroupActor):
         return DdlItem(self.source, self.target, self.version, effect, statement)
 
     def _others(self, effect: Effect) -> bool:
-        """Whether the database has targets of other databases' shards, or retired shards' rows."""
+        """Whether the database has other databases' targets, or rows of retired shards."""
         registry = self.registry
         return registry.keeps_retired(effect.target) or any(
             registry.target_name(registry.target_of(number)).schema == effect.target.schema

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from replicator.switch.certificate import SwitchCertificate
 
 ENDED_SECONDS = 120.0
-"""Maximum number of seconds that the task has to end."""
+"""Maximum seconds to wait for the end of the task."""
 
 Timeout = Annotated[
     str,
@@ -42,12 +42,12 @@ Freeze = Annotated[
     typer.Option(
         "--freeze",
         help="Make the sources read-only. Without this option, the command waits until somebody"
-        " has.",
+        " else makes them read-only.",
     ),
 ]
 Abort = Annotated[
     bool,
-    typer.Option("--abort", help="Undo what a switch has set that was killed before its end."),
+    typer.Option("--abort", help="Undo the settings of a switch that was killed before it ended."),
 ]
 Output = Annotated[
     Path | None,
@@ -71,7 +71,8 @@ def switch(
 
     All rows are compared first, while the sources are written to. Then they are read-only for some
     seconds: the task applies the rest, the changed rows are compared, AUTO_INCREMENT is set, and
-    the task ends for good. If the command is aborted before, everything continues.
+    the task ends for good. If the command is aborted before the task has ended, everything
+    continues as before.
     """
     from actors.switching.switch_lock import only_switch
     from actors.switching.switching import SwitchOptions, switch_record

@@ -155,8 +155,8 @@ def lacking_objects(
     return [
         *_foreign_keys(shards, tables),
         *_triggers(sources, target, shards),
-        *_named("event", {s: o.events for s, o in sources.items()}, target.events),
-        *_named("view", {s: o.views for s, o in sources.items()}, target.views),
+        *_missing_objects("event", {s: o.events for s, o in sources.items()}, target.events),
+        *_missing_objects("view", {s: o.views for s, o in sources.items()}, target.views),
         *_privileges(sources, target, schemas),
         *unread,
     ]
@@ -225,10 +225,10 @@ def _triggers(
             )
 
 
-def _named(
+def _missing_objects(
     kind: str, sources: Mapping[str, Mapping[TableName, str]], target: Mapping[TableName, str]
 ) -> Iterator[CheckResult]:
-    """Yield results about objects that the target lacks, or has in any schema."""
+    """Yield a result for each object whose name exists in no schema of the target."""
     there = {name.table for name in target}
     found: dict[str, tuple[str, list[str]]] = {}
     for source, objects in sources.items():

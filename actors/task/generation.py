@@ -45,6 +45,7 @@ from actors.task.startup.source_start import SourceStart, load_start, load_stopp
 from actors.task.wiring.held_shards import held_statuses, save_held_shards
 from actors.task.wiring.wiring import (
     TARGET_PATIENCE,
+    ManyRows,
     RunningTask,
     StoppedSource,
     wire,
@@ -204,8 +205,8 @@ class Generation:
             await empty_targets(resources.meta, resources.ddl, self.blocked.targets)
             await drop_scratch_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._choose_buckets(resources.meta)
-            load_data = await anyio.to_thread.run_sync(
-                _takes_load_data, address_of(task.target_database), task.meta_schema
+            many_rows = await anyio.to_thread.run_sync(
+                _many_rows, address_of(task.target_database), task.meta_schema
             )
             if task.task_mode != "incremental":
                 if (spark := await self._spark_unless(stop)) is None:
@@ -216,14 +217,14 @@ class Generation:
                     self.blocked.targets,
                     follow=task.task_mode == "all",
                 )
-                copy = self.copy = _full_copy(resources, spark, load_data=load_data)
+                copy = self.copy = _full_copy(resources, spark, load_data=many_rows.load_data)
                 self._log.info("task.step", step="full copy")
                 if not await copy.run(stop, started, applied) or self.finished:
                     return False
                 if copy.left:
                     return True
                 resources = _without(resources, copy)
-            return await self._go_on(resources, away, stop, started, load_data=load_data)
+            return await self._go_on(resources, away, stop, started, many_rows)
 
     async def _go_on(
         self,
@@ -231,8 +232,7 @@ class Generation:
         away: Mapping[str, str],
         stop: anyio.Event,
         started: anyio.Event,
-        *,
-        load_data: bool,
+        many_rows: ManyRows,
     ) -> bool:
         """Follow the sources; return False if ``stop`` ended this."""
         self._log.info("task.step", step="sources")
@@ -265,7 +265,7 @@ class Generation:
             starts,
             stopped,
             safe_until,
-            load_data=load_data,
+            many_rows=many_rows,
             tracks_keys=tracks_keys,
         )
         keys = KeyReconciler(
@@ -459,10 +459,10 @@ def _without(resources: Resources, copy: FullCopy) -> Resources:
     return replace(resources, blocked=TaskParts(blocked.targets | copied, blocked.sources))
 
 
-def _takes_load_data(address: DatabaseAddress, schema: str) -> bool:
-    """Return whether the target accepts LOAD DATA in a transaction. Blocks; call it in a thread."""
+def _many_rows(address: DatabaseAddress, schema: str) -> ManyRows:
+    """Ask how the target takes many rows at once. Blocks; call it in a thread."""
     with closing(Session(address)) as session:
-        return probe_load_data(session, schema)
+        return ManyRows(probe_load_data(session, schema), session.takes_typed_rows)
 
 
 def _read_place(running: RunningTask, source: str) -> int:

@@ -18,10 +18,11 @@ from replicator.status import SourceStatus
 
 
 def lag_of(running: RunningTask, source: str, counts: SourceCounts) -> float | None:
-    """Return the lag of a source in seconds, by both clocks; None before the first read.
+    """Return the lag of a source in seconds; None before the first read.
 
-    It includes rows that are queued, held by a lock, or routed to a blocked target. For a source
-    that is not read, it includes every row since its last event.
+    It is the time by this host's clock minus the time of the event by the source's clock. It
+    includes rows that are queued, held by a lock, or routed to a blocked target. For a source that
+    is not read, it includes every row since its last event.
     """
     if source not in running.units:
         return max(0.0, time.time() - counts.read_until) if counts.read_until else None
@@ -122,6 +123,6 @@ def shown_lag(running: RunningTask, source: str, counts: SourceCounts) -> float 
 def whole_seconds(lag: float) -> float:
     """Return a lag with the precision of a binlog's times, which are whole seconds.
 
-    The fraction of such a lag comes from the clock: it grows to 1 and starts again at 0.
+    A fraction would only be that of this host's clock: it would rise from 0 to 1 every second.
     """
     return float(math.floor(lag))

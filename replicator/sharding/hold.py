@@ -37,7 +37,7 @@ class HoldBudget:
         self._buffers.remove(buffer)
 
     def count(self, size: int) -> None:
-        """Add a number of bytes, which may be negative; give up versions above the limit."""
+        """Add bytes, which may be negative; give up versions while the limit is exceeded."""
         self._used += size
         while self._used > self._limit:
             max(self._buffers, key=lambda buffer: buffer.size).give_up_newest()

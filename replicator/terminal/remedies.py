@@ -66,8 +66,8 @@ class Remedies:
     The list has to be printed with ``crop=False``.
 
     Attributes:
-        elsewhere: the command that shows all remedies, if the output is cut at the width of the
-            terminal; commands that are too wide are then omitted.
+        elsewhere: a command that shows all remedies. If it is set, commands wider than the terminal
+            are omitted, and this command is shown after the list.
         margin: number of blanks before each line.
     """
 
@@ -95,7 +95,7 @@ class Remedies:
 
 
 def _with_introduction(parts: Iterable[RemedyPart]) -> list[RemedyPart]:
-    """Return the parts after an introduction: what the command does, or that it is to be run."""
+    """Return the parts with a text before the first command: the text after it, or "run:"."""
     found = list(parts)
     if not found or not found[0].command:
         return found

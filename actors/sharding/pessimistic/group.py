@@ -169,7 +169,7 @@ class PessimisticGroup(GroupActor):
         )
 
     def without_copied(self, message: TargetSegment) -> TargetSegment:
-        """Return a part without copied rows; record that their members have rows."""
+        """Return the message without copied rows; record that the members of all rows have rows."""
         self._filled = note_rows(message.rows, self.group, self.registry)
         return super().without_copied(message)
 
@@ -226,7 +226,8 @@ class PessimisticGroup(GroupActor):
     async def _record(self, effect: Effect, statement: Statement, at: Place) -> DdlItem | None:
         """Record an item.
 
-        Return an item that queues the shard's rows if only the shard knows them.
+        If the target can't compute some of the shard's values, return an item that queues their
+        columns for reconciliation.
         """
         name = effect.table
         self._add_unrecorded(effect, at)
@@ -314,7 +315,7 @@ class PessimisticGroup(GroupActor):
     async def _changes_nothing(
         self, effect: Effect, statement: Statement, before: Table | None, text: str
     ) -> bool:
-        """Whether a statement changed nothing on its shard, and is no item that the shard lacks."""
+        """Whether a statement changed nothing, and is no item that the shard has yet to execute."""
         owes = self.group.owes(effect.table, text)
         if before is None or owes or effect.instead or not may_change_nothing(effect.statement):
             return False
@@ -339,7 +340,7 @@ class PessimisticGroup(GroupActor):
         """Return the columns in which a shard's rows may differ from the target's after an item."""
         touched = touched_parts(effect.statement, change)
         if recorded.awaited:
-            # Rows without a column got the target's default at that time.
+            # Rows written without a new column got the default that the target had at that time.
             new = touched.added - touched.named
             last = min(self.group.base, self._lock.version) if new else recorded.version
             versions = {recorded.version, *range(recorded.version, last + 1)}
@@ -450,7 +451,7 @@ class PessimisticGroup(GroupActor):
                 needed = self._parents.shown(self.source, effect)
                 self._join_ahead(name, number, at, needed, waits=waits)
                 return None
-            # It joins before the next await: fitting templates change with each decision.
+            # Join before the next await, because each decision may change the fitting templates.
             earliest = self._late.earliest(fitting, chosen, held.certain)
             state = self.group.join(name, at, chosen, fitting, bounds.entered or 0, earliest)
             self.numbers[name] = number
@@ -471,7 +472,7 @@ class PessimisticGroup(GroupActor):
     async def _comes_back(
         self, effect: Effect, statement: Statement, number: int, held: KnownStructure, at: Place
     ) -> bool:
-        """Whether a created table is the next structure of a shard that was dropped before.
+        """Whether a created table continues a dropped shard, with a changed structure.
 
         If all shards are dropped and created in the same way, the target gets their new structure.
         """
@@ -484,8 +485,8 @@ class PessimisticGroup(GroupActor):
         try:
             before = await self._tools.versions.at(self._lock, former.version)
         except UnknownVersionError as error:
-            # If the dropped table had the next item, the new one does not lack it: the item is
-            # resolved.
+            # If the dropped table had executed the next item, that item is resolved, and the new
+            # table does not need it.
             waits = former.version <= self.group.known
             self._join_ahead(name, number, at, str(error), waits=waits)
             member = self.registry.member(number)
@@ -571,7 +572,7 @@ class PessimisticGroup(GroupActor):
         return other_than(alike, held)
 
     async def _first_like(self, former: int, held: KnownStructure) -> int | None:
-        """Return the first version, after a dropped member's, that is like the created table."""
+        """Return the first version after ``former`` with a target like the created table."""
         for version in range(former + 1, self.group.base + 1):
             if are_alike(await self._target_at(version), held.certain):
                 return version

@@ -1,7 +1,7 @@
 """The operator's request to copy targets again while readers see all their rows.
 
-The targets are reconciled. A source that is blocked by a fault is first started at its present
-position (`actors.task.startup.source_restart`).
+The targets are reconciled. A source that is blocked by a fault is first restarted at the present
+end of its binlog (`actors.task.startup.source_restart`).
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ class RecopyCommand:
             faulty = _faulty(targets, status)
             for source in sorted(begun):
                 await meta.ask_to_begin_again(source)
-            # The start adds the targets of sources that it starts again to the queue.
+            # The targets of restarted sources are queued when the task restarts them.
             others = [t for t in sorted(targets) if not known[t] & begun]
             safe = {target: known[target] for target in faulty}
             await ReconciliationStore(meta).queue(others, safe_sources=safe)
-        # Another source may have found rows of these targets that this source has deleted
-        # meanwhile.
+        # Meanwhile, another source may have blocked these targets because of rows that a restarted
+        # source has deleted.
         faulty |= _faulty((t for t in targets if known[t] & begun), self._now())
         reach(Failpoint.RECOPY_ASKED)
         body = {"targets": [shown(target) for target in sorted(targets)]}
@@ -108,7 +108,7 @@ class RecopyCommand:
             shards = await shards_of_targets(found, progress, begun)
         except RouteError as error:
             return str(error)
-        # The targets of new shards of the source are included.
+        # Include the targets of new shards of the restarted sources.
         wanted = {
             name
             for name, members in shards.items()

@@ -54,9 +54,9 @@ async def add_tables(
 ) -> None:
     """Save these tables of a copied source, each with its target, as shards to be copied.
 
-    Some tables are skipped: those whose structure at ``start`` is not certain, and those of targets
-    with an open schema change, with earlier rows of the table, or with rows that no key could
-    distinguish from the table's.
+    A table is skipped if its structure at ``start`` is not certain, or if its target has an open
+    schema change, still has earlier rows of this table, or has no key but rows that the task has
+    not written.
 
     Raises TablesAddedError if any were saved; FatalError, TransientError, DatabaseUnavailableError
     or the server's error.

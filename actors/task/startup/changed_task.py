@@ -103,8 +103,8 @@ def refuse_missed(
     """Raise FatalError if a schema change was decided without the source.
 
     The source was not in the task file then, and its older rows would be skipped after the change.
-    A group without a saved state starts at the version of its target; that is too early if the
-    target's next change is decided and not yet executed.
+    A group without a saved state starts at the version of its target. This version is too low if
+    the target's next change has been decided but not yet executed.
     """
     groups = dict(checkpoint.groups) if checkpoint is not None else {}
     for name, history in histories(decided).items():

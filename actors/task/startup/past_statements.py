@@ -65,7 +65,10 @@ async def _between(
 def _unreadable(
     setup: SourceSetup, start: SourcePosition | GtidStart, error: BinlogError
 ) -> FatalError:
-    """Return the fault of this read, before which no row was applied, unlike a reader's fault."""
+    """Return the fault to raise if this read fails.
+
+    Unlike a reader's fault, it occurs before any row is applied.
+    """
     refusal = source_fault(setup.source, start, error, by_gtid=setup.use_gtid)
     if refusal.event != "source.unreadable":
         return refusal

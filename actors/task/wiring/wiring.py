@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 
 from pyspark import SparkContext
 
@@ -154,6 +155,18 @@ class _Shared:
     moved: MovedShards
 
 
+class ManyRows(NamedTuple):
+    """How the target takes many rows at once.
+
+    Attributes:
+        load_data: by LOAD DATA in a transaction.
+        typed: as parameters of one execution of a statement.
+    """
+
+    load_data: bool
+    typed: bool
+
+
 async def wire(
     resources: Resources,
     spark: SparkContext,
@@ -161,14 +174,13 @@ async def wire(
     stopped: Mapping[str, StoppedSource],
     safe_until: dict[str, int],
     *,
-    load_data: bool,
+    many_rows: ManyRows,
     tracks_keys: bool,
 ) -> RunningTask:
     """Build the actors from the state in which the sources start; none runs yet.
 
     Args:
         safe_until: as in `ApplySettings`; some statements add sources later.
-        load_data: whether LOAD DATA runs in transactions of the target.
         tracks_keys: whether keys deleted from shared targets are tracked.
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
@@ -190,7 +202,7 @@ async def wire(
     def is_held(source: str, target: int) -> bool:
         return units[source].reader.held.holds(registry.target_name(target))
 
-    settings = _apply_settings(resources, safe_until, load_data=load_data, tracks_keys=tracks_keys)
+    settings = _apply_settings(resources, safe_until, many_rows, tracks_keys=tracks_keys)
     collations = await available_collations(resources.ddl)
     jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
     executor.apply_safely = partial(_apply_safely, jobs, safe_until)
@@ -334,8 +346,8 @@ def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> 
 def _apply_settings(
     resources: Resources,
     safe_until: Mapping[str, int],
+    many_rows: ManyRows,
     *,
-    load_data: bool,
     tracks_keys: bool,
 ) -> ApplySettings:
     meta = resources.meta
@@ -343,7 +355,8 @@ def _apply_settings(
         address=address_of(resources.task.target_database),
         watermark_table=meta.table(WATERMARK_TABLE),
         fence=meta.lease.fence,
-        load_data=load_data,
+        load_data=many_rows.load_data,
+        typed=many_rows.typed,
         safe_until=safe_until,
         patience=TARGET_PATIENCE,
         tracked_table=meta.table(TRACKED_KEY_TABLE) if tracks_keys else "",

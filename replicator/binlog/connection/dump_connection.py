@@ -171,9 +171,9 @@ class BinlogConnection:
         )
 
     def mistrust(self) -> bool:
-        """Make later connections read from another place.
+        """Make later connections bypass the copy of the binlog that this connection has read.
 
-        Return False if there is no other place.
+        Return False if it has read the source.
         """
         return False
 
@@ -192,7 +192,7 @@ class BinlogConnection:
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[None]:
-        """In this block, `close` does not close the socket, but does so after the block."""
+        """In this block, `close` does not close the socket: it is closed when the block ends."""
         try:
             with self._busy:
                 self._refuse_closed()
@@ -276,7 +276,8 @@ class BinlogConnection:
             )
         # A set given by the operator may have more GTIDs; the server decides how to start there.
         named = isinstance(start, GtidStart) and start.anchor is None
-        # With a lower gtid_seq_no, MariaDB's state is lower than the GTIDs read before.
+        # After a session has set a lower gtid_seq_no, MariaDB's state may be lower than the GTIDs
+        # read before, so that the comparison proves nothing.
         proven = self.proven and info.mariadb and not self.asks_by_gtid
         certain = named or proven
         if start.gtid and not certain and not self._has_executed(info, start.gtid):
@@ -287,7 +288,7 @@ class BinlogConnection:
             )
 
     def _check_place(self, info: ServerInfo) -> None:
-        """Raise OtherBinlogError if other GTIDs precede the start than when it was saved.
+        """Raise OtherBinlogError if the GTIDs before the start are not those saved with it.
 
         Only needed while no transaction read before proves the position: nodes of a cluster can
         have files with the same name, begun in the same second.
@@ -367,7 +368,8 @@ class BinlogConnection:
     def names_start(self, info: ServerInfo) -> bool:
         """Return whether the request has a file and an offset.
 
-        Besides GTIDs only MySQL 5.7+ accepts these (5.6 does not find the next file).
+        If it has GTIDs, only MySQL 5.7 and later also accept a file and an offset: MySQL 5.6 then
+        does not find the next file.
         """
         if isinstance(self._start, GtidStart):
             return False

@@ -15,8 +15,9 @@ from replicator.memory import largest_event, too_large
 def expand_rows(packed: bytes) -> bytes:
     """Return the rows of a compressed row event; ``packed`` follows the columns' bitmaps.
 
-    One byte has 0x80, the algorithm in bits 4 to 6 (0: zlib) and, in bits 0 to 2, the width of the
-    expanded length. The length follows, big-endian; then zlib data. Raises BinlogError.
+    In the first byte, bit 7 is set, bits 4 to 6 are the algorithm (0: zlib), and bits 0 to 2 are
+    the width of the expanded length. The length follows, big-endian; then zlib data. Raises
+    BinlogError.
     """
     if not packed:
         raise BinlogError("a compressed row event without data")

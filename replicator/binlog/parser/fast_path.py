@@ -43,7 +43,7 @@ NOT_EXPANDED = Expanded(np.empty(0, np.uint8), np.empty((0, 3), np.int64))
 
 
 class SmallPayloads:
-    """Expands payloads: about as many as the loop read last time, and at most `STEP` bytes."""
+    """Expands payloads: up to twice as many as the loop read last time, at most `STEP` bytes."""
 
     def __init__(self) -> None:
         self._expander = zstandard.ZstdDecompressor()
@@ -56,7 +56,8 @@ class SmallPayloads:
     def expand(self, packets: PacketBuffer, cut: int | None) -> Expanded:
         """Expand the payloads from the next packet on.
 
-        ``cut``: end of a payload before its checksum. Does not verify the checksums.
+        ``cut``: the end of a slice that omits an event's checksum; None without checksums. Does not
+        verify the checksums.
         """
         data, at = packets.data.data, packets.at
         pieces: list[bytes] = []
@@ -132,8 +133,8 @@ class FastPath:
     def follow(self, packets: PacketBuffer) -> bool:
         """Read events while they are ordinary; return whether the segment should end.
 
-        If not, the next event needs `SlowPath`, or has not arrived. It may be an event of a payload
-        that was added to the state. If the loop can't represent a part of the state
+        If not, the next event needs `SlowPath`, or has not arrived. The next event may be in a
+        payload that was added to the state. If the loop can't represent a part of the state
         (`ReadingState.needs_handlers`), handlers read each event.
         """
         if packets.continued or packets.end - packets.at < _SMALLEST_PACKET:

@@ -38,13 +38,15 @@ _EVERY_ROW = 1 << 62
 class XaGroup(Enum):
     """The relation of a group to an XA transaction.
 
-    The group has none, or it prepares one, or it is the outcome of one, with the transaction's kept
-    events.
+    Attributes:
+        NONE: the group belongs to no XA transaction.
+        PREPARED: the group prepares one.
+        OUTCOME: the group ends one; the events kept since its preparation are read with it.
     """
 
     NONE = auto()
     PREPARED = auto()
-    GIVEN_BACK = auto()
+    OUTCOME = auto()
 
 
 MARIADB, MYSQL, TAGGED, WIDE = 1, 2, 3, 4
@@ -75,12 +77,13 @@ class ReadingState(Structure):
         family: kind of this GTID and of the executed ones; 0 if there are none.
         origin, server: domain and server, or the halves of the UUID.
         number: sequence or number.
-        executed: whether the compiled loop found executed GTIDs of this origin: ``executed_first``
-            and ``executed_last`` are server and sequence of the last one, or a half-open range.
+        executed: whether the compiled loop found executed GTIDs of this origin. For MariaDB,
+            ``executed_first`` and ``executed_last`` are the server and the sequence of the last
+            one; for MySQL, they are a half-open range of numbers.
         ended_runs: number of runs of executed GTIDs of other origins.
         nameless: for MySQL, whether the last transaction has no GTID, so the set does not identify
             the boundary.
-        payloads: payloads whose events precede the next packet, the events of the last one first.
+        payloads: a stack of payloads to read before the next packet; the last one is read first.
         prepared: the prepared XA transactions at the last boundary.
         xa: the group's relation to one of them.
     """
@@ -160,7 +163,7 @@ class ReadingState(Structure):
         if self.executed and self.family != TAGGED:
             ended.append([self.origin, self.server, self.executed_first, self.executed_last])
         if self.family == TAGGED:
-            # The GTID from before the loop: no other GTID followed it.
+            # The GTID was read before the loop began, and the loop has read no other one.
             self.files.executed(self._gtid_object)
         elif self.family == MARIADB:
             for domain, _, server, sequence in ended:
@@ -222,7 +225,7 @@ class ReadingState(Structure):
         return self.segment.is_full()
 
     def end_transaction(self, event: bytes) -> bool:
-        """End the group by a commit or rollback, which only end a group that is `begun`.
+        """End the group by a commit or rollback, which are valid only if the group is `begun`.
 
         Raises DamagedStreamError if the group needs another end.
         """

@@ -110,7 +110,7 @@ class XaHandlers:
         if state.xa is XaGroup.NONE:
             raise state.damaged(event, "ends a group that no XA transaction has begun")
         xid, one_phase = read_xa_prepare(state.files.content(event))
-        if state.xa is XaGroup.GIVEN_BACK:
+        if state.xa is XaGroup.OUTCOME:
             prepared.settled()
             return state.end_group(event)
         if self._named is not None and not are_alike(self._named, xid):
@@ -126,7 +126,7 @@ class XaHandlers:
         elif isinstance(prepared, PreparedTransactions):
             last = as_inside(event, state.files.cut)
             state.payloads.append(prepared.in_one_phase(self._named or xid, last))
-            state.xa = XaGroup.GIVEN_BACK
+            state.xa = XaGroup.OUTCOME
             return False
         return state.end_group(event)
 
@@ -149,7 +149,7 @@ class XaHandlers:
             events = state.prepared.commit(outcome.xid, at, event)
             if events is not None:
                 state.begun = True
-                state.xa = XaGroup.GIVEN_BACK
+                state.xa = XaGroup.OUTCOME
                 state.payloads.append(events)
                 return False
         else:

@@ -59,10 +59,10 @@ class BinlogPosition:
 def begin_of(event: bytes, transaction: int) -> int:
     """Return the key of an event's beginning; ``transaction`` is its transaction's key.
 
-    ``event`` has no checksum. Returns 0 if the event has no position of its own, as in a compressed
-    transaction: those events have no checksums, like all events of a source that writes none. The
-    header has the event's size at byte 9 and the lower 32 bits of its end at byte 13 (MySQL
-    internals manual, "Binlog Event Header").
+    ``event``: the event without its checksum. Returns 0 if it never had one: then it may come from
+    a compressed transaction, whose events have no positions. This is also the case for every event
+    of a source without checksums. The header has the event's size at byte 9 and the lower 32 bits
+    of its end at byte 13 (MySQL internals manual, "Binlog Event Header").
     """
     size = int.from_bytes(event[9:13], "little")
     end = int.from_bytes(event[13:17], "little")
@@ -101,9 +101,9 @@ _WRAP = 1 << 32
 class ReadPosition(Structure):
     """The file and offset read so far, and the last boundary of an event group.
 
-    ``before`` and ``offset`` are the two ends of the current event. The loop over events has
-    `advance` inline, for speed: ``before = offset; offset += size``, then `end_event` if the
-    event's own end position differs. ``file_key`` is the key of the file's beginning.
+    ``before`` and ``offset`` are the two ends of the current event. The loop over events updates
+    them directly, for speed: ``before = offset; offset += size``, then `end_event` if the event's
+    own end position differs. ``file_key`` is the key of the file's beginning.
     """
 
     before: int

@@ -75,7 +75,7 @@ _Target = tuple[Table | None, Listed | None]
 
 
 @dataclass(slots=True)
-class _Estate:
+class _FoundShards:
     """The shards found, by target.
 
     Attributes:
@@ -129,8 +129,8 @@ async def read_shards(task: TaskToCheck) -> dict[TableName, list[Shard]]:
     }
 
 
-async def _read_sources(task: TaskToCheck) -> _Estate:
-    estate = _Estate()
+async def _read_sources(task: TaskToCheck) -> _FoundShards:
+    estate = _FoundShards()
     limit = anyio.CapacityLimiter(SOURCES_AT_ONCE)
     async with anyio.create_task_group() as group:
         for source in task.sources:
@@ -139,7 +139,7 @@ async def _read_sources(task: TaskToCheck) -> _Estate:
 
 
 async def _read_source(
-    source: SourceToCheck, task_mode: str, estate: _Estate, limit: anyio.CapacityLimiter
+    source: SourceToCheck, task_mode: str, estate: _FoundShards, limit: anyio.CapacityLimiter
 ) -> None:
     later_ddl = task_mode == "incremental" and source.start is not None
     connection = Connection(source.address)
@@ -209,7 +209,7 @@ async def _check_target(
     connection: Connection,
     name: TableName,
     shards: Sequence[Shard],
-    estate: _Estate,
+    estate: _FoundShards,
 ) -> list[CheckResult]:
     followed = {source.source_id for source in task.sources if task.resuming and source.followed}
     joining = [shard for shard in shards if shard.member.source not in followed]
@@ -321,9 +321,9 @@ async def _cascades(
     connection: Connection,
     name_of_target: TableName,
     shards: Sequence[Shard],
-    estate: _Estate,
+    estate: _FoundShards,
 ) -> list[CheckResult]:
-    """Return the results for the changes by foreign keys of these shards of a target."""
+    """Return the results about rows of these shards that are changed by foreign keys."""
     every = estate.shards[name_of_target]
     rules = {source.source_id: _rules(source) for source in task.sources}
     silent = [shard for shard in shards if not shard.logs_cascades]
@@ -442,8 +442,8 @@ def check_missing(
 ) -> list[CheckResult]:
     """Return the results for a target that does not exist; the full copy makes it like ``first``.
 
-    ``available``: the collations of the target's server; ``parents``: the targets that foreign keys
-    of the shard refer to.
+    ``available``: the collations of the target's server; ``parents``: returns the target of a
+    parent that a foreign key of the shard refers to.
     """
     qualified = name.quoted
     try:
@@ -540,7 +540,7 @@ def _wider_keys(name: TableName, first: Shard) -> list[str]:
 
 
 def creation_by_hand(name: TableName, made: str) -> str:
-    """Return the statements that create a missing target, ``made`` by its CREATE TABLE."""
+    """Return the statements that create a missing target; ``made``: its CREATE TABLE."""
     # The parent of a foreign key may be a target that does not exist either.
     unchecked = "SET SESSION foreign_key_checks = 0; " if "FOREIGN KEY" in made else ""
     return f"CREATE DATABASE IF NOT EXISTS {quote(name.schema)}; {unchecked}{made};"
@@ -579,7 +579,7 @@ def check_versioning(shards: Sequence[Shard], name: TableName) -> list[CheckResu
 
 
 def by_transactions(table: Table) -> bool:
-    """Return whether a table keeps its former rows by a period of transactions."""
+    """Return whether a system-versioned table has a period of transactions, not timestamps."""
     period = system_period(table.create_sql)
     column = table.column(period.end) if period else None
     return column is not None and column.base_type != "timestamp"

@@ -32,7 +32,7 @@ from replicator.sharding.optimistic.column_order import collation_way, finest_wa
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Why a column does not fit; ``warning``: whether only single values may be refused."""
+    """Why a column does not fit; a "warning" if only some values may be refused, else "failed"."""
 
     state: Literal["warning", "failed"]
     text: str
@@ -145,10 +145,10 @@ def _misfits(column: Column, its: Column, target: Table) -> list[Misfit]:
 
 
 def distinguishes(target: Column, ways: Set[str]) -> bool:
-    """Return whether a column has different texts for all texts that differ in others.
+    """Return whether texts that differ by other collations also differ by the column's collation.
 
     Args:
-        ways: the collations of the others, without their charsets.
+        ways: the other collations, without their charsets.
     """
     way = collation_way(target)
     return finest_way({way, *ways}) == way

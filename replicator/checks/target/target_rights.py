@@ -1,8 +1,8 @@
 """Checks the task's rights in the schemas of the target: uses them in each, on a separate table.
 
-DROP TABLE is first, for a table that does not exist: an account without the right to drop is
-refused then, also in a missing schema, and nothing remains. A database is dropped only if this
-check has created it itself.
+The first statement drops a table that does not exist. An account without the right to drop is
+refused then, even if the schema is missing, so that no objects are left behind. A database is
+dropped only if this check has created it itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TARGET_RIGHTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX"
 _PLACE = CheckedPart("target")
 _MAX_NAME = 64
 _ABSENT = frozenset({ER.BAD_TABLE_ERROR, ER.BAD_DB_ERROR})
-"""A server's errors for a table to drop that does not exist, or whose schema does not."""
+"""The errors of DROP TABLE if the table or its schema does not exist."""
 _GONE = frozenset({ER.BAD_DB_ERROR, ER.NO_SUCH_TABLE})
 _ATTEMPTS = 5
 _CONTENT = """

@@ -8,8 +8,8 @@ renames a table of the task, the marker, whose name shows whether the statement 
 
 Servers, mostly TiDB, refuse some statements as a whole, whatever the rows, but accept their single
 changes (`replicator.ddl.rewrite.single_changes`). Then the single changes are executed. The record
-has the fingerprint before each of them, and keeps their number if the rows make the next change
-impossible.
+gets the fingerprint and the number of executed changes before each of them. It keeps the number if
+the next change fails because of the rows.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class DdlExecution:
         recorded: False if the statement does no harm when it runs again.
         timestamp: seconds by the source's clock, so that defaults such as now() have the same
             value.
-        context: the other conditions with which the statement ran.
+        context: the other session settings with which the statement ran.
         instead: the operator's replacement for ``sql``; empty for no statement.
         own: tables that DROP DATABASE may drop.
         entry: text of the event in the target's history; saved in the record.
@@ -194,7 +194,7 @@ class DdlExecutor:
         self._set |= {(effect.target, option) for option in new}
 
     async def execute(self, ddl: DdlExecution) -> bool:
-        """Execute a statement unless its record says that it was; return whether it ran just now.
+        """Execute a statement unless its record says that it ran; return whether this call ran it.
 
         Raises DdlRefusedError, DatabaseUnavailableError (then it may be retried), LeaseLostError
         and FencedError.
@@ -202,12 +202,12 @@ class DdlExecutor:
         try:
             return await self._execute(ddl)
         except DdlRefusedError as error:
-            if not await self._frees_parent(ddl, error):
+            if not await self._drop_unused_keys(ddl, error):
                 raise
         return await self._execute(replace(ddl, looked_up=False))
 
-    async def _frees_parent(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
-        """Return whether a target has lost foreign keys of tables that no shard has any more."""
+    async def _drop_unused_keys(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
+        """Drop foreign keys to a target in tables without shards; return whether there were any."""
         if error.code not in FOREIGN_KEY or isinstance(error, HalfExecutedError):
             return False
         return await drop_unused_keys(self._connection, self._meta, ddl.target, ddl.unused)
@@ -219,8 +219,8 @@ class DdlExecutor:
                     await self._run(ddl, sql)
                 except DdlRefusedError as error:
                     await self._tolerate(ddl, error)
-            # Even without queued columns this saves the queue's number, so that a lost queue is
-            # detected.
+            # Needed even if no columns are queued: it also saves the number by which a lost queue
+            # is detected.
             await self.queue_rows(ddl)
             return True
         record = ddl.record if ddl.looked_up else await self._record(ddl)
@@ -265,12 +265,12 @@ class DdlExecutor:
                 if former and await self._fingerprint(ddl) != former:
                     # The former run has lost its client, and has ended in the meantime.
                     continue
-                if not progress.single and await self._stands_apart(ddl, error):
+                if not progress.single and await self._accepts_single_changes(ddl, error):
                     single = Progress(single=True)
                     return await self._carry_out(ddl, version, single, former="")
                 refusal = None
-                if not await self._lacks_indexes(ddl, statements[number], error):
-                    refusal = await self._not_rebuilt(ddl, statements[number], error)
+                if not await self._run_without_refused_indexes(ddl, statements[number], error):
+                    refusal = await self._rebuild(ddl, statements[number], error)
                 if refusal is not None:
                     await self._settle(ddl, version, step, refusal)
             reach(Failpoint.DDL_EXECUTED)
@@ -278,7 +278,7 @@ class DdlExecutor:
         reach(Failpoint.DDL_FINISHED)
         return None
 
-    async def _stands_apart(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
+    async def _accepts_single_changes(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
         """Return whether a target always refuses a statement, but accepts its single changes."""
         if ddl.instead is not None or isinstance(error, TargetLockedError):
             return False
@@ -299,8 +299,10 @@ class DdlExecutor:
         )
         return True
 
-    async def _lacks_indexes(self, ddl: DdlExecution, sql: str, error: DdlRefusedError) -> bool:
-        """Return whether a statement is executed without the indexes that the server lacks.
+    async def _run_without_refused_indexes(
+        self, ddl: DdlExecution, sql: str, error: DdlRefusedError
+    ) -> bool:
+        """Execute a statement without the indexes that the server refuses; return whether it did.
 
         Raises DdlRefusedError if the rows do not allow the rest.
         """
@@ -312,7 +314,7 @@ class DdlExecutor:
             await self._run(ddl, rest)
         return rest is not None
 
-    async def _not_rebuilt(
+    async def _rebuild(
         self, ddl: DdlExecution, sql: str, error: DdlRefusedError
     ) -> DdlRefusedError | None:
         """Create a target again with a statement's change; return the refusal if that fails."""
@@ -409,7 +411,7 @@ class DdlExecutor:
         return version
 
     async def queue_rows(self, ddl: DdlExecution) -> None:
-        """Queue the rows of a target without a record of its statement."""
+        """Queue the rows of a target whose statement has no record."""
         async with self._meta.saving() as transaction:
             await self._queue_rows(transaction, ddl)
 
@@ -424,7 +426,7 @@ class DdlExecutor:
             )
 
     async def _begin(self, ddl: DdlExecution, version: int, progress: Progress) -> None:
-        """Record that a statement is about to run, or is refused after others."""
+        """Record that a statement is about to run, or was refused after earlier ones had run."""
         fingerprint = await self._fingerprint(ddl)
         await self._meta.write(
             f"UPDATE {self._meta.table(DDL_TABLE)} SET state = %s, fingerprint = %s"

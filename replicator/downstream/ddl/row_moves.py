@@ -1,8 +1,8 @@
 """Moves all rows of a target into another one, exactly once.
 
-They are moved in one transaction, which begins with a row in a table of the task, the marker. After
-a crash, another transaction writes the same row. It waits for the first transaction, and then knows
-whether this was committed. If not, it never will be.
+They are moved in one transaction. It first inserts a row into the marker, a table of the task.
+After a crash, another transaction inserts the same row. It waits for the first transaction, and
+then knows whether this was committed. If not, it never will be.
 """
 
 from __future__ import annotations

@@ -83,7 +83,10 @@ class DdlOverrideStore:
         )
 
     async def forget(self, source: str, before: int) -> None:
-        """Remove a source's overrides before this position's key, which will not be read again."""
+        """Remove a source's overrides before this position's key.
+
+        The positions before it will not be read again.
+        """
         await self._meta.write(
             f"DELETE FROM {self._table} WHERE source = %s AND position_key < %s",
             (source, before),

@@ -35,7 +35,7 @@ Change = tuple[tuple[bytes, ...], tuple[bytes, ...] | None]
 
 @dataclass(frozen=True, slots=True)
 class LateCascade:
-    """Changes of a table's rows by foreign keys, for one child.
+    """Changes of a parent's rows whose effects on one child are yet to be applied.
 
     Attributes:
         child: the shard whose rows are yet to be changed.

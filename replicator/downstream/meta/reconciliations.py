@@ -170,7 +170,10 @@ class ReconciliationStore:
         where: str = "",
         safe_sources: Mapping[TableName, Collection[str]] | None = None,
     ) -> None:
-        """Request all columns of these targets; ``safe_sources``, by target, as for an entry."""
+        """Request the reconciliation of all columns of these targets.
+
+        ``safe_sources``: by target, the sources that are in safe mode until then.
+        """
         async with self._meta.saving() as transaction:
             for target in targets:
                 safe = (safe_sources or {}).get(target, ())
@@ -184,7 +187,7 @@ class ReconciliationStore:
         return frozenset(source for entry in entries for source in entry.safe_sources)
 
     async def safe_ends(self) -> dict[str, tuple[str, int]]:
-        """Return, by source that was in safe mode, the position after which no row is newer."""
+        """Return, by source that was in safe mode, the position up to which rows may be newer."""
         rows = await self._meta.connection.fetch(
             f"SELECT source, end_file, end_offset FROM {self._meta.table(SAFE_MODE_TABLE)}"
         )

@@ -24,6 +24,7 @@ from replicator.mysql.errors import (
 )
 from replicator.mysql.names import quote
 from replicator.mysql.size_limits import is_too_large
+from replicator.rows.decoder.parameter_rows import blocks_of, longest_row
 
 NOT_PREPARED = frozenset(
     {
@@ -89,8 +90,12 @@ class TypedStatement:
             with contextlib.suppress(MySQLError, InexactLoadError):
                 if sent:
                     self._session.answer()
-                self._session.forget(self._number)
+                self.forget()
         return affected
+
+    def forget(self) -> None:
+        """Close the statement, if it is not executed. Raises the driver's error."""
+        self._session.forget(self._number)
 
     def _answered(self) -> int:
         with _told():
@@ -101,6 +106,36 @@ class TypedStatement:
                 if worst:
                     raise InexactLoadError(worst[0])
         return answer.affected
+
+
+BLOCK_BYTES = 1 << 20
+"""The bytes of one execution: the server reads one while the next is prepared."""
+
+
+def store_rows(
+    session: Session,
+    target: TargetTable,
+    columns: Sequence[TargetColumn],
+    types: Sequence[WireType],
+    rows: Sequence[bytes],
+    *,
+    replace: bool,
+) -> int:
+    """Write rows of parameters; return the number of existing rows that they replaced.
+
+    ``types``: the types of the parameters. Raises NotTypedError, InexactLoadError if the rows on
+    the target are not exactly these, or the driver's error.
+    """
+    verb = b"REPLACE" if replace else b"INSERT"
+    statement = TypedStatement(session, target, columns, types, verb)
+    if longest_row(rows) > statement.room:
+        statement.forget()
+        raise NotTypedError(f"a row of {longest_row(rows)} bytes")
+    affected = statement.write(blocks_of(rows, min(statement.room, BLOCK_BYTES)))
+    replaced = affected - len(rows)
+    if replaced < 0 or (replaced and not replace):
+        raise InexactLoadError(f"{len(rows)} rows sent, {affected} affected")
+    return replaced
 
 
 @contextlib.contextmanager

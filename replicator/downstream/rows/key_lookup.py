@@ -33,7 +33,7 @@ class KeyQuery:
 
     Attributes:
         condition: true for rows with one of the keys.
-        number: expression for the number of a row's key among all the keys.
+        number: SQL expression with the number of the given key that is equal to the row's key.
     """
 
     condition: bytes
@@ -116,7 +116,7 @@ def keys_there(
     return found
 
 
-def selected_fields(
+def locked_fields(
     session: Session, table: str, columns: Sequence[TargetColumn], condition: bytes
 ) -> list[tuple[bytes, ...]]:
     """Lock the rows of a quoted table that meet a condition; return their fields as in row lines.
@@ -131,7 +131,7 @@ def selected_fields(
 
 
 def _shown(column: TargetColumn) -> bytes:
-    """Return SQL for a value's text in its column's charset, which the driver can't convert."""
+    """Return SQL for a value in its column's charset, as bytes if its literal is made of bytes."""
     kind = b"BINARY" if column.literal in _BYTES else b"CHAR"
     return b"CAST(%s AS %s)" % (identifier(column.name), kind)
 

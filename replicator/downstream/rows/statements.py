@@ -15,7 +15,7 @@ import numpy as np
 from pymysql.constants import ER
 from pymysql.err import MySQLError
 
-from replicator.downstream.rows.key_lookup import selected_fields
+from replicator.downstream.rows.key_lookup import locked_fields
 from replicator.downstream.rows.literals import (
     NULL_FIELD,
     field_value,
@@ -41,7 +41,7 @@ from replicator.mysql.errors import (
 from replicator.mysql.names import Member, folded
 from replicator.mysql.row_values import without_values
 from replicator.mysql.size_limits import is_too_large
-from replicator.rows.decoder.lines import Lines, lines_of
+from replicator.rows.decoder.lines import Lines, block_of, lines_of
 from replicator.schema.structure.structure import write_rules_of
 
 _VALUE_REFUSED = frozenset(
@@ -56,6 +56,9 @@ _VALUE_REFUSED = frozenset(
         ErrorCode.ER_DATA_OUT_OF_RANGE,
     }
 )
+_INTEGERS = re.compile(rb"[-0-9\n]+")
+"""The lines of keys that are integers."""
+
 _COLUMN = re.compile(r"[Cc]olumn (?:[`'][^`']*[`']\.)*[`']([^`']+)[`']")
 
 
@@ -238,9 +241,7 @@ def _in_the_way(
     if not conditions:
         return []
     condition = b"(" + b") OR (".join(conditions) + b")"
-    return [
-        b"\t".join(key) for key in selected_fields(session, target.quoted, stale.key, condition)
-    ]
+    return [b"\t".join(key) for key in locked_fields(session, target.quoted, stale.key, condition)]
 
 
 def _insert_over(
@@ -362,7 +363,12 @@ def delete_keys(
     if len(columns) == 1 and not columns[0].bytewise:
         column = columns[0]
         head += identifier(column.name) + b" IN ("
-        parts: Iterable[bytes] = (key_literal(column, key) for key in keys)
+        # A line is the whole literal of an integer, so most keys need no work of their own.
+        parts: Iterable[bytes] = (
+            keys
+            if column.literal is Literal.NUMBER and _INTEGERS.fullmatch(block_of(keys))
+            else (key_literal(column, key) for key in keys)
+        )
         joint, tail = b",", b")"
     else:
         parts = (

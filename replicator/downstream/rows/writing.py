@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from replicator.downstream.rows.bulk_statements import NotTypedError, store_rows
 from replicator.downstream.rows.key_lookup import count_keys, keys_there
 from replicator.downstream.rows.literals import identifier
 from replicator.downstream.rows.load_data import InexactLoadError, load_rows
@@ -23,6 +24,7 @@ from replicator.downstream.rows.target_columns import (
     TargetTable,
 )
 from replicator.downstream.rows.write_session import Session
+from replicator.mysql.connection.prepared_statements import WireType
 from replicator.mysql.errors import DUPLICATE_KEY
 from replicator.mysql.names import Member
 from replicator.rows.decoder.lines import bytes_of
@@ -53,6 +55,8 @@ class NetChanges:
         inserts: row lines that must not exist.
         members: the shard of each line of ``inserts``.
         renewed: number of changed rows that are both in ``deletes`` and in ``inserts``.
+        types: if the rows are rows of parameters instead of lines
+            (`replicator.rows.decoder.parameter_rows`), the types of these. Keys are always lines.
     """
 
     columns: tuple[TargetColumn, ...]
@@ -71,6 +75,7 @@ class NetChanges:
     inserts: Sequence[bytes] = field(default_factory=list)
     members: Sequence[Member] = field(default_factory=list)
     renewed: int = 0
+    types: tuple[WireType, ...] = ()
 
 
 @dataclass(slots=True)
@@ -112,19 +117,22 @@ def write_changes(
 ) -> WriteCounts:
     """Delete first, then overwrite, then insert, so that unique values may move between rows.
 
-    With ``load_data`` many rows are loaded, otherwise written by statements. After each of these
-    errors, the transaction must be rolled back. Before a commit, `confirm_plan` shows whether the
-    target stores the rows as planned.
+    With ``load_data`` many rows are loaded, or written as parameters, otherwise by statements.
+    After each of these errors, the transaction must be rolled back. Before a commit,
+    `confirm_plan` shows whether the target stores the rows as planned.
 
     Raises:
         InexactLoadError: unless ``exact``, if the server's answer does not prove that all rows are
             right; retry with ``exact`` and without ``load_data``.
+        NotTypedError: rows of parameters can't be written; retry with lines.
         DuplicateRowError: the target already holds a row's key.
         RowRefusedError: the target refuses a row.
         TargetChangedError: the target has changed.
         MySQLError: the driver's error.
     """
     counts = WriteCounts()
+    if any(group.types and (group.upserts or group.removals) for group in changes):
+        raise NotTypedError("the target may have some of the rows already")
     for group in changes:
         _delete(session, target, group, counts, exact)
     filled = [(group, replace(target, filled=group.filled)) for group in changes]
@@ -172,8 +180,8 @@ def _overwrite(
     counts.overwritten += len(lines)
     if not group.covers:
         counts.missing += _update_written(session, target, group, lines, exact)
-    elif load_data and _many(lines):
-        replaced = load_rows(session, target, group.columns, lines, replace=True)
+    elif load_data and (group.types or _many(lines)):
+        replaced = _load(session, target, group, lines, replace=True)
         if replaced < len(lines):
             raise InexactLoadError(f"{len(lines)} rows to change, {replaced} replaced")
     else:
@@ -263,8 +271,8 @@ def _insert(
     session: Session, target: TargetTable, group: NetChanges, load_data: bool, exact: bool
 ) -> None:
     lines = group.inserts
-    if load_data and group.columns and _many(lines):
-        load_rows(session, target, group.columns, lines, replace=False)
+    if load_data and group.columns and (group.types or _many(lines)):
+        _load(session, target, group, lines, replace=False)
         return
     with _duplicates(group):
         try:
@@ -272,6 +280,20 @@ def _insert(
         except RowRefusedError as error:
             error.member = group.members[error.index]
             raise
+
+
+def _load(
+    session: Session,
+    target: TargetTable,
+    group: NetChanges,
+    lines: Sequence[bytes],
+    *,
+    replace: bool,
+) -> int:
+    """Write many rows at once; return the number of existing rows that they replaced."""
+    if group.types:
+        return store_rows(session, target, group.columns, group.types, lines, replace=replace)
+    return load_rows(session, target, group.columns, lines, replace=replace)
 
 
 def _many(lines: Sequence[bytes]) -> bool:

@@ -30,7 +30,7 @@ class ServerIdentity:
 
     @staticmethod
     def told(rows: Iterable[tuple[Any, ...]]) -> ServerIdentity:
-        """Return the identity from a server's answers, as texts, to `IDENTITY_SQL`.
+        """Return the identity from the rows of `IDENTITY_SQL`; their values may be texts.
 
         Raises OddAnswerError.
         """

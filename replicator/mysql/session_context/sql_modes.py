@@ -109,12 +109,12 @@ _ROUNDS_BIT = {True: 34, False: 32}
 """MariaDB's TIME_ROUND_FRACTIONAL; MySQL's TIME_TRUNCATE_FRACTIONAL, which does the opposite."""
 
 _KNOWN_ONLY_BY = {
-    "MAXDB": {ServerKind.MARIADB, ServerKind.MYSQL56},
+    "MAXDB": {ServerKind.MARIADB, ServerKind.MYSQL_BEFORE_8},
     "ORACLE": {ServerKind.MARIADB},
     "MSSQL": {ServerKind.MARIADB},
     "IGNORE_BAD_TABLE_OPTIONS": {ServerKind.MARIADB},
     "EMPTY_STRING_IS_NULL": {ServerKind.MARIADB},
-    "NO_DIR_IN_CREATE": {ServerKind.MARIADB, ServerKind.MYSQL56, ServerKind.MYSQL},
+    "NO_DIR_IN_CREATE": {ServerKind.MARIADB, ServerKind.MYSQL_BEFORE_8, ServerKind.MYSQL},
 }
 
 

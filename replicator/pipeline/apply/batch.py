@@ -95,6 +95,7 @@ class ApplySettings:
         reconciliations: quoted name of the queue of targets to reconcile
             (`replicator.downstream.meta.reconciliations`); empty if an uncertain effect of a
             foreign key is a failure.
+        typed: whether the server takes many rows with one statement, as parameters.
         crash: the values of REPLICATOR_CRASH_AT and REPLICATOR_CRASH_PID for
             `replicator.failpoints`.
     """
@@ -111,6 +112,7 @@ class ApplySettings:
     late_cascades: str = ""
     tracked_cascades: str = ""
     reconciliations: str = ""
+    typed: bool = False
     crash: tuple[str, str] = ("", "")
 
 

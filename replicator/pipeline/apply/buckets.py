@@ -13,6 +13,7 @@ from pymysql.err import MySQLError
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.downstream.fence import FencedError
 from replicator.downstream.meta.tracked_keys import track_keys
+from replicator.downstream.rows.bulk_statements import NotTypedError
 from replicator.downstream.rows.key_lookup import keys_there
 from replicator.downstream.rows.load_data import InexactLoadError
 from replicator.downstream.rows.statements import (
@@ -32,6 +33,7 @@ from replicator.downstream.rows.write_session import Session
 from replicator.downstream.rows.writing import DuplicateRowError, NetChanges, write_changes
 from replicator.failpoints import Failpoint, reach
 from replicator.kernels.compiled import Truths
+from replicator.mysql.connection.prepared_statements import WireType
 from replicator.mysql.errors import error_code, error_text
 from replicator.mysql.names import Member
 from replicator.mysql.row_values import HIDDEN, without_values
@@ -64,6 +66,7 @@ class TargetWork:
         expected: the earlier watermarks of the sources and buckets that have entries.
         shared: whether the target has several members.
         safe_sources: sources whose events are applied in safe mode in addition to the settings.
+        types: if the rows are rows of parameters instead of lines, the types of these.
     """
 
     target: TargetTable
@@ -75,6 +78,7 @@ class TargetWork:
     expected: Expected
     shared: bool = False
     safe_sources: frozenset[str] = frozenset()
+    types: tuple[WireType, ...] = ()
 
     def later_than(self, watermarks: Sequence[Watermark | None]) -> Truths:
         """Return which events are after the watermarks.
@@ -136,6 +140,8 @@ def apply_buckets(work: TargetWork, settings: ApplySettings) -> TargetOutcome:
 
     After a lost connection, even during COMMIT, they are written again, after their watermarks. If
     the target refuses them, this is returned as an outcome.
+
+    Raises NotTypedError if rows of parameters must be written as lines.
     """
     try:
         return until_done(partial(_attempt, work, settings), patience=settings.patience)
@@ -198,7 +204,9 @@ def _row_outcome(
 
 
 def _attempt(work: TargetWork, settings: ApplySettings, exact: bool) -> TargetOutcome:
-    harmless = DuplicateKeyError, DuplicateRowError, InexactLoadError
+    harmless = DuplicateKeyError, DuplicateRowError, InexactLoadError, NotTypedError
+    if exact and work.types:
+        raise NotTypedError("lines show which row is refused")
     try:
         with transaction(settings.address, *harmless) as session:
             return _write(session, work, settings, exact=exact)
@@ -212,6 +220,8 @@ def _write(
     session: Session, work: TargetWork, settings: ApplySettings, *, exact: bool
 ) -> TargetOutcome:
     name = work.target.name
+    if work.types and not session.takes_typed_rows:
+        raise NotTypedError("the server takes one row for each execution")
     own, watermarks = lock_watermarks(
         session, settings.watermark_table, settings.fence, name, work.expected
     )
@@ -219,6 +229,8 @@ def _write(
     safe = work.safe(settings)
     is_safe = bool(safe[work.entries.event].any())
     changes = net_changes(fresh, work.events.kind, safe, work.plans)
+    if work.types:
+        changes = [replace(group, types=work.types) for group in changes]
     if work.shared and settings.tracked_table:
         table = settings.tracked_table
         changes = [track_group(session, work.target, table, group) for group in changes]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from replicator.downstream.meta.late_cascades import Change, LateCascade
 from replicator.downstream.meta.tracked_keys import track_keys
-from replicator.downstream.rows.key_lookup import key_conditions, selected_fields
+from replicator.downstream.rows.key_lookup import key_conditions, locked_fields
 from replicator.downstream.rows.literals import NULL_FIELD, identifier, key_literal
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.downstream.rows.write_session import Session
@@ -19,7 +19,7 @@ Fields = tuple[bytes, ...]
 
 
 class KeylessChildError(Exception):
-    """Rows of a child can't be found in its shards, since they have no key."""
+    """Rows of a child can't be found in its shards, because the child has no key."""
 
     def __init__(self, child: CascadeTable) -> None:
         super().__init__(
@@ -39,8 +39,8 @@ class CascadeChanges:
         reached: the tables whose rows may be changed now. Other children are changed at another
             time.
         tracked_table: the quoted name of the table of tracked keys.
-        uncertain: the targets of children that may then have other rows than their shards, since a
-            row with the new key may exist already.
+        uncertain: the targets of children whose rows may differ from the shards' rows after the
+            changes; an update of a key is ignored if the new key exists already.
         reconciles: whether the targets of children may be reconciled afterwards.
         late: changes of children that are made later, when their own rows are applied.
         tracked: number of deleted rows that may be newer than the event. Their keys are tracked, so
@@ -197,7 +197,7 @@ class CascadeChanges:
     def _selected(
         self, child: CascadeTable, columns: Sequence[TargetColumn], condition: bytes
     ) -> list[Fields]:
-        return selected_fields(self.session, child.target.quoted, columns, condition)
+        return locked_fields(self.session, child.target.quoted, columns, condition)
 
     def _run(self, verb: bytes, child: CascadeTable, sets: bytes, condition: bytes) -> None:
         table = child.target.quoted.encode()

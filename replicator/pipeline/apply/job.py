@@ -9,51 +9,44 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
-from functools import lru_cache
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
 import numpy as np
 
-from replicator.binlog.errors import BinlogError
-from replicator.binlog.segments.row_events import RowEvents
+from replicator.downstream.rows.bulk_statements import NotTypedError
 from replicator.downstream.rows.target_columns import TargetTable
 from replicator.downstream.rows.watermark_table import Expected
 from replicator.failpoints import Failpoint, reach, take_settings
-from replicator.kernels.compiled import Integers
+from replicator.mysql.connection.prepared_statements import WireType
 from replicator.pipeline.apply.batch import (
     AppliedKeys,
     ApplySettings,
     Batch,
     BatchResult,
-    LeftOut,
     TargetOutcome,
     WriteOutcome,
-    place_of,
 )
 from replicator.pipeline.apply.buckets import TargetWork, apply_buckets
 from replicator.pipeline.apply.cascades import apply_cascading
+from replicator.pipeline.apply.decoding import Types, decoded, typed_targets
 from replicator.pipeline.apply.halves import apply_in_parts
 from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers
-from replicator.pipeline.plans.plan import TablePlan
-from replicator.pipeline.plans.row_filter import FilterError, passing
-from replicator.rows.decoder.block_decoder import CompiledDecoder, OwnBuckets
-from replicator.rows.decoder.row_block import RowBlock, merged
-from replicator.rows.values.value_readers import MappedValueError
+from replicator.rows.decoder.row_block import RowBlock
 from replicator.watermark import NOTHING_APPLIED
-
-_UNUSABLE = (BinlogError, MappedValueError, FilterError)
-"""The errors that prevent a row event from being applied."""
 
 
 def apply_part(part: Batch, settings: ApplySettings) -> BatchResult:
     """Decode the events and apply the rows of the share, in one transaction per target."""
     take_settings(*settings.crash)
     reach(Failpoint.PART_RECEIVED)
-    rows, decoded = _decoded(part, settings)
-    outcomes = tuple(_outcomes(part, settings, rows, decoded.outcomes))
-    left_out = tuple(found for found in decoded.left_out if 0 in part.share[found.target])
+    numbers = PlanNumbers(part.plans)
+    rows, types, found = decoded(part, settings, typed_targets(part, settings, numbers))
+    read = _Rows(part, settings, numbers, rows, types)
+    outcomes = tuple(_outcomes(read, found.outcomes))
+    left_out = tuple(of for of in found.left_out if 0 in part.share[of.target])
     reach(Failpoint.PART_APPLIED)
     keys = tuple(_applied_keys(part, settings.validated, rows)) if settings.validated else ()
     return BatchResult(outcomes, left_out, keys)
@@ -80,131 +73,61 @@ def _applied_keys(
                 yield AppliedKeys(number, plan.member, columns, bytes(lines.block))
 
 
-def _decoded(part: Batch, settings: ApplySettings) -> tuple[dict[int, RowBlock], BatchResult]:
-    """Return the rows of a part's buckets by target number, with failures and filtered changes.
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The decoded rows of a part.
 
-    The failures are of targets with an event that could not be read. The filtered changes are the
-    ones that the filters of a shard left out.
+    Attributes:
+        rows: by the number of their target.
+        types: the targets whose rows are parameters, with the types of these.
     """
-    blocks: dict[int, list[RowBlock]] = {}
-    failures: list[TargetOutcome] = []
-    omitted: list[LeftOut] = []
-    for plan, indexes in _read_alike(part):
-        target = plan.target
-        events = part.events.at(indexes)
-        try:
-            block, left_out = _block(plan, events, part.share[target.number])
-        except _UNUSABLE:
-            failures.append(_find_failure(part, settings, indexes, events))
-        else:
-            if plan.filtering is not None and left_out:
-                names = plan.filtering.names
-                omitted.append(LeftOut(target.number, plan.member, names, left_out))
-            of_target = blocks.setdefault(target.number, [])
-            of_target.append(replace(block, event=indexes[block.event]))
-    targets = {plan.target.number: plan.target for plan in part.plans.kinds}
-    entries = {
-        number: merged(of_target, targets[number].buckets, part.share[number])
-        for number, of_target in blocks.items()
-    }
-    found = {number: of_target for number, of_target in entries.items() if len(of_target)}
-    return found, BatchResult(tuple(failures), tuple(omitted))
+
+    part: Batch
+    settings: ApplySettings
+    numbers: PlanNumbers
+    rows: Mapping[int, RowBlock]
+    types: Types
+
+    def work(self, number: int, entries: RowBlock, types: tuple[WireType, ...] = ()) -> TargetWork:
+        """Return the work for some rows of a target."""
+        target = next(p.target for p in self.part.plans.kinds if p.target.number == number)
+        return _work(self.part, target, entries, self.numbers, types)
+
+    def applied(self, number: int) -> TargetOutcome:
+        """Write the rows of a target.
+
+        If the target refuses rows of parameters, the same rows are written as lines. Lines show
+        which row is refused, and may be written in several transactions.
+        """
+        entries = self.rows[number]
+        if number in self.types:
+            with suppress(NotTypedError):
+                typed = apply_buckets(self.work(number, entries, self.types[number]), self.settings)
+                if typed.outcome not in _ABOUT_ROWS:
+                    return typed
+            again, _, found = decoded(self.part, self.settings, {}, only=number)
+            if found.outcomes:
+                return found.outcomes[0]
+            entries = again[number]
+        work = self.work(number, entries)
+        return apply_in_parts([work], lambda works: [apply_buckets(works[0], self.settings)])[0]
 
 
-def _read_alike(part: Batch) -> Iterator[tuple[TablePlan, Integers]]:
-    """Yield the indexes of events that one decoder reads, each time with one of their plans.
-
-    Most shards have the same structure, so there are far fewer decoders than plans.
-    """
-    plans = part.plans
-    kinds: dict[object, int] = {}
-    kind_of = np.zeros(len(plans.kinds), np.int64)
-    first: list[TablePlan] = []
-    of_events = plans.kind[part.events.kind]
-    for number in np.unique(of_events).tolist():
-        plan = plans.kinds[number]
-        # Each shard has separate filters, and a separate count of the rows that they leave out.
-        alike = plan if plan.filtering is not None else (plan.target.number, plan.rows)
-        kind_of[number] = kinds.setdefault(alike, len(kinds))
-        if len(first) < len(kinds):
-            first.append(plan)
-    kind = kind_of[of_events]
-    order = np.argsort(kind, kind="stable")
-    ends = np.searchsorted(kind[order], np.arange(len(kinds)), side="right")
-    yield from zip(first, np.split(order, ends[:-1]), strict=True)
+_ABOUT_ROWS = frozenset({WriteOutcome.DUPLICATE, WriteOutcome.REFUSED})
+"""The outcomes that lines report in full."""
 
 
-def _block(
-    plan: TablePlan, events: RowEvents, own: frozenset[int] | None = None
-) -> tuple[RowBlock, int]:
-    """Return the changes that pass the filters, and the number of the other changes."""
-    raw_columns = plan.filtering.indexes if plan.filtering else ()
-    decoder = _decoder(plan.rows, raw_columns)
-    if plan.filtering is None:
-        buckets = None if own is None else OwnBuckets(plan.target.buckets, own)
-        return decoder.decode(events, buckets), 0
-    block = decoder.decode(events)
-    passed = passing(plan.filtering, block)
-    return passed, len(block.event) - len(passed.event)
-
-
-_decoder = lru_cache(maxsize=4096)(CompiledDecoder)
-
-
-def _find_failure(
-    part: Batch, settings: ApplySettings, indexes: Integers, events: RowEvents
-) -> TargetOutcome:
-    for place, index in enumerate(indexes.tolist()):
-        plan = part.plans.plan(int(part.events.kind[index]))
-        try:
-            _block(plan, events.between(place, place + 1))
-        except _UNUSABLE as error:
-            done = "filtered" if isinstance(error, FilterError) else "read"
-            return TargetOutcome(
-                plan.target.number,
-                _outcome_of(error),
-                message=f"{plan.member}: a row event cannot be {done}: {_told(error, settings)}",
-                members=(str(plan.member),),
-                key=tuple(column.name for column in plan.key_columns),
-                positions=(place_of(part.events, index, plan.member.source, str(plan.member)),),
-            )
-    raise AssertionError("events fail together and not one by one")
-
-
-def _told(error: Exception, settings: ApplySettings) -> str:
-    return (
-        error.detail if settings.show_values and isinstance(error, MappedValueError) else str(error)
-    )
-
-
-def _outcome_of(error: Exception) -> WriteOutcome:
-    if isinstance(error, MappedValueError):
-        return WriteOutcome.NO_ROOM
-    return WriteOutcome.UNFILTERED if isinstance(error, FilterError) else WriteOutcome.UNDECODABLE
-
-
-def _outcomes(
-    part: Batch,
-    settings: ApplySettings,
-    rows: Mapping[int, RowBlock],
-    failures: Sequence[TargetOutcome],
-) -> Iterator[TargetOutcome]:
+def _outcomes(read: _Rows, failures: Sequence[TargetOutcome]) -> Iterator[TargetOutcome]:
+    part, rows = read.part, read.rows
     # All tasks of a target decode all of its events. So each of them knows of the failure and moves
     # no watermark past the event. One of them reports it.
     yield from (failure for failure in failures if 0 in part.share[failure.target])
     unreadable = {failure.target for failure in failures}
-    numbers = PlanNumbers(part.plans)
-    targets = {plan.target.number: plan.target for plan in part.plans.kinds}
-
-    def apply(number: int) -> TargetOutcome:
-        work = _work(part, targets[number], rows[number], numbers)
-        return apply_in_parts([work], lambda works: [apply_buckets(works[0], settings)])[0]
-
     together = sorted(rows.keys() & part.cascading)
     # After an unreadable event, none of the targets with events of parents may continue.
     if together and not unreadable & part.cascading:
-        works = [_work(part, targets[number], rows[number], numbers) for number in together]
-        found = apply_in_parts(works, lambda some: apply_cascading(some, settings))
+        works = [read.work(number, rows[number]) for number in together]
+        found = apply_in_parts(works, lambda some: apply_cascading(some, read.settings))
         yield from found
         if any(outcome.outcome is WriteOutcome.UNREACHABLE for outcome in found):
             return
@@ -212,12 +135,18 @@ def _outcomes(
     # applied again anyway.
     yield from side_by_side(
         sorted(rows.keys() - unreadable - part.cascading),
-        apply,
+        read.applied,
         last=lambda found: found.outcome is WriteOutcome.UNREACHABLE,
     )
 
 
-def _work(part: Batch, target: TargetTable, entries: RowBlock, plans: PlanNumbers) -> TargetWork:
+def _work(
+    part: Batch,
+    target: TargetTable,
+    entries: RowBlock,
+    plans: PlanNumbers,
+    types: tuple[WireType, ...],
+) -> TargetWork:
     ends = {
         source: part.ends[source, target.number]
         for source in plans.sources
@@ -240,6 +169,7 @@ def _work(part: Batch, target: TargetTable, entries: RowBlock, plans: PlanNumber
         {name: part.reached[name].mark(ends[name]) for name in ends if name in part.reached},
         Expected(part.revision, left),
         target.number in part.shared,
+        types=types,
     )
 
 

@@ -1,7 +1,7 @@
 """Finds the tracked keys of a target that several shards have, while the task runs.
 
-A key that at most one shard has is forgotten after everything before the positions at which the
-shards were read is applied. This forgets no key too early:
+A key that at most one shard has is forgotten, but only after the task has applied all events before
+the positions at which the shards were read. This forgets no key too early:
 
 * If a shard deleted the key before its position, the task has recorded the key again by then, and a
   key that was recorded again is not forgotten.
@@ -37,9 +37,10 @@ from replicator.pipeline.copy.key_conflicts import own_key
 from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
 
 ATTEMPTS, ATTEMPT_PAUSE = 100, 0.1
-"""Maximum number of snapshots until a shard shows everything read, and the pause in seconds.
+"""Maximum number of snapshots of a shard, and the pause between them in seconds.
 
-A server may send a transaction before other sessions see it.
+The last snapshot has to show everything that was read from the shard's binlog: a server may
+send a transaction before other sessions see it.
 """
 
 EXAMPLES = 3

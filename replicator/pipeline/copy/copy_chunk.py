@@ -124,7 +124,7 @@ class OwnRows:
                     b"DELETE FROM %s WHERE %s" % (target, key_condition(own))
                 )
                 there = answer.affected
-        # If another shard has the row's key, the row is refused if the target has that shard's row.
+        # A row is refused here if the target still has another shard's row with the same key.
         insert_rows(self._session, copy.target, copy.columns, lines, exact=True)
         return there
 
@@ -134,7 +134,7 @@ class OwnRows:
 
     def _held(self, line: bytes, keys: Sequence[KeyFields]) -> bool:
         """Return whether another shard has one of the keys; ``line`` is the first of their rows."""
-        # Another text than the target's may be the same key for the target.
+        # The target may treat a different text as the same key.
         collated = not self._copy.again
         for shard in self._other_shards:
             pages = (key_conditions(_by_name(key), shard.rules, collated=collated) for key in keys)
@@ -249,7 +249,7 @@ class ChunkOutcome:
         size: bytes of the rows sent.
         replaced: number of rows that replaced rows with the same key.
         ignored: number of rows left out because their key was on the target.
-        source: the unreachable source; empty if the target or no server was unreachable.
+        source: the unreachable source; empty if all sources were reachable.
         waited: whole seconds since that server was first unreachable.
         line: the line of the row that the outcome is about.
         mismatch: the state that the fence found on the target instead of the expected one.
@@ -416,8 +416,8 @@ def _copy(
                 raise failed.error from failed
             attempts.source = copy.source
             check_structure(stream, copy)
-            # No ALTER of the table can run during the snapshot, so applied ones are before this
-            # end.
+            # The table can't be altered during the snapshot, so every ALTER whose result was read
+            # is before this position.
             read_by = _key(blocking_binlog_end(stream)) if copy.source in settings.followed else 0
         attempts.source = ""
         confirm_plan(session, copy.target)
@@ -543,7 +543,7 @@ def _over_own(
 
 
 def _over_moved(chunk: CopyChunk, settings: CopySettings, attempts: _Attempts) -> ChunkOutcome:
-    """Copy a chunk if the target has some of its keys.
+    """Copy a chunk some of whose keys are on the target already.
 
     While a row moves, it is in two shards for a moment, or only in the snapshot of this shard.
     """

@@ -105,7 +105,7 @@ def write_typed(
     counter: Counter,
     way: Writing,
 ) -> tuple[int, int]:
-    """Write typed rows, otherwise as `write_blocks`; ``way`` must not ignore rows.
+    """Write typed rows, otherwise like `write_blocks`; ``way.on_duplicate`` must not be IGNORE.
 
     Args:
         types: the types of the values.

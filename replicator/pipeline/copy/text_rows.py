@@ -130,7 +130,7 @@ def convert_payload(payload: Bytes) -> bytes:
     For rows of 16 MiB and more, whose packets `convert_rows` leaves to its caller. Raises
     ValueError if the values don't end with the payload.
     """
-    # A row of this size spans packets, so only the lengths of the values divide the payload.
+    # The payload is joined from several packets: only the lengths show where the values end.
     parts, place = [], 0
     raw = payload.tobytes()
     while place < len(raw):

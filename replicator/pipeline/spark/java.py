@@ -116,7 +116,7 @@ _UNUSED_SECONDS = 30 * 24 * 3600.0
 
 _LOGGING = """
 rootLogger.level = error
-# The level that Spark compares with the root's, to announce the difference on stderr.
+# Spark compares this level with the root's, and prints a message if they differ.
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -124,7 +124,7 @@ appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-# Of an exception the first line: whoever called Spark gets the whole.
+# Only the first line of an exception: the caller of Spark gets the complete text.
 appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{1}
 """
 

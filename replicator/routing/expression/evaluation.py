@@ -93,8 +93,8 @@ def evaluator(call: Call) -> Evaluate:
         left, right = operands
 
         def compared(row: Row) -> Value:
-            # If the left side is NULL, servers don't evaluate the right side, which may be an
-            # error.
+            # If the left side is NULL, servers don't evaluate the right side, whose evaluation may
+            # raise an error.
             if (one := left(row)) is None or (other := right(row)) is None:
                 return None
             return run(one, other)

@@ -145,7 +145,7 @@ def as_double(value: Checked) -> Checked:
 
 
 def on_one_scale(values: Sequence[Checked]) -> tuple[Checked, ...]:
-    """Return exact numbers, and NULL, in units of the smallest unit of any of them."""
+    """Return exact numbers, or NULL, converted to the largest scale among them."""
     scale = max((value.type.scale for value in values), default=0)
     found = []
     for value in values:

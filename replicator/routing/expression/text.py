@@ -1,4 +1,4 @@
-"""The text of an expression as a tree, by sqlglot's parser for MySQL, and places in the text.
+"""Parses the text of an expression with sqlglot, and finds the line and column of its parts.
 
 Only the driver imports the parser, and only if a task has such filters.
 """
@@ -69,7 +69,7 @@ class ExpressionText:
         return self._error(f"`{cut}`: {message}", min(starts, default=0))
 
     def literal(self, node: Expression) -> str:
-        """Return the value of a quoted text, with escapes as without NO_BACKSLASH_ESCAPES."""
+        """Return the value of a quoted text, in which a backslash is an escape character."""
         raw = self.text[node.meta["start"] : node.meta["end"] + 1]
         quotation = raw[0]
 

@@ -37,6 +37,12 @@ from replicator.mysql.column_types import BINLOG_TYPES, Decoder
 from replicator.rows.decoder import field_text
 from replicator.rows.decoder.image_walk import NULL, Walk, layout_of, walk_rows
 from replicator.rows.decoder.lines import Lines
+from replicator.rows.decoder.parameter_rows import (
+    DOUBLE,
+    LONGEST_PREFIX,
+    parameter_format,
+    write_parameters,
+)
 from replicator.rows.decoder.reference_decoder import ROWS_KINDS, ReferenceDecoder
 from replicator.rows.decoder.row_block import RawColumn, RowBlock
 from replicator.rows.decoder.row_format import (
@@ -187,8 +193,14 @@ _KINDS = _kind_numbers()
 class BlockDecoder:
     """Decodes the row events of one table structure."""
 
-    def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> None:
-        """Compile the format; the arguments are as in `ReferenceDecoder`."""
+    def __init__(
+        self, rows: RowFormat, raw_columns: tuple[int, ...] = (), *, typed: bool = False
+    ) -> None:
+        """Compile the format; the arguments are as in `ReferenceDecoder`.
+
+        ``typed``: rows become rows of parameters (`replicator.rows.decoder.parameter_rows`) instead
+        of lines. Each written column must have a `parameter_type`, and no key or hash a DOUBLE.
+        """
         columns, used = rows.columns, {*rows.written, *rows.key, *rows.hashed}
         self._columns = columns
         self._readers: list[Read] = [column_reader(column) for column in columns]
@@ -203,6 +215,12 @@ class BlockDecoder:
             np.array([formats[n] for n in chosen], np.int64).reshape(len(chosen), field_text.WIDTH)
             for chosen in (rows.written, rows.key, rows.hashed)
         )
+        self._typed = typed
+        if typed:
+            parameters = [parameter_format(columns[n], n, pieces) for n in rows.written]
+            self._line = np.array(parameters, np.int64).reshape(len(parameters), field_text.WIDTH)
+            as_stored = {form[1] for form in parameters if form[0] == DOUBLE}
+            used -= as_stored
         self._pieces, self._piece_ends = pieces.arrays()
         self._longest = max(field_text.LONGEST, pieces.longest) + 1
         given = [n for n in range(len(columns)) if n in used and formats[n][0] == field_text.GIVEN]
@@ -274,7 +292,8 @@ class BlockDecoder:
             hashes = hashed.checksums(self._hash_cut)
         wanted = every if own is None or own.all else own.holds(hashes)
         given = self._write_given(raw, data, walk, self._then, wanted, given)
-        lines = self._write(data, given, walk, self._line, wanted)
+        write = self._write_parameters if self._typed else self._write
+        lines = write(data, given, walk, self._line, wanted)
         if lines is None:
             return None
         keys = lines
@@ -307,6 +326,33 @@ class BlockDecoder:
         out = np.empty(room, np.uint8)
         starts = np.empty(images + 1, np.int64)
         fits = field_text.write_lines(
+            data,
+            given,
+            walk.starts,
+            walk.sizes,
+            wanted,
+            formats,
+            self._pieces,
+            self._piece_ends,
+            out,
+            starts,
+        )
+        return Lines(out[: starts[-1]], starts) if fits else None
+
+    def _write_parameters(
+        self, data: Bytes, given: Bytes, walk: Walk, formats: Integers, wanted: Truths
+    ) -> Lines | None:
+        images = len(walk.sizes)
+        room = images
+        for how, column, first, *_ in formats.tolist():
+            room += images * (self._longest + LONGEST_PREFIX)
+            if is_text(how):
+                room += int(np.maximum(walk.sizes[:, column], 0).sum())
+            if how == field_text.PADDED:
+                room += images * first
+        out = np.empty(room, np.uint8)
+        starts = np.empty(images + 1, np.int64)
+        fits = write_parameters(
             data,
             given,
             walk.starts,

@@ -76,9 +76,13 @@ def _put_text(out: Bytes, at: Number, data: Bytes, start: Number, size: Number) 
 
 
 @inlined
-def _put_decimal(
+def put_decimal(
     out: Bytes, at: Number, data: Bytes, start: Number, whole: Number, scale: Number
 ) -> Number:
+    """Write a DECIMAL with ``whole`` digits before the point and ``scale`` digits after it.
+
+    Returns the end of the text, or -1 for bytes that are no DECIMAL.
+    """
     negative = data[start] < 128
     flip = np.uint8(255) if negative else np.uint8(0)
     if negative:
@@ -224,7 +228,7 @@ def _put_null(out: Bytes, at: Number) -> Number:
 
 
 @inlined
-def _always_fits(how: Number, form: Integers) -> bool:
+def always_fits(how: Number, form: Integers) -> bool:
     """Return whether any bytes of the right size are a value."""
     if how == INTEGER:
         return bool(form[4] == 0)
@@ -259,7 +263,7 @@ def write_lines(
         for n in range(formats.shape[0]):
             form = formats[n]
             how = form[0]
-            if unwanted and _always_fits(how, form):
+            if unwanted and always_fits(how, form):
                 continue
             if how == CONSTANT:
                 at = _copy(out, at, pieces, piece_ends[form[2]], piece_ends[form[2] + 1])
@@ -280,7 +284,7 @@ def write_lines(
             elif how == TEXT:
                 at = _put_text(out, at, data, start, size)
             elif how == DECIMAL:
-                at = _put_decimal(out, at, data, start, form[2], form[3])
+                at = put_decimal(out, at, data, start, form[2], form[3])
             elif how == DATETIME:
                 at = put_datetime(out, at, data, start, form[2])
             elif how == GIVEN:

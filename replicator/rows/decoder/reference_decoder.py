@@ -67,12 +67,15 @@ ROWS_KINDS: dict[int, RowsKind] = {
 }
 
 _Row = tuple[bytes | None, bytes | None, int, int]
-"""Line, key line, hash, and the offset after the row; no line for a former row."""
+"""Line, key line, hash, and the offset after the row.
+
+The lines are None for a historical row of a table with system versioning.
+"""
 _ReadRow = Callable[[bytes, int], _Row]
 _Pick = Callable[[list[bytes]], bytes]
 FOREVER = (b"2038-01-19 03:14:07.999999", b"2106-02-07 06:28:15.999999")
-"""The end of a present row's period: the largest TIMESTAMP, which is larger since MariaDB 11.5 (its
-page "TIMESTAMP")."""
+"""The values that mark the end of a current row's period: the largest TIMESTAMP before MariaDB 11.5
+and since then (MariaDB's page "TIMESTAMP")."""
 
 _DAMAGE = (BinlogError, ValueError, IndexError, struct.error)
 _HINT = (
@@ -90,8 +93,8 @@ class _Images:
         change: a value of `RowChange`.
         before, after: the row as a line without its newline; None if there was or is no row.
         before_key, after_key: the key columns as such a line, or the whole line if there is no key.
-        before_hash, after_hash: the CRC32 of the hashed columns' fields joined by tabs, except for
-            the bytes that are cut off; 0 without hashed columns or row.
+        before_hash, after_hash: the CRC32 of the hashed columns' fields joined by tabs, without the
+            last ``hash_cut`` bytes (`RowFormat`); 0 without a row or hashed columns.
     """
 
     event: list[int] = field(default_factory=list)

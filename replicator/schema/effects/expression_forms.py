@@ -159,7 +159,7 @@ def _days(value: Any) -> Form:
 
 
 def _type(datatype: Any) -> str:
-    """Return the type of a CAST; all texts except bytes are in the session's charset."""
+    """Return the type of a CAST, or its charset; "char" for every form of UTF-8."""
     name = str(datatype.sql("mysql")).lower()
     if str(datatype.this).endswith("CHARACTER_SET"):
         charset = name.split()[-1]

@@ -1,8 +1,8 @@
 """The effects of a statement that the operator has overridden.
 
 An override changes only the execution on the target. The statement's effect on the shard's
-structure remains, and so does the text by which the shards' statements are compared. Only if the
-effects of a statement are unknown, the override replaces them altogether.
+structure remains, and so does the text by which the shards' statements are compared. The
+override replaces the effects completely only if they are unknown.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def overridden_exchange(
 ) -> list[tuple[Effect, ...]]:
     """Return the effects of an exchange, for each statement that is replayed in its place.
 
-    The operator's statements are executed with the first of these statements, or with REPLACE
-    instead of all of them. Returns nothing if a replayed statement cannot itself be replicated.
+    The operator's statements are executed before the first of these statements (INJECT), or instead
+    of all of them (REPLACE). Returns nothing if a replayed statement cannot itself be replicated.
     Raises DdlError.
     """
     known = tuple(members)

@@ -46,14 +46,16 @@ def with_former_parts(
     later: Collection[Action],
     parents: Mapping[TableName, TableName],
 ) -> Table:
-    """Return a table with the parts that it had before some actions, as its target has them.
+    """Return a table with the parts that it had before some actions.
+
+    The parts are taken from its target, which still has them.
 
     Args:
         table: the structure of the table after all actions.
         target: the structure of its target before all actions.
         earlier: the actions that the table had executed by then.
         later: the actions that it has executed since; their parts are restored.
-        parents: by target, the shard of the table's source, for targets with only one such shard.
+        parents: maps a target to its shard in the table's source, if there is exactly one.
     """
     mine, others = table.definition, target.definition
     own: list[Part] = [*mine.keys, *mine.foreign_keys, *mine.checks]

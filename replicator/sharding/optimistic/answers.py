@@ -85,8 +85,8 @@ class JoinVerdict(Generic[Name]):
         granted: members whose open statement is the same change.
         ceding: columns in which the other members yield, by the operator's answer.
         converted: columns that get the definition of this member.
-        given: columns that the target has by two names before the statement, and by the new names
-            after it.
+        given: columns that get another name on the target, which may have them by both names before
+            the statement.
         reconciled: columns in which older rows get the values of their shards.
     """
 
@@ -124,8 +124,8 @@ def answer(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
     try:
         return _taken(state, former, change)
     except ConflictError as error:
-        unfit = _unfit(state, former, change, error.conflict)
-        return left_open(state, change, error.conflict, str(error), unfit)
+        useless = _useless_answers(state, former, change, error.conflict)
+        return left_open(state, change, error.conflict, str(error), useless)
 
 
 def takeable(state: TargetState[Name], change: Change[Name]) -> bool:
@@ -148,7 +148,7 @@ def _former(state: TargetState[Name], change: Change[Name]) -> ShardState:
     return former if former.taken is not None else replace(former, taken=change.before)
 
 
-def _unfit(
+def _useless_answers(
     state: TargetState[Name], former: ShardState, change: Change[Name], conflict: ConflictKind
 ) -> Mapping[Action, str]:
     """Return the operator's answers that can't resolve a statement, with the reasons.
@@ -212,9 +212,9 @@ def left_open(
 def state_at_start(state: TargetState[Name], structure: Table | None) -> ShardState:
     """Return the state of a member that exists at the start.
 
-    If a column can't be joined with the columns of the other members, it is ceded: the target
-    follows the others, and converts the member's values if each value is either stored unchanged or
-    refused.
+    If a column can't be joined with the columns of the other members, it is ceded: the target's
+    column follows the other members. The member's values are converted if the target never changes
+    a value silently, that is, stores each value unchanged or refuses it.
     """
     shard_state = ShardState(structure)
     while True:
@@ -231,7 +231,7 @@ def state_at_start(state: TargetState[Name], structure: Table | None) -> ShardSt
 def settled(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
     """Return the answer if the operator has given a replacement for the statement.
 
-    The target need not follow the member in columns in which it differs from the others.
+    The target need not follow the member in columns that differ from the other members' columns.
     """
     verdict = answer(state, replace(change, action=Action.SKIP))
     if verdict.answer is StatementAnswer.TAKEN:
@@ -261,7 +261,7 @@ def _taken(state: TargetState[Name], former: ShardState, change: Change[Name]) -
     again = left.pop(change.member, None) is not None
     left = {name: shard_state for name, shard_state in left.items() if name not in same}
     conflicts = Conflicts(change)
-    conflicts.refuse(left_out(change))
+    conflicts.add(left_out(change))
     alone = len(same) == len(others) and not comes_back(state, change)
     given = () if alone else _given(state, others, same, former, change, before)
     if alone or given:
@@ -269,11 +269,11 @@ def _taken(state: TargetState[Name], former: ShardState, change: Change[Name]) -
             state, {**left, **others}, former, change, before, conflicts, given, again=again
         )
     why = repartitioned(change.before, change.after, theirs, discards_rows=bool(change.removes))
-    conflicts.refuse(ConflictError(ConflictKind.ROWS, why) if why else None)
+    conflicts.add(ConflictError(ConflictKind.ROWS, why) if why else None)
     rows = tuple(other_rows(state, former, change))
     try:
         unsettled = [s.taken for name, s in others.items() if s.taken and name not in same]
-        conflicts.refuse(other_values(former, change, unsettled))
+        conflicts.add(other_values(former, change, unsettled))
         return _judged(state, {**left, **others}, former, change, before, conflicts, rows)
     except ConflictError as error:
         if not rows or change.reconciles or error.conflict is not ConflictKind.TYPE:
@@ -300,7 +300,7 @@ def _given(
     change: Change[Name],
     before: Shape | None,
 ) -> tuple[GivenName, ...]:
-    """Return new names of columns that the other members lack or already have by the new name."""
+    """Return the renamed columns that each other member lacks or already has by the new name."""
     assert change.after is not None
     if narrowed(change.before, change.after, strict=change.strict):
         return ()
@@ -330,14 +330,16 @@ def _executed(
     *,
     again: bool,
 ) -> JoinVerdict[Name]:
-    """Return the answer to a statement that all members, or all members with its column, have made.
+    """Return the answer to a statement that all members that it concerns have made.
+
+    If it renames a column, it concerns only the members with this column.
 
     It is executed unchanged, unless the target has the column by both names, or the statement
     creates a member ``again``.
     """
     assert change.after is not None
     same = _same(others, change)
-    conflicts.refuse(*former_values(former, change))
+    conflicts.add(*former_values(former, change))
     behind = {**others, **{name: after_open_statement(others[name]) for name in same}}
     own = replace(marked(former, change.after), ceded=frozenset())
     shard_state, together = _beside(state, change.member, behind, own, conflicts)
@@ -346,10 +348,10 @@ def _executed(
     known, found_by = _found_by(change, before, together)
     if same and change.reconciles and change.settings:
         # Their sessions may have had other settings.
-        conflicts.refuse(narrower(set(map(name_of_column, change.touched.converted))))
+        conflicts.add(narrower(set(map(name_of_column, change.touched.converted))))
     unclear = _stale([*behind.values(), shard_state]) & (found_by - known)
     keyed = together.identifies
-    conflicts.refuse(found_by_former(unclear, keyed=keyed) if unclear else None)
+    conflicts.add(found_by_former(unclear, keyed=keyed) if unclear else None)
     reconciled = conflicts.reconciled(known | found_by)
     reconciled |= {one.new for one in given if one.unclear}
     fills = _fills(state, change, executed=True)
@@ -390,7 +392,8 @@ def _target_before(
 ) -> Shape | None:
     """Return the target's shape.
 
-    The join of its members, including former members if that exists.
+    It is the join of the members and the given former members, if that exists, or else the join of
+    the members.
     """
     try:
         return joined([*members, *left], state.fills)
@@ -422,7 +425,7 @@ def _judged(
     shard_state, together = _beside(state, change.member, others, own_state, conflicts)
     undone = shard_state.ceded - former.ceded if _is_undone(state, change) else frozenset()
     shard_state = replace(shard_state, stale=shard_state.stale | undone)
-    conflicts.refuse(*rows)
+    conflicts.add(*rows)
     rounded = rounded_apart(change.before, change.after, together, strict=change.strict)
     known, found_by = _found_by(change, before, together)
     keyed = together.identifies and change.found_by != frozenset()
@@ -430,7 +433,7 @@ def _judged(
     anew = stale - former.stale | rounded | undone
     if unclear := _stale([*others.values(), shard_state]) & (found_by - known) | anew & found_by:
         raise without_key(unclear, keyed=keyed)
-    conflicts.refuse(narrower(rounded) if rounded else None)
+    conflicts.add(narrower(rounded) if rounded else None)
     reconciled = conflicts.reconciled(known | found_by) | undone
     own = _is_own(state, before, together, change)
     fills = _fills(state, change, executed=own)
@@ -441,7 +444,7 @@ def _judged(
     kept_fills = _kept(fills, before, together)
     tables = [s.taken for s in (*others.values(), shard_state) if s.taken is not None]
     without_value = unfindable(together, found_by, tables, kept_fills) - state.unfindable(known)
-    # In a key that only the target has, shards' rows have had the target's default.
+    # In columns of the key that only the target has, rows of shards have its default already.
     if without_value := without_value - (known - (before.columns.keys() if before else set())):
         raise without_fill(without_value, keyed=keyed)
     ceding = conflicts.types if change.action is Action.EXEC else frozenset()
@@ -474,13 +477,13 @@ def _beside(
     shard_state: ShardState,
     conflicts: Conflicts[Name],
 ) -> tuple[ShardState, Shape]:
-    """Return the member's state and the join with the others, with the operator's exceptions."""
+    """Return the member's state and its join with the others, after the operator's answer."""
     rest = list(others.values())
     left = {name: table for name, table in state.left.items() if name != member}
     ceding = conflicts.types
     while True:
         if conflicts.action is Action.EXEC:
-            # The column must be as in this member, or it would not be as in any member.
+            # The column must be that of this member; otherwise it would be that of no member.
             shard_state = replace(shard_state, ceded=shard_state.ceded - ceding)
             rest = [replace(s, ceded=s.ceded | ceding) for s in rest]
         elif conflicts.action is Action.SKIP:
@@ -489,7 +492,7 @@ def _beside(
             together = joined_beside([*rest, shard_state], left, state.fills)
         except NoJoinError as error:
             found = ConflictError(ConflictKind.TYPE, str(error), [error.column])
-            conflicts.refuse(found)
+            conflicts.add(found)
             if error.column in ceding:
                 raise found from error
             ceding = ceding | found.columns

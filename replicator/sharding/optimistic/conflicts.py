@@ -23,7 +23,7 @@ from replicator.watermark import Place
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[Name]):
-    """A member's statement as input of the rule.
+    """A member's statement, as input of `answers.answer`.
 
     Attributes:
         text, form: compared with other members' (`compared_text`, `renaming_form`).
@@ -36,7 +36,8 @@ class Change(Generic[Name]):
         settings: the settings of the member's session that affect the result.
         removes: the rows that the statement deletes (`removed_rows`); None for none.
         keeps_retired: whether the target keeps rows of retired shards.
-        leaves_out: whether it may have left out rows that violate a key, a CHECK or its partitions.
+        leaves_out: whether the statement may have removed rows that violate a key, a CHECK or the
+            table's partitions.
         action: the operator's answer, if it was open before.
         reconciles: whether values that only the shards know are read from them.
     """
@@ -77,7 +78,7 @@ class ConflictError(Exception):
 
 
 class Conflicts(Generic[Name]):
-    """The conflicts of a statement, and the settled ones.
+    """Collects the settled conflicts of a statement, and raises the others.
 
     A conflict is settled by the operator's answer, or by reading the values from the shards.
     """
@@ -89,8 +90,8 @@ class Conflicts(Generic[Name]):
         self._change = change
         self._reconciled: dict[str, ConflictError | None] = {}
 
-    def refuse(self, *conflicts: ConflictError | None) -> None:
-        """Raise ConflictError if one of these conflicts is not settled."""
+    def add(self, *conflicts: ConflictError | None) -> None:
+        """Add conflicts. Raises ConflictError if one of them is not settled."""
         for found in conflicts:
             if found is not None:
                 self._settle(found)
@@ -128,7 +129,7 @@ SETTLED: Mapping[Action, frozenset[ConflictKind]] = {
 """The conflicts that an answer of the operator can settle."""
 
 RECONCILED = frozenset({ConflictKind.FILL, ConflictKind.STALE, ConflictKind.ROUNDED})
-"""The conflicts because older rows have other values on the target than in their shards."""
+"""The conflicts that exist because older rows have other values on the target than in shards."""
 
 
 def left_out(change: Change[Name]) -> ConflictError | None:

@@ -224,7 +224,7 @@ def _columns_of(key: Key) -> frozenset[str]:
 
 
 def _compares(shape: Shape, name: str, joint: Shape) -> bool:
-    """Return whether rows of a shape may have the same key of ``joint`` except in this column."""
+    """Return whether rows of a shape may differ only in this column of a key of ``joint``."""
     return any(
         name in _columns_of(key)
         and all(name in _columns_of(own) for own in shape.constraints if implies(own, key))
@@ -317,7 +317,10 @@ def columns_among(shape: Shape, parts: Collection[str]) -> frozenset[str]:
 
 
 def without_parts(shape: Shape, parts: Collection[str], present: Shape) -> Shape:
-    """Return a shape without these parts, as a target of the shape ``present`` has them."""
+    """Return a shape without these parts.
+
+    Columns and the primary key get their form in ``present``, the target's present shape.
+    """
     primary, about = shape.primary, columns_among(shape, parts)
     if primary is not None and _key_part("primary", primary) in parts:
         primary = present.primary
@@ -353,9 +356,9 @@ def _check_part(check: str) -> str:
 def unfit_column(
     before: Shape, after: Shape, members: Sequence[Table], fills: Mapping[str, Fill]
 ) -> str:
-    """Return why rows of a member without a column would lose their value by a narrowing step.
+    """Return why a narrower type would change the value of rows whose members lack the column.
 
-    The result is empty if they keep it. Otherwise a server would round or refuse the value, and the
+    Empty if they keep their value. Otherwise a server would round or refuse the value, and the
     member may still add the wider column.
     """
     having = [shape_of(member).columns.keys() for member in members]
@@ -434,7 +437,7 @@ def _joined(name: str, having: Sequence[ShapeColumn], compared: Sequence[Column]
 
 
 def _apart(columns: Sequence[Column], compared: Sequence[Column]) -> tuple[Column, Column]:
-    """Return two columns without a join, with their collations if these are ``compared``."""
+    """Return two columns that can't be joined; collations count unless ``compared`` is empty."""
     for place, one in enumerate(columns):
         for other in columns[place + 1 :]:
             pair = [one, other]

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-import signal
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -20,6 +15,7 @@ from replicator.downstream.meta.chunk_records import CHUNK_TABLE
 from replicator.downstream.rows.load_data import probe_load_data
 from replicator.downstream.rows.watermark_table import LOW_WATERMARK_BUCKET
 from replicator.downstream.rows.write_session import Session
+from replicator.failpoints import Failpoint
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.pipeline.apply.apply import frames_of
 from replicator.pipeline.apply.batch import BatchResult, WriteOutcome
@@ -32,7 +28,15 @@ from replicator.pipeline.workers import worker_pool as living_module
 from replicator.pipeline.workers.worker_pool import release_slots, worker_pool
 from replicator.sandbox.server import DatabaseServer
 from tests.support.servers.tidb import TiDBServer
-from tests.support.streams.applying import TARGETS, TOKEN, Merge, address_of, structure
+from tests.support.streams.applying import (
+    TARGETS,
+    TOKEN,
+    WRITING_STEPS,
+    Merge,
+    address_of,
+    killed_at,
+    structure,
+)
 from tests.support.streams.row_columns import batch_of
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
@@ -280,9 +284,9 @@ def test_the_probe_finds_whether_load_data_is_transactional(target_server: Datab
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", ["rows-written", "watermarks-written", "bucket-committed"])
+@pytest.mark.parametrize("point", WRITING_STEPS)
 def test_a_driver_killed_by_a_failpoint_in_an_executor(
-    merge: Merge, point: str, tmp_path: Path
+    merge: Merge, point: Failpoint, tmp_path: Path
 ) -> None:
     merge.create("id INT, v INT")
     batch = merge.record(
@@ -290,23 +294,6 @@ def test_a_driver_killed_by_a_failpoint_in_an_executor(
         "DELETE FROM a.t WHERE id = 3 LIMIT 2",
         "INSERT INTO b.t SELECT * FROM a.t",
     )
-    work = tmp_path / "work"
-    work.write_bytes(pickle.dumps((batch, merge.settings)))
-    program = (
-        "import pickle, sys\n"
-        "from replicator.pipeline.apply.apply import apply_batch\n"
-        "from replicator.pipeline.session import spark_context\n"
-        "batch, settings = pickle.load(open(sys.argv[1], 'rb'))\n"
-        "apply_batch(spark_context('local[1]', {}, 'crash'), batch, settings)\n"
-    )
-    root = Path(__file__).parents[3]
-    process = subprocess.run(
-        [sys.executable, "-c", program, str(work)],
-        env={**os.environ, "REPLICATOR_CRASH_AT": point, "PYTHONPATH": str(root)},
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
-    assert process.returncode == -signal.SIGKILL, process.stderr.decode()
+    killed_at(point, batch, merge.settings, tmp_path)
     merge.apply(batch)
     assert merge.rows() == merge.shards()

@@ -22,17 +22,11 @@ from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.structure import Column
 from tests.integration.rows.test_rows_types import columns, groups_of, rows, selected
 from tests.support.servers.matrix import matrix
-from tests.support.tasks.checking import global_setting
+from tests.support.tasks.checking import executions, global_setting
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.task_files import endpoint
 
 MakeMerging = Callable[..., Merging]
-
-
-def executions(server: DatabaseServer) -> int:
-    """How many prepared statements the server has executed."""
-    ((_, count),) = server.execute("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'")
-    return int(str(count))
 
 
 @matrix("copy", broad=True)

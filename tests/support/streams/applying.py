@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pickle
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import replace
@@ -20,6 +25,7 @@ from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.downstream.rows.load_data import probe_load_data
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.downstream.rows.write_session import Session
+from replicator.failpoints import Failpoint
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.apply import apply_batch
@@ -34,6 +40,12 @@ from tests.support.streams.row_columns import batch_of, plan_list, planned_event
 BUCKETS = 4
 TOKEN = 7
 TARGETS = {"t": 7, "u": 8, "v": 9}
+WRITING_STEPS = (
+    Failpoint.ROWS_WRITTEN,
+    Failpoint.WATERMARKS_WRITTEN,
+    Failpoint.BUCKET_COMMITTED,
+)
+"""The steps of the transaction of a target's buckets."""
 ReadTable = Callable[[Connection, TableName], Awaitable[Table | None]]
 
 
@@ -53,9 +65,10 @@ def structure(
     return found
 
 
-def takes_load_data(server: DatabaseServer, schema: str) -> bool:
+def ways_to_write(server: DatabaseServer, schema: str) -> tuple[bool, bool]:
+    """Whether a task loads rows, and whether it writes them as parameters, as its probe finds."""
     with closing(Session(address_of(server))) as session:
-        return probe_load_data(session, schema)
+        return probe_load_data(session, schema), session.takes_typed_rows
 
 
 class Merge:
@@ -72,11 +85,13 @@ class Merge:
         self.row_events: list[int] = []
         """The keys of the places of the row events that were recorded last."""
         target.execute(f"CREATE DATABASE {name}", f"CREATE DATABASE {name}_meta")
+        load_data, typed = ways_to_write(target, f"{name}_meta")
         self.settings = ApplySettings(
             address_of(target),
             WATERMARK_TABLE.qualified(f"{name}_meta", "task"),
             Fence(LEASE_TABLE.qualified(f"{name}_meta", "task"), TOKEN),
-            load_data=takes_load_data(target, f"{name}_meta"),
+            load_data=load_data,
+            typed=typed,
             patience=20,
         )
         target.execute(
@@ -173,3 +188,25 @@ class Merge:
 
     def rows(self, table: str = "t") -> list[tuple[Any, ...]]:
         return sorted(self.target.execute(f"SELECT * FROM {self.name}.{table}"), key=repr)
+
+
+def killed_at(point: Failpoint, batch: Batch, settings: ApplySettings, folder: Path) -> None:
+    """Apply a batch in a driver that is killed when an executor reaches a step."""
+    work = folder / "work"
+    work.write_bytes(pickle.dumps((batch, settings)))
+    program = (
+        "import pickle, sys\n"
+        "from replicator.pipeline.apply.apply import apply_batch\n"
+        "from replicator.pipeline.session import spark_context\n"
+        "batch, settings = pickle.load(open(sys.argv[1], 'rb'))\n"
+        "apply_batch(spark_context('local[1]', {}, 'crash'), batch, settings)\n"
+    )
+    root = Path(__file__).parents[3]
+    process = subprocess.run(
+        [sys.executable, "-c", program, str(work)],
+        env={**os.environ, "REPLICATOR_CRASH_AT": str(point), "PYTHONPATH": str(root)},
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert process.returncode == -signal.SIGKILL, process.stderr.decode()

@@ -46,6 +46,12 @@ def one(results: list[CheckResult], name: str, state: str) -> CheckResult:
     return found[0]
 
 
+def executions(server: DatabaseServer) -> int:
+    """How many prepared statements the server has executed."""
+    ((_, count),) = server.execute("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'")
+    return int(str(count))
+
+
 @contextmanager
 def global_setting(server: DatabaseServer, name: str, value: str) -> Iterator[None]:
     ((before,),) = server.execute(f"SELECT @@GLOBAL.{name}")

@@ -1,6 +1,7 @@
 """Writes values of one type into a column of another one in every way that the product has.
 
-They are read from the binlog and from a snapshot, loaded and written by statements, and looked up.
+They are read from the binlog and from a snapshot, loaded, written by statements and as parameters,
+and looked up.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import anyio
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.table_map import TableMap
+from replicator.downstream.rows.bulk_statements import store_rows
 from replicator.downstream.rows.load_data import InexactLoadError, load_rows
 from replicator.downstream.rows.statements import RowRefusedError, delete_rows, insert_rows
 from replicator.downstream.rows.target_columns import TargetTable
@@ -25,14 +27,17 @@ from replicator.mysql.names import Member, TableName, quote
 from replicator.pipeline.copy.copy_plan import CopyChunk, chunk_query, plan_copy
 from replicator.pipeline.copy.copy_reading import converted
 from replicator.pipeline.copy.source_stream import SourceStream
+from replicator.pipeline.plans.parameter_plan import parameter_types
 from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.planning import plan_table
+from replicator.rows.decoder.block_decoder import BlockDecoder
 from replicator.rows.decoder.reference_decoder import ReferenceDecoder
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Column, Table
 from tests.support.streams.binlog_file import table_events
 from tests.support.streams.row_blocks import images_of
+from tests.support.streams.row_columns import spans_of
 from tests.support.values.conversion_pairs import Pair
 
 
@@ -41,6 +46,9 @@ def address_of(server: DatabaseServer) -> DatabaseAddress:
 
 
 MEMBER = Member("a", TableName("s", "t"))
+
+Load = Callable[[list[bytes]], None] | None
+"""Writes lines together, unless they are to be written by statements."""
 
 
 @dataclass
@@ -92,15 +100,18 @@ class Bench:
             return
         shard, target = self.shards[number], self.targets[number]
         wanted = shown(self.stream.rows, shard, target)
+        ways: dict[str, Load] = {"loaded": load_rows_of(self.session, plan), "written": None}
+        typed = self.parameters(plan, events, followed)
         for lines in (followed, copied):
             assert len(lines) == len(wanted)
-            for load in (True, False):
+            more = {"as parameters": typed} if typed and lines is followed else {}
+            for way, load in (ways | more).items():
                 self.session.run(b"BEGIN")
-                refused = self.write(pair, plan, lines, load=load)
+                refused = self.write(pair, plan, lines, load)
                 there = shown(self.session.rows, target, target)
                 expected = {key: value for key, value in wanted.items() if key not in refused}
                 changed = {n: (v, there.get(n)) for n, v in expected.items() if there.get(n) != v}
-                assert there == expected, f"{pair}, {'loaded' if load else 'written'}: {changed}"
+                assert there == expected, f"{pair}, {way}: {changed}"
                 if pair.every:
                     # The rows that the shard's events tell of are found again, byte by byte.
                     left = dict.fromkeys(followed, 1)
@@ -118,13 +129,29 @@ class Bench:
         blocks = converted(copy, self.stream.blocks(chunk_query(CopyChunk(copy, 0, None, None))))
         return [line for block, _ in blocks for line in bytes(block).split(b"\n")[:-1]]
 
-    def write(self, pair: Pair, plan: TablePlan, lines: list[bytes], *, load: bool) -> list[int]:
+    def parameters(self, plan: TablePlan, events: list[bytes], lines: list[bytes]) -> Load:
+        """Write lines as the rows of parameters that the same events make, if they make some."""
+        types = parameter_types(plan)
+        if types is None or not self.session.takes_typed_rows:
+            return None
+        block = BlockDecoder(plan.rows, typed=True).decode(spans_of(events))
+        assert block is not None
+        made = [row for row in images_of(block).after if row is not None]
+        rows = dict(zip(lines, made, strict=True))
+
+        def store(some: list[bytes]) -> None:
+            given = plan.target, plan.target_columns, types, [rows[line] for line in some]
+            store_rows(self.session, *given, replace=False)
+
+        return store
+
+    def write(self, pair: Pair, plan: TablePlan, lines: list[bytes], load: Load) -> list[int]:
         """Write lines, one by one where some may be refused; the ids of those."""
         refused = []
         for part in [lines] if pair.every else [[line] for line in lines]:
             self.session.set_savepoint()
             try:
-                if not (load and self.load(plan, part)):
+                if load is None or not self.load(load, part):
                     insert_rows(self.session, plan.target, plan.target_columns, part, exact=True)
             except RowRefusedError as error:
                 if pair.every:
@@ -134,14 +161,21 @@ class Bench:
                 refused.append(first_id(part))
         return refused
 
-    def load(self, plan: TablePlan, lines: list[bytes]) -> bool:
+    def load(self, load: Callable[[list[bytes]], None], lines: list[bytes]) -> bool:
         """Load lines; where that was not exact, they are to be written by statements."""
         try:
-            load_rows(self.session, plan.target, plan.target_columns, lines, replace=False)
+            load(lines)
         except InexactLoadError:
             self.session.back_to_savepoint()
             return False
         return True
+
+
+def load_rows_of(session: Session, plan: TablePlan) -> Load:
+    def load(lines: list[bytes]) -> None:
+        load_rows(session, plan.target, plan.target_columns, lines, replace=False)
+
+    return load
 
 
 def first_id(lines: list[bytes]) -> int:

@@ -82,6 +82,16 @@ class Outcome:
     error: str = ""
 
     @property
+    def shown(self) -> str:
+        """One line about the part."""
+        way = "with relay logs" if self.relay else "without relay logs"
+        end = "equal" if self.good else f"{self.unequal} {self.compared} {self.error}"
+        return (
+            f"{self.mode} {way}: {sum(self.faults.values())} faults,"
+            f" {self.changes} schema changes, {self.transactions} transactions: {end}"
+        )
+
+    @property
     def good(self) -> bool:
         return not (self.unequal or self.compared or self.error)
 
@@ -273,6 +283,7 @@ def run(given: argparse.Namespace, folder: Path) -> list[Outcome]:
             except (AssertionError, pymysql.err.MySQLError, SandboxError, OSError) as error:
                 # The other parts go on.
                 outcome.error = f"{type(error).__name__}: {error}"[:4_000]
+        sys.stderr.write(f"{outcome.shown}\n")
     return outcomes
 
 

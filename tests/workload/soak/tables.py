@@ -10,7 +10,7 @@ SOURCE_SCHEMA, TARGET_SCHEMA = "soak", "merged"
 
 BASE = (
     "id BIGINT PRIMARY KEY, v INT NOT NULL, at DATETIME, d DECIMAL(10,3),"
-    " s VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_swedish_ci"
+    " s VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_bin"
 )
 MIXED = (
     ", u VARCHAR(60) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, x BLOB, f DOUBLE, e"
@@ -78,8 +78,8 @@ TABLES = (
     Table(
         "cut",
         changes=_alters(
-            "MODIFY s VARCHAR(7) CHARACTER SET latin1 COLLATE latin1_swedish_ci",
-            "MODIFY s VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_swedish_ci",
+            "MODIFY s VARCHAR(7) CHARACTER SET latin1 COLLATE latin1_bin",
+            "MODIFY s VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_bin",
         ),
     ),
     Table(

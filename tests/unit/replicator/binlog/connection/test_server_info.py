@@ -13,7 +13,7 @@ from replicator.mysql.server_kind import ServerKind
         ("10.11.6-MariaDB-0+deb12u1-log", "Debian 12", ServerKind.MARIADB, (10, 11, 6)),
         ("5.5.5-10.4.8-MariaDB", "", ServerKind.MARIADB, (10, 4, 8)),
         ("11.4.2", "MariaDB Server", ServerKind.MARIADB, (11, 4, 2)),
-        ("5.6.24-log", "MySQL Community Server (GPL)", ServerKind.MYSQL56, (5, 6, 24)),
+        ("5.6.24-log", "MySQL Community Server (GPL)", ServerKind.MYSQL_BEFORE_8, (5, 6, 24)),
         ("8.4.0", "MySQL Community Server - GPL", ServerKind.MYSQL, (8, 4, 0)),
     ],
 )

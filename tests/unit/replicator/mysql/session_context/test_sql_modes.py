@@ -51,7 +51,7 @@ def test_fractions_of_seconds_are_rounded_as_at_the_source() -> None:
     [
         ("10.11.6-MariaDB-log", ServerKind.MARIADB),
         ("8.0.11-TiDB-v7.5.1", ServerKind.TIDB),
-        ("5.6.24-log", ServerKind.MYSQL56),
+        ("5.6.24-log", ServerKind.MYSQL_BEFORE_8),
         ("9.7.4", ServerKind.MYSQL),
     ],
 )
