@@ -76,11 +76,9 @@ class PartBackoff:
             self._pauses[part] = _Pause(seconds, now + seconds)
 
     async def one_is_due(self) -> bool:
-        """Wait until a part is due, then release all parts that are due.
+        """Wait until a part is due and no work is running, then release all parts that are due.
 
-        Never while work is running.
-
-        Return True if the whole task is due.
+        Returns whether the whole task is due.
         """
         while True:
             waiting = {part: self._pauses[part].until for part in self._waiting()}

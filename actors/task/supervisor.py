@@ -183,6 +183,9 @@ class TaskSupervisor:
         if wish == "run":
             self._forget_fault()
             self._parts.release(self._parts.blocked)
+        elif self._whole is not None:
+            # A task that the operator pauses must not resume by itself.
+            self._whole = replace(self._whole, retried=False)
         self._wish = wish
         self._start_again()
 

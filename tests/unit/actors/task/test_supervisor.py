@@ -323,6 +323,23 @@ async def test_a_paused_task_is_tried_again_where_access_was_denied(
     assert not task.steps
 
 
+async def test_a_task_without_access_that_the_operator_pauses_stays_paused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(part_backoff, "PAUSES", (0.2, 0.2))
+    denied = FatalError("server.refused", "no", where="target", recovery=Recovery.OPERATOR_OR_RETRY)
+    task = Scripted(ends(Failed(denied)), ends(Stop()))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(task.live)
+        await until(task, "paused")
+        task.request("pause")
+        with anyio.move_on_after(1):
+            await until(task, "stopped")
+        assert task.status().state == "paused"
+        task.request("resume")
+        await until(task, "stopped")
+
+
 async def test_a_target_that_is_due_does_not_end_a_pause_that_the_operator_wanted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
